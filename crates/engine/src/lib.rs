@@ -1,0 +1,46 @@
+//! The seam between what should be served and what serves it.
+
+use model::policy::Policy;
+use model::{Changes, Configuration, Origin};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Makes traffic follow a Configuration. There are two: the native one (crate `proxy`) and nginx (crate `nginx`).
+pub trait Engine: Send + Sync + 'static {
+    /// Makes traffic follow `next`, of which `changes` differ from the one before. When it returns, every new request
+    /// is served accordingly. On error the previous Configuration stays in force.
+    fn apply(
+        &self,
+        next: &Configuration,
+        changes: &Changes,
+    ) -> impl Future<Output = Result<Applied, Rejected>> + Send;
+
+    /// Would `next` be accepted? Must not disturb traffic.
+    fn check(&self, next: &Configuration) -> impl Future<Output = Result<(), Rejected>> + Send;
+
+    /// The settings of a location that this engine cannot honour, for the list of problems.
+    fn unsupported(&self, policy: &Policy) -> Vec<&'static str>;
+
+    /// Stops accepting, lets requests finish for at most `deadline`, returns.
+    fn drain(self: Arc<Self>, deadline: Duration) -> impl Future<Output = ()> + Send;
+}
+
+/// What an engine did to make traffic follow a Configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The number of the generation in force.
+    pub generation: u64,
+}
+
+/// Why an engine refused a Configuration; the one before stays in force.
+#[derive(Debug, thiserror::Error)]
+#[error("generation {generation} refused: {reason}")]
+pub struct Rejected {
+    /// The number that the generation would have had.
+    pub generation: u64,
+    /// What the engine said.
+    pub reason: String,
+    /// The object to blame, where the engine knows.
+    pub culprit: Option<Origin>,
+}

@@ -1,0 +1,230 @@
+//! The parts of Kubernetes objects that Fairway reads; everything else is dropped before it is cached.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Namespace and name; the namespace is empty for what has none.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectKey {
+    /// Its namespace.
+    pub namespace: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl ObjectKey {
+    /// A key from its parts.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+/// What every object has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meta {
+    /// Namespace and name.
+    pub key: ObjectKey,
+    /// `metadata.uid`, for Events; empty if a file has none.
+    pub uid: Arc<str>,
+    /// `metadata.creationTimestamp` in seconds since the epoch; zero if absent.
+    pub created: i64,
+    /// `metadata.generation`; zero if absent.
+    pub generation: i64,
+    /// `metadata.resourceVersion`; empty if a file has none.
+    pub resource_version: Arc<str>,
+    /// `metadata.annotations`, without `kubectl.kubernetes.io/last-applied-configuration`.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// networking.k8s.io/v1 Ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ingress {
+    /// Name, annotations and so on.
+    pub meta: Meta,
+    /// `spec.ingressClassName`.
+    pub class: Option<String>,
+    /// `spec.defaultBackend`.
+    pub default_backend: Option<IngressBackend>,
+    /// `spec.rules`.
+    pub rules: Vec<IngressRule>,
+    /// `spec.tls`.
+    pub tls: Vec<IngressTls>,
+    /// `status.loadBalancer.ingress`: (hostname, ip), needed to write only real changes.
+    pub addresses: Vec<(Option<String>, Option<String>)>,
+}
+
+/// One of `spec.rules`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IngressRule {
+    /// `host`; none is the catch-all.
+    pub host: Option<String>,
+    /// `http.paths`; none if the rule has no `http`.
+    pub paths: Option<Vec<IngressPath>>,
+}
+
+/// One of `http.paths`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IngressPath {
+    /// `path`, as written; empty if absent.
+    pub path: String,
+    /// `pathType`.
+    pub kind: PathType,
+    /// `backend`.
+    pub backend: IngressBackend,
+}
+
+/// `pathType`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathType {
+    /// `Exact`.
+    Exact,
+    /// `Prefix`.
+    Prefix,
+    /// `ImplementationSpecific`, absent or unknown.
+    ImplementationSpecific,
+}
+
+/// A backend of an Ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IngressBackend {
+    /// A Service and one of its ports; no port if neither number nor name is given.
+    Service {
+        /// Name of the Service.
+        name: String,
+        /// Its port.
+        port: Option<PortRef>,
+    },
+    /// `resource`, or nothing at all: not a Service.
+    Other,
+}
+
+/// A port by number or by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PortRef {
+    /// Its number.
+    Number(u16),
+    /// Its name.
+    Name(String),
+}
+
+/// One of `spec.tls`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IngressTls {
+    /// `hosts`.
+    pub hosts: Vec<String>,
+    /// `secretName`.
+    pub secret: Option<String>,
+}
+
+/// networking.k8s.io/v1 IngressClass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IngressClass {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.controller`.
+    pub controller: String,
+}
+
+/// v1 Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Name, annotations and so on.
+    pub meta: Meta,
+    /// `spec.type`; `ClusterIP` if absent.
+    pub kind: String,
+    /// `spec.clusterIP`; none for `None` and empty.
+    pub cluster_ip: Option<String>,
+    /// `spec.externalName`.
+    pub external_name: Option<String>,
+    /// `spec.externalIPs`.
+    pub external_ips: Vec<String>,
+    /// `status.loadBalancer.ingress`: (hostname, ip).
+    pub addresses: Vec<(Option<String>, Option<String>)>,
+    /// `spec.trafficDistribution`.
+    pub traffic_distribution: Option<String>,
+    /// `spec.ports`.
+    pub ports: Vec<ServicePort>,
+}
+
+/// One of `spec.ports` of a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// `name`.
+    pub name: Option<String>,
+    /// `port`.
+    pub port: u16,
+    /// `targetPort`.
+    pub target: Option<PortRef>,
+    /// `protocol`; `TCP` if absent.
+    pub protocol: String,
+}
+
+/// discovery.k8s.io/v1 EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndpointSlice {
+    /// Name and so on.
+    pub meta: Meta,
+    /// Label `kubernetes.io/service-name`.
+    pub service: Option<Arc<str>>,
+    /// `addressType` is `FQDN`: the addresses are names.
+    pub fqdn: bool,
+    /// `ports`.
+    pub ports: Vec<SlicePort>,
+    /// `endpoints`.
+    pub endpoints: Vec<SliceEndpoint>,
+}
+
+/// One of `ports` of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SlicePort {
+    /// `name`; none if absent or empty.
+    pub name: Option<String>,
+    /// `port`; none means all ports.
+    pub port: Option<u16>,
+    /// `protocol`; `TCP` if absent.
+    pub protocol: String,
+}
+
+/// One of `endpoints` of an EndpointSlice.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SliceEndpoint {
+    /// `addresses`.
+    pub addresses: Vec<Arc<str>>,
+    /// `conditions.ready`; true if absent.
+    pub ready: bool,
+    /// `conditions.serving`; as `ready` if absent.
+    pub serving: bool,
+    /// `conditions.terminating`; false if absent.
+    pub terminating: bool,
+    /// `hints.forZones`.
+    pub zones: Option<Vec<String>>,
+}
+
+/// v1 Secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Secret {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `type`.
+    pub kind: String,
+    /// `data`; none until something refers to the Secret: the Snapshot keeps no other Secret's data.
+    pub data: Option<BTreeMap<String, Vec<u8>>>,
+}
+
+/// v1 ConfigMap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigMap {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `data`.
+    pub data: BTreeMap<String, String>,
+}
+
+/// v1 Namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+}

@@ -1,0 +1,40 @@
+//! All objects at one moment, immutable. Persistent maps: taking a Snapshot copies a few pointers, and two of them
+//! are compared by what differs.
+
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, ObjectKey, Secret, Service,
+};
+use imbl::OrdMap;
+use std::sync::Arc;
+
+/// All objects at one moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// Ingresses in the watched namespaces, of any class.
+    pub ingresses: OrdMap<ObjectKey, Arc<Ingress>>,
+    /// IngressClasses; none if listing them is forbidden.
+    pub classes: Option<OrdMap<ObjectKey, Arc<IngressClass>>>,
+    /// Services.
+    pub services: OrdMap<ObjectKey, Arc<Service>>,
+    /// EndpointSlices by namespace and name of their Service, then by their own name.
+    pub slices: OrdMap<ObjectKey, Arc<OrdMap<ObjectKey, Arc<EndpointSlice>>>>,
+    /// Secrets; only those that something refers to have data.
+    pub secrets: OrdMap<ObjectKey, Arc<Secret>>,
+    /// ConfigMaps.
+    pub config_maps: OrdMap<ObjectKey, Arc<ConfigMap>>,
+    /// Namespaces, where a selector makes them matter.
+    pub namespaces: OrdMap<ObjectKey, Arc<Namespace>>,
+    /// Objects and files that could not be read: what is wrong with each.
+    pub malformed: OrdMap<Arc<str>, Arc<Malformed>>,
+}
+
+/// An object or file that could not be read. Its last good version, if there was one, stays in the Snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Kind of the object (`Ingress`), or `File`.
+    pub kind: String,
+    /// Namespace and name of the object; the name is path, line and column of a file.
+    pub key: ObjectKey,
+    /// What is wrong.
+    pub message: String,
+}

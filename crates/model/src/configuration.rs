@@ -1,0 +1,21 @@
+//! The whole of what should be served.
+
+use crate::{Certificate, CertificateId, Global, Server, ServerName, Upstream, UpstreamId};
+use imbl::OrdMap;
+use serde::Serialize;
+use std::sync::Arc;
+
+/// What should be served. Persistent maps: a copy costs nothing and two versions are compared by what differs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Configuration {
+    /// Settings of the process as a whole.
+    pub global: Arc<Global>,
+    /// The servers by host; `_` is always present once translated.
+    pub servers: OrdMap<ServerName, Arc<Server>>,
+    /// The upstreams that locations name.
+    pub upstreams: OrdMap<UpstreamId, Arc<Upstream>>,
+    /// The certificates that servers name.
+    pub certificates: OrdMap<CertificateId, Arc<Certificate>>,
+    /// The certificate for handshakes without a better one; the self-signed one of the process if absent.
+    pub default_certificate: Option<CertificateId>,
+}

@@ -1,0 +1,51 @@
+//! Names that must never be mixed up: each is its own type, never a bare `String`.
+
+use serde::Serialize;
+use std::fmt;
+use std::sync::Arc;
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Takes the text as it is.
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+name! {
+    /// The host of a virtual server: `shop.example`, `*.shop.example`, or `_` for the catch-all. Always lower case.
+    ServerName
+}
+name! {
+    /// `<namespace>-<service>-<port>` as ingress-nginx names its upstreams (compat/behaviour.md section 3).
+    UpstreamId
+}
+name! {
+    /// `<namespace>/<secret>`, or the name of a certificate that no Secret holds.
+    CertificateId
+}
+
+impl ServerName {
+    /// The server that answers when no other one does.
+    pub fn catch_all() -> Self {
+        Self::new("_")
+    }
+}

@@ -1,0 +1,34 @@
+//! What should be served: plain data that every engine understands and Kubernetes never sees.
+//!
+//! Five words mean one thing each in this workspace:
+//!
+//! * *Snapshot*: all Kubernetes objects at one moment, immutable (crate `kubernetes`).
+//! * *Configuration*: what should be served; plain data ([`Configuration`]).
+//! * *Problem*: a user's mistake as a value ([`Problem`]).
+//! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
+//! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
+
+mod certificate;
+mod changes;
+mod configuration;
+mod global;
+mod id;
+mod origin;
+mod pattern;
+pub mod policy;
+mod problem;
+mod server;
+mod template;
+mod upstream;
+
+pub use certificate::{Certificate, PrivateKey};
+pub use changes::Changes;
+pub use configuration::Configuration;
+pub use global::{Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive};
+pub use id::{CertificateId, ServerName, UpstreamId};
+pub use origin::{Kind, Origin};
+pub use pattern::{Pattern, PatternError};
+pub use problem::{Problem, Severity};
+pub use server::{Backend, Location, PathKind, Server, ServiceRef};
+pub use template::{Part, Template, UnknownVariable, Variable};
+pub use upstream::{Endpoints, Upstream};

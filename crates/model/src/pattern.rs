@@ -1,0 +1,64 @@
+//! Regular expressions with PCRE's meaning and a step limit.
+
+use serde::{Serialize, Serializer};
+use std::sync::Arc;
+
+/// A compiled regular expression: look-around and back-references as in PCRE, run with a bound on backtracking;
+/// patterns that need neither run in linear time.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    source: Arc<str>,
+    compiled: Arc<fancy_regex::Regex>,
+}
+
+/// Why a text is no regular expression.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PatternError(pub String);
+
+/// Backtracking steps after which a match is given up: about a millisecond.
+const STEPS: usize = 20_000;
+/// Bytes that one compiled pattern may use.
+const SIZE: usize = 1 << 20;
+
+impl Pattern {
+    /// Compiles `source`, case-insensitively when asked.
+    pub fn new(source: &str, ignore_case: bool) -> Result<Self, PatternError> {
+        let compiled = fancy_regex::RegexBuilder::new(source)
+            .case_insensitive(ignore_case)
+            .backtrack_limit(STEPS)
+            .delegate_size_limit(SIZE)
+            .build()
+            .map_err(|error| PatternError(error.to_string()))?;
+        Ok(Self { source: source.into(), compiled: Arc::new(compiled) })
+    }
+
+    /// The text the pattern was made of.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Whether it matches somewhere in `text`; a match that exceeds the step limit counts as none.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.compiled.is_match(text).unwrap_or(false)
+    }
+
+    /// The capture groups of the first match in `text`; a match that exceeds the step limit counts as none.
+    pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
+        let captures = self.compiled.captures(text).ok().flatten()?;
+        Some((0..captures.len()).map(|group| captures.get(group).map(|found| found.as_str())).collect())
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.compiled.as_str() == other.compiled.as_str() && self.source == other.source
+    }
+}
+
+impl Eq for Pattern {}
+
+impl Serialize for Pattern {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.source)
+    }
+}

@@ -1,0 +1,42 @@
+//! What was asked for at a location, one file per family. The names are those of the files in
+//! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
+//! not compile until each of them says what it does with it.
+
+mod body;
+mod protocol;
+mod redirects;
+mod retries;
+mod rewrite;
+mod timeouts;
+mod upstream_tls;
+
+pub use body::Body;
+pub use protocol::{HttpVersion, Protocol};
+pub use redirects::TlsRedirect;
+pub use retries::{Condition, Retries};
+pub use rewrite::Rewrite;
+pub use timeouts::Timeouts;
+pub use upstream_tls::{Identity, UpstreamTls};
+
+use serde::Serialize;
+
+/// All policies of a location; the default is what an Ingress without annotations gets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Policy {
+    /// How the upstream is spoken to.
+    pub protocol: Protocol,
+    /// HTTP version towards upstreams that speak HTTP/1.
+    pub http_version: HttpVersion,
+    /// TLS towards the upstream.
+    pub upstream_tls: UpstreamTls,
+    /// How long each step towards the upstream may take.
+    pub timeouts: Timeouts,
+    /// When another endpoint is tried.
+    pub retries: Retries,
+    /// Bounds and buffering of request bodies, buffering of answers.
+    pub body: Body,
+    /// Redirects from HTTP to HTTPS.
+    pub tls_redirect: TlsRedirect,
+    /// Another path towards the upstream.
+    pub rewrite: Option<Rewrite>,
+}

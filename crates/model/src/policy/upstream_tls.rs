@@ -1,0 +1,34 @@
+//! `proxy-ssl-*`: TLS towards the upstream.
+
+use crate::{PrivateKey, TlsVersion};
+use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// TLS towards the upstream. The default verifies nothing and sends no name, as nginx's proxy_ssl does.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct UpstreamTls {
+    /// Certificates (DER) that the upstream's one must descend from; empty: it is not verified.
+    #[serde(skip)]
+    pub authorities: Vec<Arc<[u8]>>,
+    /// Whether the upstream's certificate is verified; without authorities every handshake then fails.
+    pub verify: bool,
+    /// The name that is verified and, with `server_name`, sent as SNI; the upstream's name if absent.
+    pub name: Option<String>,
+    /// Whether SNI is sent.
+    pub server_name: bool,
+    /// Certificate chain (DER, leaf first) and key presented to the upstream.
+    pub identity: Option<Identity>,
+    /// TLS versions that may be used; empty: all.
+    pub versions: BTreeSet<TlsVersion>,
+}
+
+/// A certificate chain with its key, presented to upstreams.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Identity {
+    /// DER, leaf first.
+    #[serde(skip)]
+    pub chain: Vec<Arc<[u8]>>,
+    /// The key of the leaf.
+    pub key: PrivateKey,
+}

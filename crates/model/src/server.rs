@@ -1,0 +1,70 @@
+//! Virtual servers and their locations.
+
+use crate::policy::Policy;
+use crate::{CertificateId, Origin, ServerName, UpstreamId};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A host with everything that answers under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Server {
+    /// Its host.
+    pub name: ServerName,
+    /// The certificate for handshakes that name the host. Assigning one (even the default one) switches the HTTPS
+    /// redirect on (compat/behaviour.md section 11).
+    pub certificate: Option<CertificateId>,
+    /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
+    pub regex: bool,
+    /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.
+    pub locations: Vec<Arc<Location>>,
+}
+
+/// How a path is written in an Ingress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum PathKind {
+    /// The whole path must be equal.
+    Exact,
+    /// The path or anything below it; `ImplementationSpecific` is the same.
+    Prefix,
+}
+
+/// A path of a host and what happens to its requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Location {
+    /// The path as the Ingress has it.
+    pub path: String,
+    /// How the path is meant.
+    pub kind: PathKind,
+    /// Whether use-regex or an effective rewrite-target applies: then the path is never split into `/p` and `/p/`.
+    pub whole: bool,
+    /// Where its requests go.
+    pub backend: Backend,
+    /// The Service of the path, for logs, metrics and error pages.
+    pub service: Option<ServiceRef>,
+    /// The Ingress that owns the path.
+    pub origin: Option<Origin>,
+    /// Everything else that was asked for; shared by the paths of an Ingress that agree.
+    pub policy: Arc<Policy>,
+}
+
+/// Where requests of a location go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Backend {
+    /// To an upstream of [`crate::Configuration::upstreams`].
+    Upstream(UpstreamId),
+    /// To the built-in answer: 404.
+    NotFound,
+    /// Nowhere, for the reason given: 503.
+    Denied(String),
+}
+
+/// A Service port as an Ingress names it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ServiceRef {
+    /// Namespace of the Service.
+    pub namespace: Arc<str>,
+    /// Name of the Service.
+    pub name: Arc<str>,
+    /// Port by number or name, as written.
+    pub port: Arc<str>,
+}

@@ -1,0 +1,309 @@
+//! Text with nginx variables, parsed once: literals, known variables and capture groups, nothing else.
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+macro_rules! variables {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// The nginx variables that Fairway knows (nginx core, ngx_http_upstream, and those that ingress-nginx sets).
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum Variable {
+            $($(#[$doc])* $variant,)*
+            /// `$http_<name>`: a request header, its name in lower case with `-` as `_`.
+            RequestHeader(String),
+            /// `$sent_http_<name>`: a header of the answer.
+            ResponseHeader(String),
+            /// `$upstream_http_<name>`: a header of the upstream's answer.
+            UpstreamHeader(String),
+            /// `$cookie_<name>`.
+            Cookie(String),
+            /// `$arg_<name>`.
+            Argument(String),
+        }
+
+        impl Variable {
+            /// The variable called `name` (without `$`), if there is one.
+            pub fn named(name: &str) -> Option<Self> {
+                Some(match name {
+                    $($name => Self::$variant,)*
+                    _ => return Self::prefixed(name),
+                })
+            }
+
+            /// Its name without `$`.
+            pub fn name(&self) -> String {
+                match self {
+                    $(Self::$variant => $name.to_owned(),)*
+                    Self::RequestHeader(name) => format!("http_{name}"),
+                    Self::ResponseHeader(name) => format!("sent_http_{name}"),
+                    Self::UpstreamHeader(name) => format!("upstream_http_{name}"),
+                    Self::Cookie(name) => format!("cookie_{name}"),
+                    Self::Argument(name) => format!("arg_{name}"),
+                }
+            }
+        }
+    };
+}
+
+variables! {
+    /// Address of the client after real-IP replacement.
+    RemoteAddr = "remote_addr",
+    /// Port of the client.
+    RemotePort = "remote_port",
+    /// User of basic authentication.
+    RemoteUser = "remote_user",
+    /// Address of the peer before real-IP replacement.
+    RealipRemoteAddr = "realip_remote_addr",
+    /// Client address of the PROXY protocol header.
+    ProxyProtocolAddr = "proxy_protocol_addr",
+    /// Client port of the PROXY protocol header.
+    ProxyProtocolPort = "proxy_protocol_port",
+    /// Local time, `21/Nov/2026:12:00:00 +0000`.
+    TimeLocal = "time_local",
+    /// Local time in ISO 8601.
+    TimeIso8601 = "time_iso8601",
+    /// Seconds since the epoch with milliseconds.
+    Msec = "msec",
+    /// The request line as received.
+    Request = "request",
+    /// The method.
+    RequestMethod = "request_method",
+    /// The target as received, with arguments.
+    RequestUri = "request_uri",
+    /// The normalised path.
+    Uri = "uri",
+    /// The normalised path (same as `$uri`).
+    DocumentUri = "document_uri",
+    /// The query string.
+    Args = "args",
+    /// The query string (same as `$args`).
+    QueryString = "query_string",
+    /// `?` if there are arguments, else empty.
+    IsArgs = "is_args",
+    /// Bytes of the request, line, headers and body.
+    RequestLength = "request_length",
+    /// Seconds from the first byte read to the last byte sent, with milliseconds.
+    RequestTime = "request_time",
+    /// 32 hexadecimal digits of nginx.
+    RequestId = "request_id",
+    /// The request id that ingress-nginx forwards.
+    ReqId = "req_id",
+    /// Whether the request was completed: `OK` or empty.
+    RequestCompletion = "request_completion",
+    /// Status of the answer.
+    Status = "status",
+    /// Bytes of the answer's body that were sent.
+    BodyBytesSent = "body_bytes_sent",
+    /// Bytes of the answer that were sent.
+    BytesSent = "bytes_sent",
+    /// `http` or `https`: the connection's scheme.
+    Scheme = "scheme",
+    /// Host in lower case, without port.
+    Host = "host",
+    /// Host name of this machine.
+    Hostname = "hostname",
+    /// The name of the server that was chosen.
+    ServerName = "server_name",
+    /// The address that took the connection.
+    ServerAddr = "server_addr",
+    /// The port that took the connection.
+    ServerPort = "server_port",
+    /// `HTTP/1.0`, `HTTP/1.1`, `HTTP/2.0`.
+    ServerProtocol = "server_protocol",
+    /// `on` under TLS, else empty.
+    Https = "https",
+    /// `h2` under HTTP/2, else empty.
+    Http2 = "http2",
+    /// Serial number of the connection.
+    Connection = "connection",
+    /// Requests so far on this connection.
+    ConnectionRequests = "connection_requests",
+    /// `.` if pipelined, else `p`.
+    Pipe = "pipe",
+    /// Content-Length of the request.
+    ContentLength = "content_length",
+    /// Content-Type of the request.
+    ContentType = "content_type",
+    /// TLS version of the client's connection.
+    SslProtocol = "ssl_protocol",
+    /// TLS cipher suite of the client's connection.
+    SslCipher = "ssl_cipher",
+    /// SNI of the client's connection.
+    SslServerName = "ssl_server_name",
+    /// `r` if the TLS session was resumed, else `.`.
+    SslSessionReused = "ssl_session_reused",
+    /// Addresses of the upstreams that were tried.
+    UpstreamAddr = "upstream_addr",
+    /// Status of each try.
+    UpstreamStatus = "upstream_status",
+    /// Seconds of each try until its last byte.
+    UpstreamResponseTime = "upstream_response_time",
+    /// Seconds of each try until connected.
+    UpstreamConnectTime = "upstream_connect_time",
+    /// Seconds of each try until its head.
+    UpstreamHeaderTime = "upstream_header_time",
+    /// Bytes of each try's body.
+    UpstreamResponseLength = "upstream_response_length",
+    /// Name of the upstream.
+    ProxyUpstreamName = "proxy_upstream_name",
+    /// Name of the canary upstream, where it was chosen.
+    ProxyAlternativeUpstreamName = "proxy_alternative_upstream_name",
+    /// X-Forwarded-For as nginx would append to it.
+    ProxyAddXForwardedFor = "proxy_add_x_forwarded_for",
+    /// Namespace of the Ingress.
+    Namespace = "namespace",
+    /// Name of the Ingress.
+    IngressName = "ingress_name",
+    /// Name of the Service.
+    ServiceName = "service_name",
+    /// Port of the Service as the Ingress names it.
+    ServicePort = "service_port",
+    /// Path as the Ingress has it.
+    LocationPath = "location_path",
+    /// Host as forwarded.
+    BestHttpHost = "best_http_host",
+    /// Scheme as forwarded.
+    PassAccessScheme = "pass_access_scheme",
+    /// Port as forwarded.
+    PassPort = "pass_port",
+}
+
+impl Variable {
+    fn prefixed(name: &str) -> Option<Self> {
+        let kinds: [(&str, fn(String) -> Self); 5] = [
+            ("http_", Self::RequestHeader),
+            ("sent_http_", Self::ResponseHeader),
+            ("upstream_http_", Self::UpstreamHeader),
+            ("cookie_", Self::Cookie),
+            ("arg_", Self::Argument),
+        ];
+        kinds.iter().find_map(|(prefix, make)| {
+            let rest = name.strip_prefix(prefix).filter(|rest| !rest.is_empty())?;
+            Some(make(rest.to_ascii_lowercase()))
+        })
+    }
+}
+
+/// One piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Text as it is.
+    Text(String),
+    /// The value of a variable.
+    Variable(Variable),
+    /// Capture group 1 to 9 of the location's regular expression.
+    Capture(usize),
+}
+
+/// Text with variables. `$name`, `${name}` and `$1` as in nginx's configuration language.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    parts: Vec<Part>,
+}
+
+/// A variable that Fairway does not know, or a lone `$`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownVariable(pub String);
+
+impl fmt::Display for UnknownVariable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "unknown variable ${}", self.0)
+    }
+}
+
+impl Template {
+    /// Reads `text`; the error names the first variable that does not exist.
+    pub fn parse(text: &str) -> Result<Self, UnknownVariable> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find('$') {
+            push_text(&mut parts, &rest[..at]);
+            let (name, after) = variable_name(&rest[at + 1..]);
+            parts.push(part(name)?);
+            rest = after;
+        }
+        push_text(&mut parts, rest);
+        Ok(Self { parts })
+    }
+
+    /// The pieces in order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// The text, if it has no variable.
+    pub fn literal(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.parts.iter().try_for_each(|part| match part {
+            Part::Text(text) => f.write_str(text),
+            Part::Variable(variable) => write!(f, "${{{}}}", variable.name()),
+            Part::Capture(group) => write!(f, "${group}"),
+        })
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn push_text(parts: &mut Vec<Part>, text: &str) {
+    if !text.is_empty() {
+        parts.push(Part::Text(text.to_owned()));
+    }
+}
+
+fn part(name: &str) -> Result<Part, UnknownVariable> {
+    match name.as_bytes() {
+        [digit @ b'1'..=b'9'] => Ok(Part::Capture(usize::from(digit - b'0'))),
+        _ => Variable::named(name).map(Part::Variable).ok_or_else(|| UnknownVariable(name.to_owned())),
+    }
+}
+
+/// Splits what follows a `$` into the variable's name and the rest.
+fn variable_name(text: &str) -> (&str, &str) {
+    if let Some((name, rest)) = text.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+        return (name, rest);
+    }
+    let is_capture = text.starts_with(|c: char| c.is_ascii_digit());
+    let end = match is_capture {
+        true => 1,
+        false => text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len()),
+    };
+    text.split_at(end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Part, Template, UnknownVariable, Variable};
+
+    #[test]
+    fn text_variables_and_captures_are_told_apart() {
+        let template = Template::parse("/x$1/${host}-$arg_Q").expect("known variables");
+        let expected = [
+            Part::Text("/x".into()),
+            Part::Capture(1),
+            Part::Text("/".into()),
+            Part::Variable(Variable::Host),
+            Part::Text("-".into()),
+            Part::Variable(Variable::Argument("q".into())),
+        ];
+        assert_eq!(template.parts(), expected);
+    }
+
+    #[test]
+    fn an_unknown_variable_is_named() {
+        assert_eq!(Template::parse("a$nope"), Err(UnknownVariable("nope".into())));
+        assert_eq!(Template::parse("$0"), Err(UnknownVariable("0".into())));
+    }
+}

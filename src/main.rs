@@ -1,0 +1,3 @@
+//! The binary `fairway`: flags in, tasks wired, nothing else.
+
+fn main() {}
