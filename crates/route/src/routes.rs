@@ -17,6 +17,12 @@ pub struct Routes<T> {
     catch_all: Option<Arc<T>>,
 }
 
+impl<T> std::fmt::Debug for Routes<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Routes").field("hosts", &self.len()).finish_non_exhaustive()
+    }
+}
+
 impl<T> Routes<T> {
     /// A copy in which `name` leads to `server`, or nowhere. Costs time by the logarithm of the number of hosts.
     #[must_use]
