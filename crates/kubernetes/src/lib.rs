@@ -3,6 +3,8 @@
 mod index;
 pub mod objects;
 mod snapshot;
+mod store;
+mod trim;
 
 pub use index::{Reference, ReverseIndex};
 pub use snapshot::{Malformed, Snapshot};
