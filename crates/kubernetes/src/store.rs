@@ -115,6 +115,8 @@ impl Object {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Store {
     snapshot: Snapshot,
+    /// Something changed since the last `publish`.
+    changed: bool,
     /// The Service of each EndpointSlice that has one: where in the Snapshot the slice is.
     slice_services: HashMap<ObjectKey, ObjectKey>,
 }
@@ -124,8 +126,14 @@ impl Store {
         &self.snapshot
     }
 
+    /// The Snapshot, if anything changed since the last time.
+    pub(crate) fn publish(&mut self) -> Option<Snapshot> {
+        std::mem::take(&mut self.changed).then(|| self.snapshot.clone())
+    }
+
     /// Adds or replaces an object.
     pub(crate) fn put(&mut self, object: Object) {
+        self.changed = true;
         let key = object.key().clone();
         match object {
             Object::Ingress(object) => drop(self.snapshot.ingresses.insert(key, object)),
@@ -140,8 +148,33 @@ impl Store {
         }
     }
 
+    /// As `put`, unless exactly this version is there already.
+    pub(crate) fn put_if_new(&mut self, object: Object) {
+        let key = object.key();
+        let all = &self.snapshot;
+        let known = match &object {
+            Object::Ingress(new) => is_same(all.ingresses.get(key), new),
+            Object::IngressClass(new) => {
+                is_same(all.classes.as_ref().and_then(|classes| classes.get(key)), new)
+            }
+            Object::Service(new) => is_same(all.services.get(key), new),
+            Object::EndpointSlice(new) => {
+                let service = self.slice_services.get(key);
+                let slices = service.and_then(|service| all.slices.get(service));
+                is_same(slices.and_then(|slices| slices.get(key)), new)
+            }
+            Object::Secret(new) => is_same(all.secrets.get(key), new),
+            Object::ConfigMap(new) => is_same(all.config_maps.get(key), new),
+            Object::Namespace(new) => is_same(all.namespaces.get(key), new),
+        };
+        if !known {
+            self.put(object);
+        }
+    }
+
     /// Takes an object away, if it is there.
     pub(crate) fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+        self.changed = true;
         match kind {
             Kind::Ingress => drop(self.snapshot.ingresses.remove(key)),
             Kind::IngressClass => {
@@ -159,6 +192,7 @@ impl Store {
 
     /// Says whether IngressClasses can be listed at all.
     pub(crate) fn set_classes_known(&mut self, known: bool) {
+        self.changed |= known != self.snapshot.classes.is_some();
         if known {
             self.snapshot.classes.get_or_insert_default();
         } else {
@@ -168,14 +202,13 @@ impl Store {
 
     /// Reports something that could not be read.
     pub(crate) fn report(&mut self, id: Arc<str>, malformed: Malformed) {
+        self.changed = true;
         self.snapshot.malformed.insert(id, Arc::new(malformed));
     }
 
     /// Takes a report back.
     pub(crate) fn withdraw(&mut self, id: &str) {
-        if !self.snapshot.malformed.is_empty() {
-            self.snapshot.malformed.remove(id);
-        }
+        self.changed |= self.snapshot.malformed.remove(id).is_some();
     }
 
     /// All namespaced objects of one namespace.
@@ -226,6 +259,10 @@ impl Store {
             }
         }
     }
+}
+
+fn is_same<T>(known: Option<&Arc<T>>, new: &Arc<T>) -> bool {
+    known.is_some_and(|known| Arc::ptr_eq(known, new))
 }
 
 /// The values of one namespace.
