@@ -174,20 +174,18 @@ impl Store {
 
     /// Takes an object away, if it is there.
     pub(crate) fn remove(&mut self, kind: Kind, key: &ObjectKey) {
-        self.changed = true;
-        match kind {
-            Kind::Ingress => drop(self.snapshot.ingresses.remove(key)),
+        let all = &mut self.snapshot;
+        self.changed |= match kind {
+            Kind::Ingress => all.ingresses.remove(key).is_some(),
             Kind::IngressClass => {
-                if let Some(classes) = &mut self.snapshot.classes {
-                    classes.remove(key);
-                }
+                all.classes.as_mut().is_some_and(|classes| classes.remove(key).is_some())
             }
-            Kind::Service => drop(self.snapshot.services.remove(key)),
+            Kind::Service => all.services.remove(key).is_some(),
             Kind::EndpointSlice => self.remove_slice(key),
-            Kind::Secret => drop(self.snapshot.secrets.remove(key)),
-            Kind::ConfigMap => drop(self.snapshot.config_maps.remove(key)),
-            Kind::Namespace => drop(self.snapshot.namespaces.remove(key)),
-        }
+            Kind::Secret => all.secrets.remove(key).is_some(),
+            Kind::ConfigMap => all.config_maps.remove(key).is_some(),
+            Kind::Namespace => all.namespaces.remove(key).is_some(),
+        };
     }
 
     /// Says whether IngressClasses can be listed at all.
@@ -225,14 +223,6 @@ impl Store {
         found
     }
 
-    /// The EndpointSlices of one Service.
-    pub(crate) fn slices_of(&self, service: &ObjectKey) -> Vec<Object> {
-        let slices = self.snapshot.slices.get(service);
-        slices.map_or_else(Vec::new, |slices| {
-            slices.values().map(|o| Object::EndpointSlice(o.clone())).collect()
-        })
-    }
-
     fn put_slice(&mut self, key: ObjectKey, slice: Arc<EndpointSlice>) {
         let service = slice
             .service
@@ -249,8 +239,8 @@ impl Store {
         }
     }
 
-    fn remove_slice(&mut self, key: &ObjectKey) {
-        let Some(service) = self.slice_services.remove(key) else { return };
+    fn remove_slice(&mut self, key: &ObjectKey) -> bool {
+        let Some(service) = self.slice_services.remove(key) else { return false };
         if let Some(slices) = self.snapshot.slices.get_mut(&service) {
             let slices = Arc::make_mut(slices);
             slices.remove(key);
@@ -258,6 +248,7 @@ impl Store {
                 self.snapshot.slices.remove(&service);
             }
         }
+        true
     }
 }
 

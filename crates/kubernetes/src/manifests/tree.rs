@@ -14,6 +14,9 @@ use std::path::{Path, PathBuf};
 /// Deep enough for any folder of manifests, and an end to folders that contain themselves.
 const MAX_DEPTH: usize = 32;
 
+/// Device and inode: what a folder is, by whatever path.
+type Identity = (u64, u64);
+
 /// The named folders and files.
 pub(super) struct Tree {
     roots: Vec<PathBuf>,
@@ -114,7 +117,7 @@ impl Tree {
         root: usize,
         folder: &Path,
         found: &mut BTreeMap<FileId, Version>,
-    ) -> Result<Vec<(PathBuf, (u64, u64))>, Error> {
+    ) -> Result<Vec<(PathBuf, Identity)>, Error> {
         let unreadable = |source| Error::Manifests { path: folder.to_owned(), source };
         self.watch(folder).map_err(|error| watch_error(folder, error))?;
         let mut subfolders = Vec::new();

@@ -170,7 +170,7 @@ fn settle_namespace(kind: Kind, value: &mut Value) -> Option<ObjectKey> {
         (true, "") => "default".to_owned(),
         (true, written) => written.to_owned(),
     };
-    let is_text = !metadata.get("namespace").is_some_and(|value| !value.is_string());
+    let is_text = metadata.get("namespace").is_none_or(Value::is_string);
     if is_text {
         metadata.insert("namespace".to_owned(), namespace.clone().into());
     }
