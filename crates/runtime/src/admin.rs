@@ -212,7 +212,6 @@ fn health(ready: &Ready, shutdown: &Shutdown) -> Page {
 mod tests {
     use super::{Admin, Page, serve_connection};
     use crate::{Ready, Shutdown};
-    use http::StatusCode;
     use std::net::SocketAddr;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -340,10 +339,5 @@ mod tests {
         );
         assert!(error.ends_with("choose another address or port with --healthz-port"), "{error}");
         assert!(!error.contains('\n'));
-    }
-
-    #[test]
-    fn a_text_page_has_its_status() {
-        assert_eq!(Page::text(StatusCode::NOT_FOUND, "x").status, 404);
     }
 }

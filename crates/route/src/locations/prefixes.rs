@@ -82,16 +82,16 @@ fn key(path: &str) -> Box<[u8]> {
     if path.is_empty() { Box::from(*b"/") } else { path.as_bytes().into() }
 }
 
-/// nginx redirects `/p` to `/p/` where only the latter exists and is proxied, which a denied location is not.
+/// nginx redirects `/p` to `/p/` where only the latter exists, even as an exact path, and is proxied, which a denied
+/// location is not.
 fn add_slashes(nodes: &mut BTreeMap<Box<[u8]>, Node>, locations: &[Arc<Location>]) {
-    let is_proxied =
-        |index: &u32| !matches!(locations[*index as usize].backend, Backend::Denied(_));
+    let is_proxied = |index: u32| !matches!(locations[index as usize].backend, Backend::Denied(_));
     let wanted: Vec<(Box<[u8]>, u32)> = nodes
         .iter()
+        .filter(|(_, node)| node.exact.into_iter().chain(node.below).any(is_proxied))
         .filter_map(|(path, node)| {
             let without = path.strip_suffix(b"/").filter(|rest| !rest.is_empty())?;
-            let index = node.below.filter(is_proxied)?;
-            Some((without.into(), index))
+            Some((without.into(), node.exact.or(node.below)?))
         })
         .collect();
     for (path, index) in wanted {
