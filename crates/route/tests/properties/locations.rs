@@ -39,7 +39,7 @@ fn plain_path() -> impl Strategy<Value = String> {
 fn pattern_path() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "/", "/", "a", "b", "ab", "A", "ü", ".", "?", "*", "+", "|", "$", "(a|b)", "(a", "[ab]",
-        "\\.", "{2}", "(?!b)",
+        "\\.", "{2}", "(?!b)", "[(]", "\\(", "(b", ")", "\\|",
     ]);
     let pieces = prop::collection::vec(piece, 0..5);
     pieces.prop_map(|pieces| format!("/{}", pieces.concat()))
