@@ -60,6 +60,12 @@ pub fn canonical(raw_path: &[u8]) -> Result<Canonical<'_>, BadPath> {
 }
 
 impl Canonical<'_> {
+    /// The same without a borrow, for what outlives the request's head.
+    pub fn into_owned(self) -> Canonical<'static> {
+        let Self { path, dotted, merged } = self;
+        Canonical { path: Cow::Owned(path.into_owned()), dotted, merged }
+    }
+
     /// The path as text for regular expressions. Bytes that are no UTF-8 become characters of a private area;
     /// [`bytes`] turns text made of this one (captures, rewrites) back into bytes, so nothing is lost.
     pub fn text(&self) -> Cow<'_, str> {
@@ -258,6 +264,7 @@ mod tests {
             let path = canonical(plain.as_bytes()).expect("it is valid");
             assert!(matches!(path.path, Cow::Borrowed(_)), "{plain}");
             assert_eq!((&*path.path, path.dotted, path.merged), (plain.as_bytes(), false, false));
+            assert_eq!(path.clone().into_owned(), path);
         }
     }
 

@@ -302,6 +302,20 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
 
+    #[tokio::test]
+    async fn connections_beyond_the_bound_wait_for_a_place() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        let mut idle = Vec::new();
+        for _ in 0..super::CONNECTIONS {
+            idle.push(TcpStream::connect(address).await.expect("the server listens"));
+        }
+        let mut next = Box::pin(get(address, "/healthz"));
+        let early = tokio::time::timeout(Duration::from_millis(100), &mut next).await;
+        assert!(early.is_err(), "every place is taken");
+        idle.pop();
+        assert_eq!(next.await.0, 200);
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_head_that_takes_too_long_ends_the_connection() {
         let address = start(&Ready::new(), &Shutdown::new());

@@ -99,7 +99,9 @@ impl Prefixes {
         };
         while end > 0 {
             let folder = &path[..end];
-            if let Some(index) = self.nodes.get(folder).and_then(|node| node.below) {
+            // A long segment is not worth its hash: no key is that long.
+            let node = if end <= self.longest { self.nodes.get(folder) } else { None };
+            if let Some(index) = node.and_then(|node| node.below) {
                 return Some(index);
             }
             end = folder.iter().rposition(|byte| *byte == b'/')?;
