@@ -1,4 +1,5 @@
-//! `make run`: Fairway serving the folder `manifests` beside this file, with upstreams behind it, and no cluster.
+//! `make run`: Fairway serving the folder `manifests` beside this file (or another one, given as argument), with
+//! upstreams behind it, and no cluster.
 
 mod upstreams;
 
@@ -14,7 +15,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use upstreams::Upstream;
 
-/// The manifests that are served, and that are there to be edited.
+/// The manifests that are served unless others are named, and that are there to be edited.
 const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo/manifests");
 /// How long Fairway may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -31,17 +32,20 @@ async fn main() -> ExitCode {
 }
 
 async fn run() -> Result<()> {
+    let manifests = std::env::args().nth(1).unwrap_or_else(|| MANIFESTS.to_owned());
     let upstreams = upstreams::start().await.context("start the demo's upstreams")?;
     let endpoints = write_endpoints(&upstreams)?;
     let ports = Ports::choose().await?;
-    let mut fairway = start_fairway(&endpoints, &ports)?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
-    tokio::select! {
-        done = serve(&mut fairway, &ports) => done,
+    let mut fairway = start_fairway(&manifests, &endpoints, &ports)?;
+    let outcome = tokio::select! {
+        done = serve(&mut fairway, &manifests, &ports) => done,
         _ = interrupt.recv() => stop(&mut fairway).await,
         _ = terminate.recv() => stop(&mut fairway).await,
-    }
+    };
+    std::fs::remove_dir_all(&endpoints).ok();
+    outcome
 }
 
 /// Where Fairway listens.
@@ -89,6 +93,7 @@ fn build_folder() -> Result<PathBuf> {
 fn write_endpoints(upstreams: &[Upstream]) -> Result<PathBuf> {
     let build = build_folder()?;
     let folder = build.parent().context("the build folder has no parent")?.join("demo");
+    let folder = folder.join(std::process::id().to_string());
     std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
     let mut yaml =
         String::from("# Written by `make run` at each start: where the demo's upstreams listen.\n");
@@ -106,10 +111,10 @@ fn write_endpoints(upstreams: &[Upstream]) -> Result<PathBuf> {
     Ok(folder)
 }
 
-fn start_fairway(endpoints: &Path, ports: &Ports) -> Result<Child> {
+fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Child> {
     let program = build_folder()?.join("fairway");
     let mut command = Command::new(&program);
-    command.arg("run").args(["--manifests", MANIFESTS, "--manifests"]).arg(endpoints);
+    command.arg("run").args(["--manifests", manifests, "--manifests"]).arg(endpoints);
     let flags = [
         ("--http-port", ports.http),
         ("--https-port", ports.https),
@@ -124,7 +129,7 @@ fn start_fairway(endpoints: &Path, ports: &Ports) -> Result<Child> {
 }
 
 /// Waits until requests are answered, says how to send some, and waits for Fairway to end.
-async fn serve(fairway: &mut Child, ports: &Ports) -> Result<()> {
+async fn serve(fairway: &mut Child, manifests: &str, ports: &Ports) -> Result<()> {
     let started = Instant::now();
     while !answers(ports.http).await {
         if let Some(status) = fairway.try_wait()? {
@@ -138,7 +143,7 @@ async fn serve(fairway: &mut Child, ports: &Ports) -> Result<()> {
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("{}", instructions(ports));
+    println!("{}", instructions(manifests, ports));
     let status = fairway.wait().await?;
     bail!("Fairway ended: {status}")
 }
@@ -157,7 +162,7 @@ async fn answers(port: u16) -> bool {
     matches!(tokio::time::timeout(Duration::from_secs(1), exchange).await, Ok(Ok(true)))
 }
 
-fn instructions(Ports { http, https, .. }: &Ports) -> String {
+fn instructions(manifests: &str, Ports { http, https, .. }: &Ports) -> String {
     let upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' \
                    -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='";
     let call = "-H 'content-type: application/grpc' -H 'te: trailers' --data-binary @-";
@@ -168,7 +173,7 @@ fn instructions(Ports { http, https, .. }: &Ports) -> String {
     };
     format!(
         "
-Fairway serves {MANIFESTS}
+Fairway serves {manifests}
 {curl}
 HTTP
   curl http://demo.localhost:{http}/
@@ -188,7 +193,7 @@ gRPC: the message comes back, then the status as trailers
   printf '\\0\\0\\0\\0\\7\\12\\5hello' | curl -si --http2-prior-knowledge {call} \\
     http://grpc.demo.localhost:{http}/demo.Echo/Say | cat -v
 
-Edit {MANIFESTS}/site.yaml
+Edit {manifests}/site.yaml
 (say, `name: blue` into `name: green`), save, and send a request again. Ctrl-C ends it.
 "
     )

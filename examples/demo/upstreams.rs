@@ -96,8 +96,7 @@ async fn chat(stream: TcpStream) -> Result<()> {
 
 async fn grpc(stream: TcpStream) -> Result<()> {
     let mut connection = h2::server::handshake(stream).await?;
-    while let Some(accepted) = connection.accept().await {
-        let (request, respond) = accepted?;
+    while let Some(Ok((request, respond))) = connection.accept().await {
         tokio::spawn(async move {
             if let Err(error) = grpc_call(request, respond).await {
                 eprintln!("upstream grpc: {error:#}");
