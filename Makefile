@@ -2,8 +2,11 @@
 
 CARGO ?= cargo
 SECONDS_EACH ?= 60
-# Where rustup and Go's own packages put their programs, for shells that do not know it yet.
-export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin
+# Cargo's folder for what it builds, and the programs made there.
+TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
+FAIRWAY := $(TARGET)/debug/fairway
+# Tools that scripts/need fetched come first; the last two are where rustup and Go put theirs.
+export PATH := $(TARGET)/tools/go/bin:$(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt docs exchanges smuggling floods bench fuzz
@@ -17,7 +20,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(CARGO) run --quiet --example demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -37,15 +40,15 @@ docs: ## Write the pages that are generated from code, and the API documentation
 exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p testkit --bin exchanges -- \
-	  $(or $(DIR),tests/exchanges) $(if $(FAMILY),--family $(FAMILY)) $(if $(ENGINE),--engine $(ENGINE))
+	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) $(if $(FAMILY),--family $(FAMILY)) $(if $(ENGINE),--engine $(ENGINE))
 
 smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
 	@$(CARGO) build --quiet --bin fairway
-	@$(CARGO) run --quiet -p hostile --bin smuggling -- $(FILE)
+	@$(CARGO) run --quiet -p hostile --bin smuggling -- --binary $(FAIRWAY) $(FILE)
 
 floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow readers
 	@$(CARGO) build --quiet --bin fairway
-	@$(CARGO) run --quiet -p hostile --bin floods
+	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx haproxy
@@ -53,6 +56,7 @@ bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/b
 	@$(CARGO) run --quiet --release -p bench --bin bench
 
 fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
+	@scripts/need cargo cc cargo-fuzz
 	@for target in $(or $(TARGET),$$(cd fuzz && $(CARGO) +nightly fuzz list)); do \
 	  (cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH)) || exit 1; \
 	done
