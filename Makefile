@@ -3,10 +3,10 @@
 CARGO ?= cargo
 SECONDS_EACH ?= 60
 # Cargo's folder for what it builds, and the programs made there.
-TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
-FAIRWAY := $(TARGET)/debug/fairway
+BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
+FAIRWAY := $(BUILD)/debug/fairway
 # Tools that scripts/need fetched come first; the last two are where rustup and Go put theirs.
-export PATH := $(TARGET)/tools/go/bin:$(TARGET)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin
+export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt docs exchanges smuggling floods bench fuzz

@@ -49,6 +49,11 @@ fn nothing_names_the_machine_it_was_made_on() {
 }
 
 #[test]
+fn links_between_pages_lead_somewhere() {
+    expect_none(&text::links(&Tree::open()));
+}
+
+#[test]
 fn every_key_family_has_a_case_and_no_case_is_dead() {
     expect_none(&cases::complaints(&Tree::open()));
 }

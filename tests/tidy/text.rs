@@ -54,12 +54,47 @@ pub(crate) fn machine_paths(tree: &Tree) -> Vec<String> {
     complaints
 }
 
+/// Links between Markdown pages that lead nowhere.
+pub(crate) fn links(tree: &Tree) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in tree.files().filter(|file| file.ends_with(".md")) {
+        let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
+        let text = tree.text(file).unwrap_or_default();
+        for target in text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0)) {
+            let path = target.split('#').next().unwrap_or_default();
+            if !path.is_empty() && !target.contains("://") && !tree.has(&resolve(folder, path)) {
+                complaints.push(format!("{file}: the link to {target} leads nowhere"));
+            }
+        }
+    }
+    complaints
+}
+
+/// `path` as seen from `folder`, from the root.
+fn resolve(folder: &str, path: &str) -> String {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            ".." => drop(parts.pop()),
+            "." => {}
+            part => parts.push(part),
+        }
+    }
+    parts.join("/")
+}
+
 /// Whether an absolute path below `root` begins somewhere in `line`: not in the middle of a longer path or URL.
 fn starts_a_path(line: &str, root: &str) -> bool {
     line.match_indices(root).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         before.is_none_or(|before| !before.is_alphanumeric() && !"./-_}~>$".contains(before))
     })
+}
+
+#[test]
+fn links_are_followed_from_the_folder_of_their_page() {
+    assert_eq!(resolve("docs", "../README.md"), "README.md");
+    assert_eq!(resolve("docs/operate", "./limits.md"), "docs/operate/limits.md");
 }
 
 #[test]
