@@ -5,8 +5,9 @@ SECONDS_EACH ?= 60
 # Cargo's folder for what it builds, and the programs made there.
 BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
 FAIRWAY := $(BUILD)/debug/fairway
-# Tools that scripts/need fetched come first; the last two are where rustup and Go put theirs.
-export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin
+# Tools that scripts/need fetched come first; the last ones are where rustup, Go
+# and Debian put theirs, for shells that do not look there.
+export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint fmt docs exchanges smuggling floods bench fuzz
@@ -40,7 +41,8 @@ docs: ## Write the pages that are generated from code, and the API documentation
 exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p testkit --bin exchanges -- \
-	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) $(if $(FAMILY),--family $(FAMILY)) $(if $(ENGINE),--engine $(ENGINE))
+	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) --out $(BUILD) \
+	  $(if $(FAMILY),--family $(FAMILY)) $(if $(ENGINE),--engine $(ENGINE))
 
 smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
 	@$(CARGO) build --quiet --bin fairway

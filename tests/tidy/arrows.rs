@@ -17,6 +17,9 @@ struct Manifest {
     takes_lints: bool,
 }
 
+/// Crates that must never become part of the binary.
+const TOOLS: [&str; 3] = ["testkit", "hostile", "bench"];
+
 /// Differences between the table and the Cargo.tomls, in both directions.
 pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
     let rows = rows(&tree.text("ARCHITECTURE.md").expect("ARCHITECTURE.md is text"));
@@ -37,6 +40,9 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
         let manifest = manifest(&tree.text(&file).expect("Cargo.toml is text"), &file);
         complaints.extend(of_crate(name, &rows[name], &manifest, &crates));
     }
+    let binary = manifest(&tree.text("Cargo.toml").expect("Cargo.toml is text"), "Cargo.toml");
+    let tools = TOOLS.iter().filter(|tool| binary.dependencies.contains(**tool));
+    complaints.extend(tools.map(|tool| format!("the binary must not be built with {tool}")));
     complaints
 }
 

@@ -39,8 +39,8 @@ fn names_say_what_a_file_is_about() {
 }
 
 #[test]
-fn lines_fit() {
-    expect_none(&text::lines(&Tree::open()));
+fn comments_fit_the_page() {
+    expect_none(&text::comments(&Tree::open()));
 }
 
 #[test]
