@@ -17,8 +17,8 @@ help: ## List these commands
 
 run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: other than free ones)
 	@scripts/need cargo cc
-	@$(CARGO) build --bin fairway --example demo
-	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(CARGO) run --quiet --example demo
+	@$(CARGO) build --package fairway --package demo
+	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
 	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare

@@ -14,11 +14,9 @@ struct Demo {
 impl Demo {
     /// Starts it on a folder and reads what it prints until it is ready.
     fn start(manifests: &Path) -> Self {
-        let folder =
-            Path::new(env!("CARGO_BIN_EXE_fairway")).parent().expect("a program is in a folder");
-        let mut command = Command::new(folder.join("examples/demo"));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_demo"));
         command.arg(manifests).env_remove("PORT").env_remove("TLS_PORT").stdout(Stdio::piped());
-        let mut child = command.spawn().expect("`cargo build --example demo` made it");
+        let mut child = command.spawn().expect("cargo made it");
         let mut output = BufReader::new(child.stdout.take().expect("its output is piped")).lines();
         let mut demo = Self { child, lines: Vec::new() };
         let mut joined = String::new();
@@ -98,7 +96,7 @@ fn every_printed_line_works_and_an_edit_changes_the_answer() {
 fn copy_of_the_manifests() -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo-{}", std::process::id()));
     std::fs::create_dir_all(&copy).expect("the folder for temporary files can be written");
-    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/demo/manifests");
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("manifests");
     for entry in std::fs::read_dir(original).expect("the demo has manifests") {
         let entry = entry.expect("a folder that opened can be read");
         std::fs::copy(entry.path(), copy.join(entry.file_name())).expect("manifests can be copied");

@@ -1,4 +1,4 @@
-//! `make run`: Fairway serving the folder `manifests` beside this file (or another one, given as argument), with
+//! `make run`: Fairway serving the folder `manifests` of this example (or another one, given as argument), with
 //! upstreams behind it, and no cluster.
 
 mod upstreams;
@@ -16,7 +16,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use upstreams::Upstream;
 
 /// The manifests that are served unless others are named, and that are there to be edited.
-const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/demo/manifests");
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
 /// How long Fairway may take until it serves.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -81,12 +81,10 @@ fn given(name: &str, otherwise: u16) -> Result<u16> {
     }
 }
 
-/// The folder `debug` or `release` of this build.
+/// The folder `debug` or `release` of this build, where Fairway is, too.
 fn build_folder() -> Result<PathBuf> {
     let here = std::env::current_exe()?;
-    let folder =
-        here.parent().and_then(Path::parent).context("the demo is not in a build folder")?;
-    Ok(folder.to_path_buf())
+    Ok(here.parent().context("the demo is not in a folder")?.to_path_buf())
 }
 
 /// Writes the EndpointSlices, whose ports are known only now, and returns their folder.
@@ -125,7 +123,9 @@ fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Chi
     }
     // In a process group of its own, Ctrl-C reaches it once: from here, as the signal of an orderly end.
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
-    command.spawn().with_context(|| format!("start {}; `cargo build` makes it", program.display()))
+    command.spawn().with_context(|| {
+        format!("start {}; `cargo build --bin fairway` makes it", program.display())
+    })
 }
 
 /// Waits until requests are answered, says how to send some, and waits for Fairway to end.
