@@ -5,9 +5,12 @@ use crate::tree::Tree;
 /// Where the families of keys are declared, one file each.
 const FAMILIES: &str = "crates/translate/src/annotations/";
 
-/// Where cases are, as `<root>/<family>/<case>/`, and the file without which the runner passes a folder by.
-const CASES: [(&str, &[&str]); 2] =
-    [("tests/translate", &["in.yaml"]), ("tests/exchanges", &["exchange.yaml", "review.yaml"])];
+/// Where cases are, as `<root>/<family>/<case>/`, and the files without which the runner passes a folder by. A lone
+/// `case.yaml` says why Fairway differs from a recorded case of that name.
+const CASES: [(&str, &[&str]); 2] = [
+    ("tests/translate", &["in.yaml"]),
+    ("tests/exchanges", &["exchange.yaml", "review.yaml", "case.yaml"]),
+];
 
 /// Families without a case, and cases that nothing runs.
 pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
