@@ -1,1 +1,18 @@
-//! placeholder
+//! The test bed: builders, upstreams, a client, certificates, and the runner of recorded exchanges.
+
+pub mod certificates;
+pub mod client;
+pub mod duration;
+pub mod eventually;
+pub mod exchange;
+pub mod fixtures;
+pub mod http2;
+pub mod journal;
+pub mod latin1;
+pub mod ports;
+pub mod upstreams;
+pub mod websocket;
+pub mod wire;
+pub mod yaml;
+
+pub use eventually::eventually;
