@@ -1,5 +1,6 @@
 //! The test bed: builders, upstreams, a client, certificates, and the runner of recorded exchanges.
 
+pub mod builders;
 pub mod case;
 pub mod certificates;
 pub mod client;

@@ -76,6 +76,6 @@ mod tests {
         );
         let slice = resolve("{kind: EndpointSlice, endpoints: [{addresses: ['@echo-1', 10.0.0.1]}]}").unwrap();
         assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.77.0.11", "10.0.0.1"]));
-        assert_eq!(resolve("null"), None);
+        assert_eq!(resolve("{}"), None);
     }
 }
