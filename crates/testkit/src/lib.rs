@@ -1,1 +1,24 @@
-//! placeholder
+//! The test bed: builders, upstreams, a client, certificates, and the runner of recorded exchanges.
+
+pub mod builders;
+pub mod case;
+pub mod certificates;
+pub mod client;
+pub mod duration;
+pub mod eventually;
+pub mod exchange;
+pub mod fairway;
+pub mod fixtures;
+pub mod http2;
+pub mod journal;
+pub mod latin1;
+pub mod manifests;
+pub mod namespace;
+pub mod ports;
+pub mod runner;
+pub mod upstreams;
+pub mod websocket;
+pub mod wire;
+pub mod yaml;
+
+pub use eventually::eventually;
