@@ -1,1 +1,4 @@
-//! placeholder
+//! What tests share: a real control plane, and a small kubelet that runs its Pods.
+
+pub mod cluster;
+pub mod kubelet;
