@@ -1,8 +1,9 @@
 //! Applying, reading and deleting objects of a test cluster, written as YAML.
 
 use anyhow::{Context, Result};
+use futures_util::{StreamExt, TryStreamExt};
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 
@@ -28,6 +29,19 @@ impl Cluster {
             .await
             .with_context(|| format!("apply {} {name}", object["kind"]))?;
         Ok(())
+    }
+
+    /// Creates many objects that do not exist yet, several at a time.
+    pub async fn create_all(&self, objects: impl IntoIterator<Item = Value>) -> Result<()> {
+        let creations = objects.into_iter().map(async |object| {
+            let (api, name) = self.place(&object)?;
+            let object = serde_json::from_value(object).context("read an object")?;
+            api.create(&PostParams::default(), &object)
+                .await
+                .with_context(|| format!("create {name}"))?;
+            anyhow::Ok(())
+        });
+        futures_util::stream::iter(creations).buffer_unordered(8).try_collect().await
     }
 
     /// Deletes all objects of a YAML text; the API server's acknowledgement is waited for, the end of a Pod is not.

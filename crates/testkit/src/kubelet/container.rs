@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::{Container as Spec, EnvVar, Pod};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 use super::network::Sandbox;
 use super::probe::Probe;
@@ -103,7 +103,7 @@ impl Container {
     /// Runs the container until it ends for good, or until `stop` gives it a grace period to end in.
     pub(super) async fn run(
         self,
-        tell: mpsc::UnboundedSender<(usize, Observed)>,
+        tell: watch::Sender<Vec<Observed>>,
         mut stop: watch::Receiver<Option<Duration>>,
     ) {
         let mut observed = Observed::creating();
@@ -149,7 +149,7 @@ impl Container {
         &self,
         mut process: Process,
         observed: &mut Observed,
-        tell: &mpsc::UnboundedSender<(usize, Observed)>,
+        tell: &watch::Sender<Vec<Observed>>,
         stop: &mut watch::Receiver<Option<Duration>>,
     ) -> End {
         let from = Timestamp::now();
@@ -165,11 +165,7 @@ impl Container {
         End { code, from, to: Timestamp::now() }
     }
 
-    async fn watch_readiness(
-        &self,
-        observed: &mut Observed,
-        tell: &mpsc::UnboundedSender<(usize, Observed)>,
-    ) {
+    async fn watch_readiness(&self, observed: &mut Observed, tell: &watch::Sender<Vec<Observed>>) {
         if let Some(probe) = &self.probe {
             let changed = |ready| {
                 observed.ready = ready;
@@ -180,9 +176,8 @@ impl Container {
         std::future::pending().await
     }
 
-    fn tell(&self, tell: &mpsc::UnboundedSender<(usize, Observed)>, observed: &Observed) {
-        // Nobody listens any more when the Pod was removed by force.
-        let _ = tell.send((self.index, observed.clone()));
+    fn tell(&self, tell: &watch::Sender<Vec<Observed>>, observed: &Observed) {
+        tell.send_modify(|all| all[self.index] = observed.clone());
     }
 }
 

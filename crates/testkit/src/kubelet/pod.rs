@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::container::{Container, Observed};
@@ -23,8 +23,7 @@ struct Life {
     host: Arc<Host>,
     latest: watch::Receiver<Pod>,
     sandbox: Arc<Sandbox>,
-    observed: Vec<Observed>,
-    told: mpsc::UnboundedReceiver<(usize, Observed)>,
+    observed: watch::Receiver<Vec<Observed>>,
     stop: watch::Sender<Option<Duration>>,
     containers: JoinSet<()>,
 }
@@ -92,21 +91,13 @@ impl Life {
         let count = spec.containers.len();
         let containers = (0..count).map(|index| Container::of(&host, &pod, index, &sandbox));
         let containers: Vec<Container> = containers.collect::<Result<_>>()?;
-        let (tell, told) = mpsc::unbounded_channel();
+        let (tell, observed) = watch::channel(vec![Observed::creating(); count]);
         let (stop, stopped) = watch::channel(None);
         let mut running = JoinSet::new();
         for container in containers {
             running.spawn(container.run(tell.clone(), stopped.clone()));
         }
-        Ok(Self {
-            host,
-            latest,
-            sandbox,
-            observed: vec![Observed::creating(); count],
-            told,
-            stop,
-            containers: running,
-        })
+        Ok(Self { host, latest, sandbox, observed, stop, containers: running })
     }
 
     /// Tells the API server what happens, until the Pod is deleted or its sender is gone.
@@ -127,11 +118,7 @@ impl Life {
     async fn wait_for_news(&mut self, known: &Pod) -> bool {
         loop {
             tokio::select! {
-                Some((index, observed)) = self.told.recv() => {
-                    self.observed[index] = observed;
-                    self.take_told();
-                    return true;
-                }
+                Ok(()) = self.observed.changed() => return true,
                 changed = self.latest.changed() => {
                     if changed.is_err() {
                         return false;
@@ -147,15 +134,8 @@ impl Life {
         }
     }
 
-    fn take_told(&mut self) {
-        while let Ok((index, observed)) = self.told.try_recv() {
-            self.observed[index] = observed;
-        }
-    }
-
     /// Unready at once; then SIGTERM after the pre-stop pause, SIGKILL at the end of the grace period; then gone.
     async fn leave(&mut self, pod: &Pod) {
-        self.take_told();
         self.report(pod, true).await;
         let pause = pre_stop(pod);
         let grace = pod.metadata.deletion_grace_period_seconds.unwrap_or(30).unsigned_abs();
@@ -173,13 +153,13 @@ impl Life {
             () = ended => {}
             () = forced => return,
         }
-        self.take_told();
         self.report(pod, true).await;
         remove(&self.host, pod).await;
     }
 
-    async fn report(&self, pod: &Pod, leaving: bool) {
-        let status = status::status(pod, self.sandbox.address, &self.observed, leaving);
+    async fn report(&mut self, pod: &Pod, leaving: bool) {
+        let observed = self.observed.borrow_and_update().clone();
+        let status = status::status(pod, self.sandbox.address, &observed, leaving);
         report(&self.host, pod, status).await;
     }
 }
