@@ -41,7 +41,7 @@ pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
     let mut loops = JoinSet::new();
     let kinds = [(sockets.http, false), (sockets.https, true)];
     for (sockets, tls) in kinds {
-        for listener in Sockets::listen(sockets) {
+        for listener in Sockets::listeners(sockets) {
             loops.spawn_local(accept_on(listener, tls, worker.clone(), stopped.clone()));
         }
     }
