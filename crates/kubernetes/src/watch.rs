@@ -184,6 +184,8 @@ impl<K: Trim> Watch<K> {
             return Next::StartOver;
         }
         if code == Some(410) {
+            // The server is there and says what to do; the long pauses were for one that is not.
+            progress.backoff = backoff();
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
         } else if !std::mem::replace(&mut progress.in_trouble, true) {
             tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
@@ -210,7 +212,7 @@ impl<K: Trim> Watch<K> {
 pub(crate) fn backoff() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(5))
+        .with_max_delay(Duration::from_secs(2))
         .with_factor(2.0)
         .with_jitter()
         .without_max_times()
