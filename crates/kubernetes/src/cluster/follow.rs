@@ -183,6 +183,9 @@ impl Follower {
             }
         }
         missing.dedup();
+        if missing.is_empty() {
+            missing.push("the data of Secrets (no answer in time)".to_owned());
+        }
         missing.join(", ")
     }
 
