@@ -1,7 +1,6 @@
 //! The PROXY protocol's header, versions 1 and 2, in front of a connection (haproxy's proxy-protocol.txt; parsed by the
 //! crate ppp). Exactly the header is taken off the connection, so that what follows may be TLS.
 
-use crate::connection::Announced;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use tokio::io::{AsyncReadExt, Interest};
@@ -14,8 +13,17 @@ const LONGEST_V1: usize = 107;
 /// Bytes of the longest header of version 2 that is taken.
 const LONGEST_V2: usize = 4096;
 
+/// The addresses of a PROXY protocol header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Where the client is.
+    pub source: SocketAddr,
+    /// Where it connected to.
+    pub destination: SocketAddr,
+}
+
 /// Takes the header off; none if it announces no addresses (UNKNOWN, LOCAL).
-pub(super) async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
+pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
     let mut header = vec![0; SIGNATURE.len()];
     tcp.read_exact(&mut header).await?;
     if header == SIGNATURE {
