@@ -168,9 +168,12 @@ variables! {
     PassPort = "pass_port",
 }
 
+/// Makes a variable of what follows its prefix.
+type Prefixed = (&'static str, fn(String) -> Variable);
+
 impl Variable {
     fn prefixed(name: &str) -> Option<Self> {
-        let kinds: [(&str, fn(String) -> Self); 5] = [
+        let kinds: [Prefixed; 5] = [
             ("http_", Self::RequestHeader),
             ("sent_http_", Self::ResponseHeader),
             ("upstream_http_", Self::UpstreamHeader),

@@ -18,7 +18,7 @@ pub enum Io {
     /// TLS over TCP.
     Tls(Box<TlsStream<TcpStream>>),
     /// A connection whose first bytes were read already.
-    Rewound(BytesMut, Box<Io>),
+    Rewound(BytesMut, Box<Self>),
 }
 
 /// Bytes read at once into the shared buffer.

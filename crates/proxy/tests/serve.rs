@@ -13,17 +13,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 /// An upstream that answers every connection's requests with `answer`, and sends what it read to the channel.
-async fn upstream(answer: &'static [u8]) -> (SocketAddr, tokio::sync::mpsc::UnboundedReceiver<String>) {
+async fn upstream(answer: &'static [u8]) -> (SocketAddr, tokio::sync::mpsc::Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
-    let (seen, seeing) = tokio::sync::mpsc::unbounded_channel();
+    let (seen, seeing) = tokio::sync::mpsc::channel(100);
     tokio::spawn(async move {
         while let Ok((mut tcp, _)) = listener.accept().await {
             let seen = seen.clone();
             tokio::spawn(async move {
                 let mut buffer = vec![0; 1 << 16];
                 while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
-                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned());
+                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
                     let _ = tcp.write_all(answer).await;
                 }
             });

@@ -35,7 +35,7 @@ pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Fra
     let members: Vec<_> = coding.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
     let token = |member: &&[u8]| !member.is_empty() && member.iter().all(|&byte| is_token_byte(byte));
     let named = |name: &[u8]| members.iter().filter(|member| member.eq_ignore_ascii_case(name)).count();
-    if !members.iter().all(|member| token(member)) || named(b"chunked") > 1 || named(b"identity") > 0 {
+    if !members.iter().all(token) || named(b"chunked") > 1 || named(b"identity") > 0 {
         return Err(bad);
     }
     Err(BadRequest(StatusCode::NOT_IMPLEMENTED))

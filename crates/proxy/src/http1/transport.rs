@@ -116,7 +116,7 @@ impl Client {
         }
         match head_end(&buffer, *scanned) {
             Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
-            None if buffer.len() <= total && !(buffer.len() > line && !buffer.contains(&b'\n')) => {
+            None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
                 *scanned = buffer.len();
                 None
             }

@@ -64,7 +64,7 @@ struct Streams {
 }
 
 enum Event {
-    Stream(Request, SendResponse<Bytes>),
+    Stream(Box<Request>, SendResponse<Bytes>),
     Malformed(SendResponse<Bytes>),
     Quiet,
     Flood,
@@ -81,7 +81,7 @@ impl Streams {
         let timer = Timer::new(Duration::from_secs(60));
         loop {
             match self.next(&mut session, &timer).await {
-                Event::Stream(request, respond) => self.start(request, respond, &mut session),
+                Event::Stream(request, respond) => self.start(*request, respond, &mut session),
                 Event::Malformed(mut respond) => {
                     let mut answer = http::Response::new(());
                     *answer.status_mut() = StatusCode::BAD_REQUEST;
@@ -135,7 +135,7 @@ impl Streams {
     fn judge(&self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) -> Event {
         let generation = self.worker.generation();
         match to_request(request, generation.global()) {
-            Some(request) => Event::Stream(request, respond),
+            Some(request) => Event::Stream(Box::new(request), respond),
             None => Event::Malformed(respond),
         }
     }

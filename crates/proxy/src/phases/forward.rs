@@ -9,7 +9,6 @@ use crate::upstream::{self, Failed, Head, Outgoing, Target, Try, TryError};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -35,7 +34,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     loop {
         let (target, journal) = next_try(exchange)?;
-        let (outcome, may_repeat) = body.attempt(exchange, &policy, &head, upgrade, &target, &journal).await;
+        let attempt = Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
+        let (outcome, may_repeat) = body.attempt(attempt).await;
         let more = may_repeat && tries_left(exchange, &policy.retries, started);
         match outcome {
             Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
@@ -95,15 +95,8 @@ impl Bodies {
     }
 
     /// One try; whether there could be another one with the same body.
-    async fn attempt(
-        &mut self,
-        exchange: &Exchange,
-        policy: &Arc<Policy>,
-        head: &Head,
-        upgrade: bool,
-        target: &Target,
-        journal: &Rc<Try>,
-    ) -> (Result<Response, Failed>, bool) {
+    async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
+        let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
         let mut kept = match self {
             Self::Kept(spool) => spool.as_ref().map_or_else(Body::empty, |spool| Body::spool(spool.again())),
             Self::Streamed(_) => Body::empty(),
@@ -113,10 +106,20 @@ impl Bodies {
             Self::Streamed(body) => body,
         };
         let mut outgoing = Outgoing { method: &exchange.request.method, head: head.clone(), body, upgrade, policy };
-        let outcome = upstream::send(&exchange.worker.pool, target, &mut outgoing, journal).await;
+        let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
         let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);
         (outcome, matches!(self, Self::Kept(_)) || untouched)
     }
+}
+
+/// What a try is made of, besides the body.
+struct Attempt<'a> {
+    exchange: &'a Exchange,
+    policy: &'a Policy,
+    head: &'a Head,
+    upgrade: bool,
+    target: Target,
+    journal: &'a Rc<Try>,
 }
 
 fn tries_left(exchange: &Exchange, retries: &Retries, started: Instant) -> bool {

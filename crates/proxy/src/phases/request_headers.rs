@@ -9,43 +9,56 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use model::policy::{HttpVersion, Protocol};
 
-/// Fields of the client that do not travel on: they belong to its connection, or Fairway sets them itself.
-const OWN: [&str; 23] = [
-    "host",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "content-length",
-    "te",
-    "expect",
-    "upgrade",
-    "http2-settings",
-    "proxy",
-    "x-request-id",
-    "x-real-ip",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-forwarded-port",
-    "x-forwarded-proto",
-    "x-forwarded-scheme",
-    "x-scheme",
-    "x-original-forwarded-for",
-    "x-original-forwarded-host",
-    "ssl-client-cert",
-    "ssl-client-verify",
-];
+/// Bytes of the longest name in [`is_own`].
+const LONGEST: usize = 25;
 
-/// More of them: whoever is asked for proof of a client certificate must be able to believe the answer.
-const CERTIFICATE: [&str; 2] = ["ssl-client-subject-dn", "ssl-client-issuer-dn"];
+/// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
+/// would be believed as proof of a client certificate.
+fn is_own(name: &[u8]) -> bool {
+    let mut lower = [0; LONGEST];
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    matches!(
+        &*lower,
+        b"host"
+            | b"connection"
+            | b"keep-alive"
+            | b"proxy-connection"
+            | b"transfer-encoding"
+            | b"content-length"
+            | b"te"
+            | b"expect"
+            | b"upgrade"
+            | b"http2-settings"
+            | b"proxy"
+            | b"x-request-id"
+            | b"x-real-ip"
+            | b"x-forwarded-for"
+            | b"x-forwarded-host"
+            | b"x-forwarded-port"
+            | b"x-forwarded-proto"
+            | b"x-forwarded-scheme"
+            | b"x-scheme"
+            | b"x-original-forwarded-for"
+            | b"x-original-forwarded-host"
+            | b"ssl-client-cert"
+            | b"ssl-client-verify"
+            | b"ssl-client-subject-dn"
+            | b"ssl-client-issuer-dn"
+    )
+}
 
-/// Whether a field of the client travels on.
-fn travels(field: &Field, exchange: &Exchange, original_uri: bool) -> bool {
-    let own = |names: &[&str]| names.iter().any(|name| field.is(name));
-    !own(&OWN)
-        && !own(&CERTIFICATE)
-        && !(original_uri && field.is("x-original-uri"))
-        && !exchange.request.headers.has_token("connection", &String::from_utf8_lossy(&field.name))
+/// The fields of the client that travel on, and not those that its Connection field names.
+fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
+    let headers = &exchange.request.headers;
+    let original_uri = exchange.generation.global().original_uri_header;
+    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
+    headers.iter().filter(move |field| {
+        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        !(replaced || is_named)
+    })
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
@@ -142,8 +155,7 @@ fn http1(exchange: &Exchange) -> Bytes {
         Length::Known(0) if !wants_length(&request.method) => {}
         Length::Known(length) => write::content_length(&mut out, length),
     }
-    let original_uri = exchange.generation.global().original_uri_header;
-    for field in request.headers.iter().filter(|field| travels(field, exchange, original_uri)) {
+    for field in travelling(exchange) {
         write::field(&mut out, &field.name, &field.value);
     }
     out.put_slice(b"\r\n");
@@ -177,8 +189,7 @@ fn http2(exchange: &Exchange, scheme: &str) -> Option<Request<()>> {
     {
         put(b"content-length", length.to_string().as_bytes());
     }
-    let original_uri = exchange.generation.global().original_uri_header;
-    for field in request.headers.iter().filter(|field| travels(field, exchange, original_uri)) {
+    for field in travelling(exchange) {
         put(&field.name, &field.value);
     }
     Some(head)
