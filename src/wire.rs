@@ -73,7 +73,8 @@ async fn serve(flags: Run) -> Result<()> {
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
-    let connections = usize::try_from(files.now.saturating_mul(CONNECTION_SHARE) / 100).unwrap_or(usize::MAX);
+    let connections = files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
     let listen = Listen {
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
@@ -93,9 +94,8 @@ fn admin(listeners: &Listeners, ready: Ready, shutdown: Shutdown, engine: Arc<Na
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
     let address = bound.address();
     tokio::spawn(async move {
-        if let Err(error) = bound.serve().await {
-            tracing::error!(%error, "the admin server has stopped");
-        }
+        let Err(error) = bound.serve().await;
+        tracing::error!(%error, "the admin server has stopped");
     });
     Ok(address)
 }
