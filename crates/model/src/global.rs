@@ -217,7 +217,7 @@ impl Default for Limits {
         Self {
             header_line: 8 << 10,
             header_total: 32 << 10,
-            header_count: 100,
+            header_count: 1000,
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             send_timeout: Duration::from_secs(60),

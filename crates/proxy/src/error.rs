@@ -104,6 +104,11 @@ impl TryError {
         }
     }
 
+    /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
+    pub fn is_stale(&self) -> bool {
+        matches!(self, Self::Closed | Self::Http2(_))
+    }
+
     /// The status that stands for it in `$upstream_status`.
     pub fn status(&self) -> u16 {
         if matches!(self, Self::Timeout(_)) { 504 } else { 502 }

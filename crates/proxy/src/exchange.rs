@@ -8,6 +8,7 @@ use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
+use model::policy::Protocol;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -141,6 +142,12 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot do without.
+    pub fn wants_trailers(&self) -> bool {
+        let grpc = |place: &Place| matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
+        self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
     }
 
     /// Lets go of the request's body, and with it of the client's connection.

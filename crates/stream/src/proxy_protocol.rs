@@ -67,6 +67,7 @@ async fn line(tcp: &mut TcpStream, header: &mut Vec<u8>) -> io::Result<()> {
 /// The addresses that a whole header announces.
 pub fn parse(header: &[u8]) -> io::Result<Option<Announced>> {
     use ppp::HeaderResult;
+    use ppp::v1::{BinaryParseError, ParseError};
     let announced = match HeaderResult::parse(header) {
         HeaderResult::V1(Ok(header)) => match header.addresses {
             ppp::v1::Addresses::Unknown => None,
@@ -80,6 +81,7 @@ pub fn parse(header: &[u8]) -> io::Result<Option<Announced>> {
             )),
         },
         HeaderResult::V2(Ok(header)) if header.command == ppp::v2::Command::Local => None,
+        HeaderResult::V2(Ok(header)) if header.protocol != ppp::v2::Protocol::Stream => None,
         HeaderResult::V2(Ok(header)) => match header.addresses {
             ppp::v2::Addresses::IPv4(four) => Some(between(
                 (four.source_address.into(), four.source_port),
@@ -91,6 +93,10 @@ pub fn parse(header: &[u8]) -> io::Result<Option<Announced>> {
             )),
             _ => None,
         },
+        // An address that is none announces nothing (recording proxy-protocol/more-broken-headers).
+        HeaderResult::V1(Err(BinaryParseError::Parse(
+            ParseError::InvalidSourceAddress(_) | ParseError::InvalidDestinationAddress(_),
+        ))) => None,
         _ => return Err(invalid()),
     };
     Ok(announced)

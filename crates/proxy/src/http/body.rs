@@ -138,6 +138,15 @@ impl Body {
         }
     }
 
+    /// Whether all of it was read from the connection already.
+    pub fn is_at_hand(&self) -> bool {
+        match &self.kind {
+            Kind::Request(body) => body.is_at_hand(),
+            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) => false,
+            Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
+        }
+    }
+
     /// Whether nothing is to come.
     pub fn is_empty(&self) -> bool {
         self.length() == Length::Known(0)

@@ -2,7 +2,7 @@
 //! sizes and extensions are bounded.
 
 use super::framing::BadBody;
-use super::lines::parse_trailers;
+use super::lines::{Bounds, parse_trailers};
 use crate::http::Headers;
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -105,7 +105,7 @@ fn trailers(buffer: &mut BytesMut) -> Result<Decoded, BadBody> {
         return if buffer.len() > TRAILERS { Err(BadBody) } else { Ok(Decoded::More) };
     };
     let section = buffer.split_to(end).freeze();
-    parse_trailers(&section, TRAILER_LINES).map(Decoded::End).map_err(|_| BadBody)
+    parse_trailers(&section, Bounds { count: TRAILER_LINES, line: TRAILERS }).map(Decoded::End).map_err(|_| BadBody)
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ async fn one(
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
     let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
     let body = client.start_body(framing, parsed.expects_continue, global.limits.body_timeout);
+    let body = if framing == Framing::None { Body::empty() } else { Body::request(body) };
     let request = Request {
         method,
         target,
@@ -85,7 +86,7 @@ async fn one(
         version,
         authority,
         headers,
-        body: if framing == Framing::None { Body::empty() } else { Body::request(body) },
+        body,
         head_size: head.len(),
     };
     let mut exchange = Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
@@ -138,7 +139,7 @@ async fn deliver(
     let mut head = BytesMut::with_capacity(512);
     response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
     exchange.log.status = response.status.as_u16();
-    let mut writer = Writer { client: &client, patience: Patience::new(global.limits.send_timeout), sent: 0, body: 0 };
+    let mut writer = Writer::new(&client, global, exchange.wants_trailers());
     let mut body = response.body;
     let head_size = head.len() as u64;
     if response.status == StatusCode::SWITCHING_PROTOCOLS {
@@ -220,7 +221,7 @@ async fn refuse(
     let mut out = BytesMut::with_capacity(512);
     let closing = Closing { framing: Framing::Length(length), keep_alive: false };
     response_head(&mut out, &response, &closing, &worker.clock.http_date());
-    let mut writer = Writer { client, patience: Patience::new(generation.global().limits.send_timeout), sent: 0, body: 0 };
+    let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
     let mut exchange = Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) = (status.as_u16(), writer.sent, writer.body);
@@ -235,12 +236,17 @@ struct Writer<'a> {
     patience: Patience,
     sent: u64,
     body: u64,
+    trailers: bool,
 }
 
 /// The message could not be completed: the client or the sender of its body failed.
 struct Broken;
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(client: &'a Client, global: &Global, trailers: bool) -> Self {
+        Self { client, patience: Patience::new(global.limits.send_timeout), sent: 0, body: 0, trailers }
+    }
+
     async fn write(&mut self, data: impl Buf) -> Result<(), Broken> {
         let size = data.remaining() as u64;
         self.client.write(data, &mut self.patience).await.map_err(|_| Broken)?;
@@ -306,7 +312,7 @@ impl Writer<'_> {
             }
             Frame::Trailers(trailers) => {
                 if framing == Framing::Chunked {
-                    outbox.push(write::last_chunk(Some(&trailers)));
+                    outbox.push(write::last_chunk(Some(&trailers).filter(|_| self.trailers)));
                 }
                 true
             }

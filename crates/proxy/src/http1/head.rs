@@ -1,7 +1,7 @@
 //! Reads the head of a request and refuses whatever two readers could understand differently.
 
 use super::framing::{Framing, request_framing};
-use super::lines::{BadLine, Names, parse_fields};
+use super::lines::{BadLine, Bounds, Names, parse_fields};
 use crate::http::{Headers, Version, is_token_byte};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -56,9 +56,10 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
     }
     let line = head[..line_end].strip_suffix(b"\r").ok_or(BAD)?;
     let (method, target, version) = request_line(line)?;
+    let bounds = Bounds { count: limits.count, line: limits.line };
     let names = Names { underscores: limits.underscores, drop_odd: limits.drop_odd };
-    let mut headers = parse_fields(&head.slice(line_end + 1..), limits.count, names).map_err(|bad| match bad {
-        BadLine::Malformed => BAD,
+    let mut headers = parse_fields(&head.slice(line_end + 1..), bounds, names).map_err(|bad| match bad {
+        BadLine::Malformed | BadLine::TooLong => BAD,
         BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
     })?;
     let framing = request_framing(&headers, version)?;

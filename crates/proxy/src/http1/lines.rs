@@ -10,6 +10,8 @@ pub enum BadLine {
     Malformed,
     /// More lines than allowed.
     TooMany,
+    /// A line longer than allowed.
+    TooLong,
 }
 
 /// What to do with names that are tokens, but not of letters, digits and `-` alone.
@@ -27,8 +29,17 @@ pub fn head_end(buffer: &[u8], scanned: usize) -> Option<usize> {
     memchr::memmem::find(&buffer[from..], b"\r\n\r\n").map(|at| from + at + 4)
 }
 
+/// Bounds of a header section.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Field lines.
+    pub count: usize,
+    /// Bytes of one line.
+    pub line: usize,
+}
+
 /// Reads field lines up to the empty line that ends `section`. All of it is there.
-pub fn parse_fields(section: &Bytes, limit: usize, names: Names) -> Result<Headers, BadLine> {
+pub fn parse_fields(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLine> {
     let mut headers = Headers::with_capacity(16);
     let mut lines = 0;
     let mut start = 0;
@@ -41,8 +52,11 @@ pub fn parse_fields(section: &Bytes, limit: usize, names: Names) -> Result<Heade
             break;
         }
         lines += 1;
-        if lines > limit {
+        if lines > bounds.count {
             return Err(BadLine::TooMany);
+        }
+        if end - start > bounds.line {
+            return Err(BadLine::TooLong);
         }
         push_field(&mut headers, section, start, end, names)?;
         start = newline + 1;
@@ -59,8 +73,14 @@ fn push_field(
 ) -> Result<(), BadLine> {
     let line = &section[start..end];
     let Some(colon) = memchr::memchr(b':', line) else {
-        // nginx ignores a lone word (recording protocol/header-lines); anything else without a colon is refused.
-        return if line.iter().all(|&byte| is_token_byte(byte)) { Ok(()) } else { Err(BadLine::Malformed) };
+        // nginx takes a lone word for a name without value (recording protocol/header-lines); the rest is refused.
+        if !line.iter().all(|&byte| is_token_byte(byte)) {
+            return Err(BadLine::Malformed);
+        }
+        if judge_name(line, names)?.keep {
+            headers.push(section.slice_ref(line), Bytes::new());
+        }
+        return Ok(());
     };
     let Judged { keep } = judge_name(&line[..colon], names)?;
     let value = trim_optional_space(&line[colon + 1..]);
@@ -103,7 +123,7 @@ fn trim_optional_space(value: &[u8]) -> &[u8] {
 }
 
 /// Reads a trailer section; fields that would change framing or routing are left out (RFC 9110 section 6.5.1).
-pub fn parse_trailers(section: &Bytes, limit: usize) -> Result<Headers, BadLine> {
+pub fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers, BadLine> {
     const FORBIDDEN: [&str; 9] = [
         "content-length",
         "transfer-encoding",
@@ -115,7 +135,7 @@ pub fn parse_trailers(section: &Bytes, limit: usize) -> Result<Headers, BadLine>
         "content-encoding",
         "content-type",
     ];
-    let mut headers = parse_fields(section, limit, Names { underscores: true, drop_odd: false })?;
+    let mut headers = parse_fields(section, bounds, Names { underscores: true, drop_odd: false })?;
     headers.retain(|field| !FORBIDDEN.iter().any(|name| field.is(name)));
     Ok(headers)
 }

@@ -1,7 +1,7 @@
 //! Reads the head of an upstream's answer; whatever could be understood differently by somebody else makes it a 502.
 
 use super::framing::{Framing, content_length};
-use super::lines::{Names, parse_fields};
+use super::lines::{Bounds, Names, parse_fields};
 use crate::http::{Headers, Version};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -38,7 +38,7 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let reason = head.slice_ref(reason);
     let names = Names { underscores: true, drop_odd: false };
     let section = unfolded(head.slice(line_end + 1..));
-    let mut headers = parse_fields(&section, LINES, names).map_err(|_| BadResponse)?;
+    let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names).map_err(|_| BadResponse)?;
     let length = response_length(&headers)?;
     let bodyless =
         *method == Method::HEAD || status.is_informational() || matches!(status.as_u16(), 204 | 304);

@@ -261,6 +261,14 @@ impl RequestBody {
         }
     }
 
+    /// Whether all of it lies in the connection's buffer.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        match self.length() {
+            Length::Known(length) => self.client.buffer.borrow().len() as u64 >= length,
+            Length::Unknown => false,
+        }
+    }
+
     pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         self.client.poll_frame(cx)
     }

@@ -166,6 +166,9 @@ fn to_request(request: http::Request<RecvStream>, global: &Global) -> Option<Req
         None => headers.get("host").cloned()?,
     };
     route::host::parse(&authority).ok()?;
+    if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
+        return None;
+    }
     let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let target = Bytes::copy_from_slice(target.as_bytes());
     if target.contains(&b'#') || parts.method == Method::CONNECT || parts.method == Method::TRACE {
@@ -298,6 +301,9 @@ async fn send_body(stream: &mut SendStream<Bytes>, body: &mut Body, exchange: &m
                 .await?;
                 exchange.log.sent += size;
                 exchange.log.body_sent += size;
+            }
+            Some(Frame::Trailers(_)) if !exchange.wants_trailers() => {
+                return stream.send_data(Bytes::new(), true).map_err(|_| Broken);
             }
             Some(Frame::Trailers(trailers)) => {
                 return stream.send_trailers(to_map(&trailers)).map_err(|_| Broken);

@@ -65,13 +65,15 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
         _ => own_scheme,
     };
     let port = match destination.unwrap_or(exchange.connection.local.port()) {
-        port if port == exchange.worker.listen.https_port => 443,
-        port => port,
+        // A PROXY header without addresses says nothing about the port either.
+        _ if global.proxy_protocol && destination.is_none() => Bytes::new(),
+        port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
+        port => exchange.worker.decimal(port),
     };
     Forwarded {
         host: host.unwrap_or_else(|| exchange.request.authority.clone()),
         scheme: header("x-forwarded-proto").unwrap_or(Bytes::from_static(scheme.as_bytes())),
-        port: header("x-forwarded-port").unwrap_or_else(|| exchange.worker.decimal(port)),
+        port: header("x-forwarded-port").unwrap_or(port),
     }
 }
 

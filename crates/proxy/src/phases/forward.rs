@@ -5,13 +5,15 @@ use super::{Stop, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
-use crate::upstream::{self, Failed, Head, Outgoing, Target, Try, TryError};
+use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Kept connections that may turn out to be closed before it counts as a failed try.
+const STALE: u32 = 2;
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
 
@@ -32,6 +34,7 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let upgrade = request_headers::upgrade(exchange).is_some();
     let started = Instant::now();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
+    let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
@@ -47,7 +50,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
                 journal.failed(error.status());
                 let repeatable = !sent || is_idempotent(&exchange.request.method, &policy.retries);
                 // A kept connection may end at any time: that is no failed try (nginx: peer.cached).
-                if reused && repeatable && may_repeat && matches!(error, TryError::Closed | TryError::Http2(_)) {
+                if reused && stale < STALE && repeatable && may_repeat && error.is_stale() {
+                    stale += 1;
                     exchange.log.tries.pop();
                     continue;
                 }

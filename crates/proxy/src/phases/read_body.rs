@@ -14,7 +14,8 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());
     exchange.request.body = body.limited(policy.max_size);
-    if !policy.request_buffering {
+    // A body that came whole with its head costs nothing to keep (nginx: preread).
+    if !policy.request_buffering && !exchange.request.body.is_at_hand() {
         return Ok(());
     }
     let memory = policy.request_buffer.unwrap_or(exchange.generation.global().limits.body_buffer);

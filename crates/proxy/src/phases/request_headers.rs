@@ -65,8 +65,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
-    let asked = exchange.request.headers.has_token("connection", "upgrade");
-    (asked && !tokens(wanted).any(is_http2)).then_some(wanted)
+    (!tokens(wanted).any(is_http2)).then_some(wanted)
 }
 
 /// The fields that Fairway sets, in the order of ingress-nginx.
@@ -93,7 +92,9 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
         (_, false) => put("X-Forwarded-For", client.as_bytes()),
     }
     put("X-Forwarded-Host", &forwarded.host);
-    put("X-Forwarded-Port", &forwarded.port);
+    if !forwarded.port.is_empty() {
+        put("X-Forwarded-Port", &forwarded.port);
+    }
     put("X-Forwarded-Proto", &forwarded.scheme);
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
@@ -125,8 +126,8 @@ fn target(exchange: &Exchange) -> &Bytes {
 /// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
 pub(super) fn head(exchange: &Exchange) -> Option<Head> {
     match exchange.spot().location.policy.protocol {
-        Protocol::Grpc => http2(exchange, "http").map(|head| Head::Http2(Box::new(head))),
-        Protocol::Grpcs => http2(exchange, "https").map(|head| Head::Http2(Box::new(head))),
+        Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
+        Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
     }
 }
@@ -167,23 +168,34 @@ fn wants_length(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
-fn http2(exchange: &Exchange, scheme: &str) -> Option<Request<()>> {
+/// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be said,
+/// and with it the authority.
+fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     let request = &exchange.request;
     let path = String::from_utf8_lossy(target(exchange)).into_owned();
     let authority = std::str::from_utf8(&exchange.forwarded.host).ok()?;
-    let uri = Uri::builder().scheme(scheme).authority(authority).path_and_query(path).build().ok()?;
     let mut head = Request::new(());
     *head.method_mut() = request.method.clone();
-    *head.uri_mut() = uri;
-    *head.version_mut() = http::Version::HTTP_2;
+    if secure {
+        *head.uri_mut() = Uri::builder().scheme("https").authority(authority).path_and_query(path).build().ok()?;
+        *head.version_mut() = http::Version::HTTP_2;
+    } else {
+        *head.uri_mut() = Uri::builder().path_and_query(path).build().ok()?;
+        *head.version_mut() = http::Version::HTTP_11;
+    }
     let headers = head.headers_mut();
     let mut put = |name: &[u8], value: &[u8]| {
         if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
             headers.append(name, value);
         }
     };
+    if !secure {
+        put(b"host", authority.as_bytes());
+    }
     set(exchange, |name, value| put(name.as_bytes(), value));
-    put(b"te", b"trailers");
+    if request.headers.has_token("te", "trailers") {
+        put(b"te", b"trailers");
+    }
     if let Length::Known(length) = request.body.length()
         && length > 0
     {

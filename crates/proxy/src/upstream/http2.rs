@@ -57,40 +57,51 @@ pub(super) async fn send(
 ) -> Result<Response, Failed> {
     let fail = |error, sent, reused| Failed { error, sent, reused };
     let timeouts = request.policy.timeouts;
-    let (mut sender, load, reused) = match shared(pool, target) {
-        Some((sender, load)) => (sender, load, true),
-        None => {
-            let (sender, load) =
-                open(pool, target, timeouts.connect).await.map_err(|error| fail(error, false, false))?;
-            (sender, load, false)
-        }
+    let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
+        Some(lease) => (lease, true),
+        None => (open(pool, target, timeouts.connect).await.map_err(|error| fail(error, false, false))?, false),
+    };
+    // A session that fails a request as a whole serves no other one.
+    let broken = |error: h2::Error| {
+        alive.set(alive.get() && error.is_reset());
+        TryError::Http2(error)
     };
     journal.connected();
     let Head::Http2(head) = &request.head else { return Err(fail(TryError::InvalidHeader, false, reused)) };
     let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
     ready
         .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
-        .map_err(|error| fail(TryError::Http2(error), false, reused))?;
+        .map_err(|error| fail(broken(error), false, reused))?;
     let bodyless = request.body.is_empty();
     let head: Request<()> = (**head).clone();
     let (answer, stream) =
-        sender.send_request(head, bodyless).map_err(|error| fail(TryError::Http2(error), false, reused))?;
+        sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = Exchange { answer, stream, body: request.body, sent: bodyless, pending: None };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
     let response = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
-        .map_err(|error| fail(error, true, reused))?;
+        .map_err(|error| match error {
+            TryError::Http2(error) => fail(broken(error), true, reused),
+            other => fail(other, true, reused),
+        })?;
     journal.answered(response.status().as_u16());
     Ok(answered(response, load, timeouts.read, journal))
 }
 
-/// A session with room.
-fn shared(pool: &Rc<Pool>, target: &Target) -> Option<(SendRequest<Bytes>, Rc<()>)> {
+/// A place in a session.
+struct Lease {
+    sender: SendRequest<Bytes>,
+    load: Rc<()>,
+    alive: Rc<Cell<bool>>,
+}
+
+/// A place in a session that has room.
+fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
     let sessions = pool.sessions().borrow();
     let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
     session.requests.set(session.requests.get() + 1);
     session.used.set(Instant::now());
-    Some((session.sender.clone(), session.load.clone()))
+    Some(Lease { sender: session.sender.clone(), load: session.load.clone(), alive: session.alive.clone() })
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
@@ -98,7 +109,7 @@ async fn open(
     pool: &Rc<Pool>,
     target: &Target,
     limit: Duration,
-) -> Result<(SendRequest<Bytes>, Rc<()>), TryError> {
+) -> Result<Lease, TryError> {
     let Connection { io, .. } = Connection::open(target, limit).await?;
     let handshake = h2::client::Builder::new()
         .enable_push(false)
@@ -124,10 +135,10 @@ async fn open(
         used: Cell::new(now),
         requests: Cell::new(1),
         load: load.clone(),
-        alive,
+        alive: alive.clone(),
     };
     pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
-    Ok((sender, load))
+    Ok(Lease { sender, load, alive })
 }
 
 /// A request on its way out while its answer may come in.
