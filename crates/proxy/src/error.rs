@@ -97,6 +97,8 @@ impl TryError {
     pub fn retry(&self, retries: &Retries) -> bool {
         let wanted = |condition| retries.conditions.contains(&condition);
         match self {
+            // What speaks no HTTP/2 at all is like an invalid head.
+            Self::Http2(error) if !(error.is_io() || error.is_remote()) => wanted(Condition::InvalidHeader),
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader => wanted(Condition::InvalidHeader),
@@ -106,7 +108,11 @@ impl TryError {
 
     /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Closed | Self::Http2(_))
+        match self {
+            Self::Closed => true,
+            Self::Http2(error) => error.is_io() || error.is_go_away(),
+            _ => false,
+        }
     }
 
     /// The status that stands for it in `$upstream_status`.

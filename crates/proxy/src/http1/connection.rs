@@ -78,7 +78,6 @@ async fn one(
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
     let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
     let body = client.start_body(framing, parsed.expects_continue, global.limits.body_timeout);
-    let body = if framing == Framing::None { Body::empty() } else { Body::request(body) };
     let request = Request {
         method,
         target,

@@ -4,7 +4,7 @@
 use super::framing::{Decoder, Framing};
 use super::lines::head_end;
 use crate::connection::Connection;
-use crate::http::{BodyError, Frame, Length};
+use crate::http::{Body, BodyError, Frame, Length};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::timer::Timer;
@@ -125,19 +125,22 @@ impl Client {
     }
 
     /// Starts a body with this framing.
-    pub(super) fn start_body(self: &Rc<Self>, framing: Framing, expects_continue: bool, idle: Duration) -> RequestBody {
+    pub(super) fn start_body(self: &Rc<Self>, framing: Framing, expects_continue: bool, idle: Duration) -> Body {
         *self.body.borrow_mut() = BodyState {
             decoder: Decoder::new(framing),
             continue_first: expects_continue,
             received: 0,
             patience: Patience::new(idle),
         };
-        RequestBody { client: self.clone(), framing }
+        match framing {
+            Framing::None => Body::empty(),
+            _ => Body::request(RequestBody { client: self.clone(), framing }),
+        }
     }
 
     /// What is left of the body.
-    pub(super) fn rest_of_body(self: &Rc<Self>) -> crate::http::Body {
-        crate::http::Body::request(RequestBody { client: self.clone(), framing: Framing::Chunked })
+    pub(super) fn rest_of_body(self: &Rc<Self>) -> Body {
+        Body::request(RequestBody { client: self.clone(), framing: Framing::Chunked })
     }
 
     /// Whether the body was read to its end.
