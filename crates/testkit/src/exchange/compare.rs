@@ -12,8 +12,15 @@ use super::{Answer, Body, Outcome, Seen};
 use crate::wire::Pair;
 
 /// Headers of answers that only frame the message.
-const ANSWER_FRAMING: [&str; 7] =
-    ["date", "server", "connection", "keep-alive", "content-length", "transfer-encoding", "alt-svc"];
+const ANSWER_FRAMING: [&str; 7] = [
+    "date",
+    "server",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "alt-svc",
+];
 
 /// Headers of forwarded requests that only frame the message.
 const SEEN_FRAMING: [&str; 3] = ["connection", "content-length", "transfer-encoding"];
@@ -59,7 +66,11 @@ impl Comparison {
 
     fn answers(&mut self, want: &Answer, got: &Answer, strict_body: bool) {
         self.equal("status", &want.status, &got.status);
-        self.equal("error", &want.error.as_deref().map(error_name), &got.error.as_deref().map(error_name));
+        self.equal(
+            "error",
+            &want.error.as_deref().map(error_name),
+            &got.error.as_deref().map(error_name),
+        );
         self.equal("websocket", &want.websocket, &got.websocket);
         self.equal("interim", &want.interim, &got.interim);
         self.equal("more", &want.more, &got.more);
@@ -72,7 +83,8 @@ impl Comparison {
         }
         self.headers("trailer", &want.trailers, &got.trailers, &["date"]);
         for (key, value) in want.tls.iter().flatten().filter(|(key, _)| *key != "cipher") {
-            let actual = got.tls.as_ref().and_then(|tls| tls.get(key)).unwrap_or(&serde_json::Value::Null);
+            let actual =
+                got.tls.as_ref().and_then(|tls| tls.get(key)).unwrap_or(&serde_json::Value::Null);
             self.equal(&format!("tls {key}"), value, actual);
         }
     }
@@ -82,14 +94,19 @@ impl Comparison {
         let names: BTreeSet<&String> = want.keys().chain(got.keys()).collect();
         for name in names {
             let none = Vec::new();
-            let (wanted, actual) = (want.get(name).unwrap_or(&none), got.get(name).unwrap_or(&none));
+            let (wanted, actual) =
+                (want.get(name).unwrap_or(&none), got.get(name).unwrap_or(&none));
             let same = wanted.len() == actual.len()
                 && wanted.iter().zip(actual).all(|(wanted, actual)| matches(wanted, actual));
             if same {
                 continue;
             }
             let line = format!("{part} {name}: want {}, got {}", shown(wanted), shown(actual));
-            let list = if framing.contains(&name.as_str()) { &mut self.framing } else { &mut self.differences };
+            let list = if framing.contains(&name.as_str()) {
+                &mut self.framing
+            } else {
+                &mut self.differences
+            };
             list.push(line);
         }
     }
@@ -99,7 +116,9 @@ impl Comparison {
             (None, None) => return,
             (Some(want), Some(got)) => (want, got),
             (want, got) => {
-                let who = |seen: Option<&Seen>| seen.map_or("none", |seen| seen.service.as_str()).to_owned();
+                let who = |seen: Option<&Seen>| {
+                    seen.map_or("none", |seen| seen.service.as_str()).to_owned()
+                };
                 return self.differ(part, &who(want), &who(got));
             }
         };
@@ -124,7 +143,11 @@ impl Comparison {
         let headers = |seen: &Seen| seen.headers.clone().unwrap_or_default();
         self.headers(part, &headers(want), &headers(got), &SEEN_FRAMING);
         if want.tls != got.tls {
-            self.framing.push(format!("{part} tls: want {}, got {}", shown(&want.tls), shown(&got.tls)));
+            self.framing.push(format!(
+                "{part} tls: want {}, got {}",
+                shown(&want.tls),
+                shown(&got.tls)
+            ));
         }
     }
 }
@@ -212,7 +235,8 @@ mod tests {
 
     #[test]
     fn header_names_compare_without_case_and_only_equal_names_keep_their_order() {
-        let want = "answer: {status: 200, headers: [[A, '1'], [B, '2'], [a, '3'], [Content-Length, '9']]}";
+        let want =
+            "answer: {status: 200, headers: [[A, '1'], [B, '2'], [a, '3'], [Content-Length, '9']]}";
         let same = "answer: {status: 200, headers: [[b, '2'], [A, '1'], [A, '3']]}";
         let swapped = "answer: {status: 200, headers: [[b, '2'], [A, '3'], [A, '1']]}";
         assert_eq!(differences(want, same), Vec::<String>::new());
@@ -238,7 +262,10 @@ mod tests {
 
     #[test]
     fn counts_and_further_requests_are_compared() {
-        assert_eq!(differences("counts: {'200': 2, echo-0: 2}", "counts: {'200': 2, echo-0: 1}").len(), 1);
+        assert_eq!(
+            differences("counts: {'200': 2, echo-0: 2}", "counts: {'200': 2, echo-0: 1}").len(),
+            1
+        );
         assert_eq!(differences("also-seen: [{service: echo}]", "answer: {}").len(), 1);
     }
 
