@@ -97,15 +97,15 @@ impl Connection {
         Ok(Self::over(wire))
     }
 
-    /// Opens the connection as a server.
+    /// Opens the connection as a server, which speaks at once, whatever the client turns out to speak.
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
     pub async fn server(mut wire: Wire) -> Result<Self, Failure> {
+        wire.send(&frame(SETTINGS, 0, 0, &[])).await?;
         if wire.exactly(PREFACE.len()).await? != PREFACE {
             return Err(Failure::Malformed);
         }
-        wire.send(&frame(SETTINGS, 0, 0, &[])).await?;
         Ok(Self::over(wire))
     }
 

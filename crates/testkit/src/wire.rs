@@ -40,12 +40,12 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The failure that an error of the TLS layer stands for: its first reason, in OpenSSL's words with dashes.
+/// The failure that an error of the TLS layer stands for: its last reason, in OpenSSL's words with dashes.
 pub(crate) fn tls_failure(error: &ssl::Error) -> Failure {
     if let Some(io) = error.io_error() {
         return Failure::Io(io.kind().into());
     }
-    let reason = error.ssl_error().and_then(|stack| stack.errors().first()?.reason());
+    let reason = error.ssl_error().and_then(|stack| stack.errors().last()?.reason());
     Failure::Tls(
         reason.unwrap_or("unexpected eof while reading").to_lowercase().replace([' ', '_'], "-"),
     )

@@ -123,7 +123,7 @@ fn sendable(name: &str) -> bool {
 
 /// A wish that OpenSSL does not grant.
 fn broken(stack: &ErrorStack) -> Failure {
-    let reason = stack.errors().first().and_then(|error| error.reason()).unwrap_or("configuration");
+    let reason = stack.errors().last().and_then(|error| error.reason()).unwrap_or("configuration");
     Failure::Tls(reason.to_lowercase().replace([' ', '_'], "-"))
 }
 

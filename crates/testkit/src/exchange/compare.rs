@@ -2,11 +2,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
     sync::LazyLock,
 };
 
 use fancy_regex::Regex;
+use serde::Serialize;
 
 use super::{Answer, Body, Outcome, Seen};
 use crate::wire::Pair;
@@ -54,11 +54,11 @@ pub fn compare(want: &Outcome, got: &Outcome, strict_body: bool) -> Comparison {
 }
 
 impl Comparison {
-    fn differ(&mut self, what: &str, want: &impl Debug, got: &impl Debug) {
+    fn differ(&mut self, what: &str, want: &impl Serialize, got: &impl Serialize) {
         self.differences.push(format!("{what}: want {}, got {}", shown(want), shown(got)));
     }
 
-    fn equal<T: PartialEq + Debug>(&mut self, what: &str, want: &T, got: &T) {
+    fn equal<T: PartialEq + Serialize>(&mut self, what: &str, want: &T, got: &T) {
         if want != got {
             self.differ(what, want, got);
         }
@@ -196,11 +196,12 @@ fn error_name(error: &str) -> String {
 }
 
 /// A value on one line, cut where it is long.
-fn shown(value: &impl Debug) -> String {
-    let text = format!("{value:?}");
-    match text.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text,
+fn shown(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_else(|error| error.to_string());
+    match (text.as_str(), text.char_indices().nth(SHOWN)) {
+        ("null" | "[]", _) => "none".to_owned(),
+        (text, Some((cut, _))) => format!("{}…", &text[..cut]),
+        (text, None) => text.to_owned(),
     }
 }
 
