@@ -161,16 +161,30 @@ fn matches(want: &str, got: &str) -> bool {
     if !want.contains('<') {
         return want == got;
     }
-    let mut pattern = String::from("(?s)\\A");
+    let mut literals = Vec::new();
     let mut end = 0;
     for found in PLACEHOLDER.find_iter(want).flatten() {
-        pattern += &fancy_regex::escape(&want[end..found.start()]);
-        pattern += ".+?";
+        literals.push(&want[end..found.start()]);
         end = found.end();
     }
-    pattern += &fancy_regex::escape(&want[end..]);
-    pattern += "\\z";
-    Regex::new(&pattern).ok().and_then(|regex| regex.is_match(got).ok()).unwrap_or(false)
+    let last = &want[end..];
+    let Some((first, middle)) = literals.split_first() else { return want == got };
+    let Some(mut rest) = got.strip_prefix(first) else { return false };
+    // The earliest place for each literal leaves the most for those after it.
+    for literal in middle {
+        match after_something(rest)
+            .and_then(|rest| Some(&rest[rest.find(literal)? + literal.len()..]))
+        {
+            Some(tail) => rest = tail,
+            None => return false,
+        }
+    }
+    after_something(rest).is_some_and(|rest| rest.ends_with(last))
+}
+
+/// The text without its first character, which a placeholder takes at least.
+fn after_something(text: &str) -> Option<&str> {
+    text.chars().next().map(|character| &text[character.len_utf8()..])
 }
 
 fn bodies_match(want: Option<&Body>, got: Option<&Body>) -> bool {
@@ -217,6 +231,13 @@ mod tests {
         assert!(!matches("<pod-address>", ""));
         assert!(matches("a < b.c", "a < b.c"));
         assert!(!matches("a < b.c", "a < bxc"));
+        assert!(
+            matches("<address> <port>", "ü 2")
+                && matches("<a><b>", "xy")
+                && !matches("<a><b>", "x")
+        );
+        assert!(matches("<a>-<b>-c", "--x-c-c") && !matches("<a>-<b>-c", "--c"));
+        assert!(!matches("x<a>x", "x"));
     }
 
     #[test]
