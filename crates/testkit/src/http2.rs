@@ -169,11 +169,12 @@ impl Connection {
             return Ok(None);
         };
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        if length > MAX_FRAME {
-            return Err(Failure::Malformed);
-        }
         if self.wire.buffer.len() < 9 + length {
             return Ok(None);
+        }
+        // Only a frame that is all there can be too long: what is no frame at all ends with the connection.
+        if length > MAX_FRAME {
+            return Err(Failure::Malformed);
         }
         let payload = self.wire.exactly(9 + length).await?.split_off(9);
         let stream = u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]);

@@ -9,6 +9,7 @@ use testkit::{
     upstreams::Upstreams,
     wire::value,
 };
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
@@ -181,6 +182,18 @@ async fn failed_handshakes_have_the_names_of_openssl() {
         let (answer, seen) = send(&upstreams, &client, yaml).await;
         assert_eq!((answer.error.as_deref(), seen.len()), (Some(want), 0), "{yaml}");
     }
+}
+
+#[tokio::test]
+async fn who_speaks_no_tls_to_the_https_echo_gets_nothing() {
+    let (upstreams, _) = bed("echo-0", "echo-tls-0").await;
+    let port = upstreams.places.get("echo-tls-0").expect("the pod exists").ports[""];
+    let mut socket = tokio::net::TcpStream::connect((LOCAL, port)).await.unwrap();
+    socket.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+    let mut answer = Vec::new();
+    // The unread request may turn the end into a reset; either way nothing comes.
+    let _ended = socket.read_to_end(&mut answer).await;
+    assert_eq!(answer, b"");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use testkit::{
 
 const STEP: &str = "- request: {url: 'http://a.test/'}\n  answer: {status: 200}\n- name: another\n  request: {url: 'http://a.test/'}\n  answer: {error: connection-refused}\n";
 
-/// Writes a corpus of four cases: one that differs on purpose at a step, one that fails, one for the webhook, a broken one.
+/// Writes a corpus: a case that differs on purpose at a step, one that fails, one for the webhook, a broken one.
 fn corpus(folder: &Path) {
     let write = |path: &str, text: &str| {
         let path = folder.join(path);

@@ -95,7 +95,8 @@ async fn once(bed: &Bed, request: &Request, mirrors: bool) -> Outcome {
     }
 }
 
-/// The request itself first: copies are sent with HTTP/1.0, and the error page that was answered counts before what failed.
+/// The request itself first: copies are sent with HTTP/1.0, and the error page that was answered counts before what
+/// failed.
 fn ordered(mut main: Vec<Seen>, mirrors: bool) -> Vec<Seen> {
     if mirrors {
         main.sort_by_key(|seen| seen.protocol == "HTTP/1.0");

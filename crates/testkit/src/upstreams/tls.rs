@@ -17,6 +17,9 @@ use crate::{
     exchange::SeenTls,
 };
 
+/// What every TLS connection starts with.
+const HANDSHAKE: u8 = 22;
+
 /// Accepts connections as `echo-tls.demo.svc`; clients of `ca` may show their certificates.
 pub(super) struct Acceptor {
     config: ServerConfig,
@@ -37,6 +40,12 @@ impl Acceptor {
         socket: TcpStream,
         protocol: &[u8],
     ) -> io::Result<(TlsStream<TcpStream>, SeenTls)> {
+        let mut first = [0];
+        socket.peek(&mut first).await?;
+        if first != [HANDSHAKE] {
+            // Who does not speak TLS at all gets no alert, just the end.
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
         let mut config = self.config.clone();
         if start.client_hello().alpn().is_some_and(|mut offered| offered.any(|one| one == protocol))
