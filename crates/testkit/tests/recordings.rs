@@ -1,6 +1,7 @@
 //! The comparison against recorded steps: each is equal to itself, and what is changed in it is noticed.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     sync::LazyLock,
 };
@@ -9,6 +10,8 @@ use testkit::{
     case::{self, Case, References},
     exchange::{Body, Outcome, compare},
     fixtures::Places,
+    manifests::Manifests,
+    yaml,
 };
 
 fn corpus() -> PathBuf {
@@ -106,4 +109,29 @@ fn framing_and_pods_do_not_count() {
         outcome.seen.as_mut().map(|seen| seen.pod = "another".to_owned()).is_some()
     });
     assert!(changed > 0 && seen == 0, "{changed} changed, {seen} noticed");
+}
+
+#[test]
+fn every_recorded_object_survives_the_way_through_its_file() {
+    let references = References::new(Places::recorded(), &[]);
+    let manifests = Manifests::new().expect("a folder can be made");
+    for name in case::names(&corpus()).expect("the corpus can be read") {
+        let case = Case::load(&corpus(), &name, None, &references).expect("the case can be read");
+        for object in case.all_objects(&references).expect("its files can be read") {
+            manifests.apply(&object).expect("the object can be written");
+            let file = fs::read_dir(manifests.folder()).expect("the folder can be read").next();
+            let path = file.expect("the object has a file").expect("it can be read").path();
+            let mut read = yaml::file(&path).expect("it is YAML").remove(0);
+            for filled_in in ["creationTimestamp", "namespace"] {
+                if object["metadata"][filled_in].is_null() {
+                    read["metadata"]
+                        .as_object_mut()
+                        .expect("objects have metadata")
+                        .remove(filled_in);
+                }
+            }
+            assert_eq!(read, object, "{name}");
+            manifests.delete(&object).expect("the object can be removed");
+        }
+    }
 }
