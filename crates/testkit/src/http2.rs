@@ -208,11 +208,11 @@ impl Connection {
             }
             RST_STREAM => Ok(Event::Reset { stream, code: number(&payload, 0)? }),
             SETTINGS if flags & ACK == 0 => {
-                self.wire.send(&frame(SETTINGS, ACK, 0, &[])).await?;
+                self.acknowledge(&frame(SETTINGS, ACK, 0, &[])).await;
                 Ok(initial_window(&payload))
             }
             PING if flags & ACK == 0 => {
-                self.wire.send(&frame(PING, ACK, 0, &payload)).await?;
+                self.acknowledge(&frame(PING, ACK, 0, &payload)).await;
                 Ok(Event::Other)
             }
             GOAWAY => Ok(Event::GoAway { code: number(&payload, 4)? }),
@@ -238,13 +238,14 @@ impl Connection {
             if !last {
                 out.extend(frame(WINDOW_UPDATE, 0, stream, &credit));
             }
-            // A peer that has said all it wanted may be gone already.
-            let sent = self.wire.send(&out).await;
-            if !last {
-                sent?;
-            }
+            self.acknowledge(&out).await;
         }
         Ok(Event::Data { stream, bytes, last })
+    }
+
+    /// Sends what needs no answer: a peer that has said all it wanted may be gone already.
+    async fn acknowledge(&mut self, frames: &[u8]) {
+        let _gone = self.wire.send(frames).await;
     }
 
     fn finish_block(&mut self, flags: u8) -> Result<Event, Failure> {
