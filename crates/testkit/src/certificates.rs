@@ -6,9 +6,9 @@ use std::{
 };
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DistinguishedName,
-    DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair, PKCS_RSA_SHA256, RevokedCertParams,
-    RsaKeySize, SerialNumber, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer,
+    DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, KeyIdMethod, KeyPair,
+    PKCS_RSA_SHA256, RevokedCertParams, RsaKeySize, SerialNumber, date_time_ymd,
 };
 
 /// The organisation of every fixture certificate.
@@ -63,7 +63,8 @@ impl Certificates {
 
     fn make() -> Result<Self, rcgen::Error> {
         let (ca, other) = (authority("Fairway test CA")?, authority("Another CA")?);
-        let mut identities = BTreeMap::from([("ca", identity(&ca)), ("other-ca", identity(&other))]);
+        let mut identities =
+            BTreeMap::from([("ca", identity(&ca)), ("other-ca", identity(&other))]);
         for (name, common_name, servers, serial) in LEAVES {
             identities.insert(name, issue(&ca, common_name, servers, serial)?);
         }

@@ -63,7 +63,9 @@ impl Started {
     /// Everything in the log so far.
     #[must_use]
     pub fn logs(&self) -> String {
-        std::fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+        std::fs::read(&self.log)
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
     }
 
     /// Sends it a signal.
@@ -107,7 +109,9 @@ mod tests {
         let script = "trap 'echo bye; exit 3' TERM; echo started; while :; do sleep 0.01; done";
         let mut child = shell(script, "polite");
         let started = || async { child.logs().contains("started").then_some(()) };
-        crate::eventually(Duration::from_secs(10), started).await.expect("the child says that it started");
+        crate::eventually(Duration::from_secs(10), started)
+            .await
+            .expect("the child says that it started");
         assert!(child.alive());
         let log = child.log.clone();
         assert_eq!(child.stop().await.unwrap(), Some(3));

@@ -97,15 +97,15 @@ impl Connection {
         Ok(Self::over(wire))
     }
 
-    /// Opens the connection as a server.
+    /// Opens the connection as a server, which speaks at once, whatever the client turns out to speak.
     ///
     /// # Errors
     /// When the client does not speak HTTP/2.
     pub async fn server(mut wire: Wire) -> Result<Self, Failure> {
+        wire.send(&frame(SETTINGS, 0, 0, &[])).await?;
         if wire.exactly(PREFACE.len()).await? != PREFACE {
             return Err(Failure::Malformed);
         }
-        wire.send(&frame(SETTINGS, 0, 0, &[])).await?;
         Ok(Self::over(wire))
     }
 
@@ -117,8 +117,14 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection breaks.
-    pub async fn headers(&mut self, stream: u32, fields: &[(&str, &[u8])], last: bool) -> Result<(), Failure> {
-        let block: Vec<u8> = fields.iter().flat_map(|(name, value)| literal(name.as_bytes(), value)).collect();
+    pub async fn headers(
+        &mut self,
+        stream: u32,
+        fields: &[(&str, &[u8])],
+        last: bool,
+    ) -> Result<(), Failure> {
+        let block: Vec<u8> =
+            fields.iter().flat_map(|(name, value)| literal(name.as_bytes(), value)).collect();
         let mut parts: Vec<&[u8]> = block.chunks(MAX_FRAME).collect();
         let tail = parts.split_off(1.min(parts.len()));
         let end = |more: bool| if more { 0 } else { END_HEADERS };
@@ -158,22 +164,30 @@ impl Connection {
     /// # Errors
     /// When what came is not HTTP/2.
     pub async fn next_in_buffer(&mut self) -> Result<Option<Event>, Failure> {
-        let Some(&[a, b, c, kind, flags, s0, s1, s2, s3]) = self.wire.buffer.first_chunk::<9>() else {
+        let Some(&[a, b, c, kind, flags, s0, s1, s2, s3]) = self.wire.buffer.first_chunk::<9>()
+        else {
             return Ok(None);
         };
         let length = u32::from_be_bytes([0, a, b, c]) as usize;
-        if length > MAX_FRAME {
-            return Err(Failure::Malformed);
-        }
         if self.wire.buffer.len() < 9 + length {
             return Ok(None);
+        }
+        // Only a frame that is all there can be too long: what is no frame at all ends with the connection.
+        if length > MAX_FRAME {
+            return Err(Failure::Malformed);
         }
         let payload = self.wire.exactly(9 + length).await?.split_off(9);
         let stream = u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]);
         self.react(kind, flags, stream, payload).await.map(Some)
     }
 
-    async fn react(&mut self, kind: u8, flags: u8, stream: u32, payload: Vec<u8>) -> Result<Event, Failure> {
+    async fn react(
+        &mut self,
+        kind: u8,
+        flags: u8,
+        stream: u32,
+        payload: Vec<u8>,
+    ) -> Result<Event, Failure> {
         if self.open_block.is_some() != (kind == CONTINUATION) {
             return Err(Failure::Malformed);
         }
@@ -194,21 +208,29 @@ impl Connection {
             }
             RST_STREAM => Ok(Event::Reset { stream, code: number(&payload, 0)? }),
             SETTINGS if flags & ACK == 0 => {
-                self.wire.send(&frame(SETTINGS, ACK, 0, &[])).await?;
+                self.acknowledge(&frame(SETTINGS, ACK, 0, &[])).await;
                 Ok(initial_window(&payload))
             }
             PING if flags & ACK == 0 => {
-                self.wire.send(&frame(PING, ACK, 0, &payload)).await?;
+                self.acknowledge(&frame(PING, ACK, 0, &payload)).await;
                 Ok(Event::Other)
             }
             GOAWAY => Ok(Event::GoAway { code: number(&payload, 4)? }),
-            WINDOW_UPDATE => Ok(Event::Credit { stream, bytes: i64::from(number(&payload, 0)? & 0x7fff_ffff) }),
+            WINDOW_UPDATE => {
+                Ok(Event::Credit { stream, bytes: i64::from(number(&payload, 0)? & 0x7fff_ffff) })
+            }
             _ => Ok(Event::Other),
         }
     }
 
-    async fn take_data(&mut self, flags: u8, stream: u32, payload: Vec<u8>) -> Result<Event, Failure> {
-        let credit = u32::try_from(payload.len()).expect("a frame is shorter than 16 MiB").to_be_bytes();
+    async fn take_data(
+        &mut self,
+        flags: u8,
+        stream: u32,
+        payload: Vec<u8>,
+    ) -> Result<Event, Failure> {
+        let credit =
+            u32::try_from(payload.len()).expect("a frame is shorter than 16 MiB").to_be_bytes();
         let last = flags & END_STREAM != 0;
         let bytes = unpadded(flags, payload)?;
         if credit != [0; 4] {
@@ -216,22 +238,26 @@ impl Connection {
             if !last {
                 out.extend(frame(WINDOW_UPDATE, 0, stream, &credit));
             }
-            // A peer that has said all it wanted may be gone already.
-            let sent = self.wire.send(&out).await;
-            if !last {
-                sent?;
-            }
+            self.acknowledge(&out).await;
         }
         Ok(Event::Data { stream, bytes, last })
+    }
+
+    /// Sends what needs no answer: a peer that has said all it wanted may be gone already.
+    async fn acknowledge(&mut self, frames: &[u8]) {
+        let _gone = self.wire.send(frames).await;
     }
 
     fn finish_block(&mut self, flags: u8) -> Result<Event, Failure> {
         if flags & END_HEADERS == 0 {
             return Ok(Event::Other);
         }
-        let Some((stream, last, block)) = self.open_block.take() else { return Err(Failure::Malformed) };
+        let Some((stream, last, block)) = self.open_block.take() else {
+            return Err(Failure::Malformed);
+        };
         let fields = self.decoder.decode(&block).map_err(|_| Failure::Malformed)?;
-        let fields = fields.iter().map(|(name, value)| (latin1::text(name), latin1::text(value))).collect();
+        let fields =
+            fields.iter().map(|(name, value)| (latin1::text(name), latin1::text(value))).collect();
         Ok(Event::Headers { stream, fields, last })
     }
 }
@@ -239,7 +265,8 @@ impl Connection {
 /// One frame as bytes.
 #[must_use]
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).expect("a frame is shorter than 16 MiB").to_be_bytes();
+    let length =
+        u32::try_from(payload.len()).expect("a frame is shorter than 16 MiB").to_be_bytes();
     let mut out = vec![length[1], length[2], length[3], kind, flags];
     out.extend(stream.to_be_bytes());
     out.extend(payload);
@@ -261,7 +288,8 @@ fn unpadded(flags: u8, mut payload: Vec<u8>) -> Result<Vec<u8>, Failure> {
         return Ok(payload);
     }
     let padding = usize::from(*payload.first().ok_or(Failure::Malformed)?);
-    let end = payload.len().checked_sub(padding).filter(|&end| end >= 1).ok_or(Failure::Malformed)?;
+    let end =
+        payload.len().checked_sub(padding).filter(|&end| end >= 1).ok_or(Failure::Malformed)?;
     payload.truncate(end);
     Ok(payload.split_off(1))
 }
@@ -272,7 +300,8 @@ fn number(payload: &[u8], at: usize) -> Result<u32, Failure> {
 }
 
 fn initial_window(settings: &[u8]) -> Event {
-    let found = settings.chunks_exact(6).rfind(|entry| entry[..2] == INITIAL_WINDOW_SIZE.to_be_bytes());
+    let found =
+        settings.chunks_exact(6).rfind(|entry| entry[..2] == INITIAL_WINDOW_SIZE.to_be_bytes());
     match found.and_then(|entry| number(entry, 2).ok()) {
         Some(size) => Event::InitialWindow(i64::from(size)),
         None => Event::Other,
@@ -302,8 +331,13 @@ mod tests {
     async fn fields_keep_their_order_and_spelling_even_over_several_frames() {
         let (mut client, mut server) = joined().await;
         let long = vec![b'v'; 40_000];
-        client.headers(1, &[(":path", b"/a b"), ("X-Upper", b"\xff"), ("long", &long)], true).await.unwrap();
-        let Event::Headers { stream: 1, fields, last: true } = next(&mut server).await else { panic!() };
+        client
+            .headers(1, &[(":path", b"/a b"), ("X-Upper", b"\xff"), ("long", &long)], true)
+            .await
+            .unwrap();
+        let Event::Headers { stream: 1, fields, last: true } = next(&mut server).await else {
+            panic!()
+        };
         let names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, [":path", "X-Upper", "long"]);
         assert_eq!((fields[1].1.as_str(), fields[2].1.len()), ("\u{ff}", 40_000));

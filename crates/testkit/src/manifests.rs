@@ -30,7 +30,8 @@ impl Manifests {
     pub fn new() -> io::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let folder = std::env::temp_dir().join(format!("fairway-manifests-{}-{count}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("fairway-manifests-{}-{count}", std::process::id()));
         fs::create_dir_all(&folder)?;
         Ok(Self { folder })
     }
@@ -47,7 +48,9 @@ impl Manifests {
     /// When the file cannot be written.
     pub fn apply(&self, object: &Value) -> io::Result<()> {
         let mut object = object.clone();
-        if !CLUSTER_SCOPED.contains(&text(&object["kind"])) && object["metadata"]["namespace"].is_null() {
+        if !CLUSTER_SCOPED.contains(&text(&object["kind"]))
+            && object["metadata"]["namespace"].is_null()
+        {
             object["metadata"]["namespace"] = json!(NAMESPACE);
         }
         if object["metadata"]["creationTimestamp"].is_null() {
@@ -74,7 +77,8 @@ impl Manifests {
         let metadata = &object["metadata"];
         let namespace = metadata["namespace"].as_str().unwrap_or(NAMESPACE);
         // JSON is YAML, and characters that no file name can have are no file name's problem here.
-        let name = format!("{}.{namespace}.{}.yaml", text(&object["kind"]), text(&metadata["name"]));
+        let name =
+            format!("{}.{namespace}.{}.yaml", text(&object["kind"]), text(&metadata["name"]));
         self.folder.join(name.replace('/', "_"))
     }
 }
@@ -99,7 +103,8 @@ mod tests {
         let manifests = Manifests::new().unwrap();
         let object = json!({"kind": "Service", "metadata": {"name": "a"}});
         manifests.apply(&object).unwrap();
-        let files: Vec<_> = fs::read_dir(manifests.folder()).unwrap().map(|file| file.unwrap().path()).collect();
+        let files: Vec<_> =
+            fs::read_dir(manifests.folder()).unwrap().map(|file| file.unwrap().path()).collect();
         assert_eq!(files, [manifests.folder().join("Service.demo.a.yaml")]);
         let written: Value = serde_json::from_str(&fs::read_to_string(&files[0]).unwrap()).unwrap();
         assert_eq!(written["metadata"]["namespace"], "demo");

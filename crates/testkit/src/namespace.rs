@@ -48,7 +48,8 @@ pub fn run_test(name: &str) -> Result<bool> {
     let own = std::env::current_exe().context("the path of this program is unknown")?;
     let mut command = unshare()?;
     command.arg("--").arg(own).args(["--exact", name, "--nocapture", "--include-ignored"]);
-    let status = command.env(MARK, "1").status().context("unshare cannot be started; install util-linux")?;
+    let status =
+        command.env(MARK, "1").status().context("unshare cannot be started; install util-linux")?;
     ensure!(status.success(), "`{name}` failed in its network namespace ({status})");
     Ok(false)
 }
@@ -64,7 +65,9 @@ fn unshare() -> Result<Command> {
             return Ok(command);
         }
     }
-    bail!("this machine allows no network namespaces; run as root, or allow unprivileged user namespaces")
+    bail!(
+        "this machine allows no network namespaces; run as root, or allow unprivileged user namespaces"
+    )
 }
 
 /// Gives the loopback interface its addresses.

@@ -73,7 +73,9 @@ pub async fn read(wire: &mut Wire) -> Result<Frame, Failure> {
 /// What a server answers to a client's key.
 #[must_use]
 pub fn accept_key(key: &str) -> String {
-    base64::encode_block(&sha::sha1(format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11").as_bytes()))
+    base64::encode_block(&sha::sha1(
+        format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11").as_bytes(),
+    ))
 }
 
 fn masked(data: &[u8], mask: [u8; 4]) -> impl Iterator<Item = u8> {
@@ -81,7 +83,9 @@ fn masked(data: &[u8], mask: [u8; 4]) -> impl Iterator<Item = u8> {
 }
 
 fn number(bytes: &[u8]) -> usize {
-    bytes.iter().fold(0, |sum: usize, byte| sum.saturating_mul(256).saturating_add(usize::from(*byte)))
+    bytes
+        .iter()
+        .fold(0, |sum: usize, byte| sum.saturating_mul(256).saturating_add(usize::from(*byte)))
 }
 
 #[cfg(test)]

@@ -40,13 +40,15 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The failure that an error of the TLS layer stands for: its first reason, in OpenSSL's words with dashes.
+/// The failure that an error of the TLS layer stands for: its last reason, in OpenSSL's words with dashes.
 pub(crate) fn tls_failure(error: &ssl::Error) -> Failure {
     if let Some(io) = error.io_error() {
         return Failure::Io(io.kind().into());
     }
-    let reason = error.ssl_error().and_then(|stack| stack.errors().first()?.reason());
-    Failure::Tls(reason.unwrap_or("unexpected eof while reading").to_lowercase().replace([' ', '_'], "-"))
+    let reason = error.ssl_error().and_then(|stack| stack.errors().last()?.reason());
+    Failure::Tls(
+        reason.unwrap_or("unexpected eof while reading").to_lowercase().replace([' ', '_'], "-"),
+    )
 }
 
 /// Anything that bytes can be read from and written to.
@@ -173,7 +175,10 @@ pub fn pair(line: &[u8]) -> Pair {
 
 /// All values of a header, whose name is given in lower case.
 pub fn values<'a>(headers: &'a [Pair], name: &'a str) -> impl Iterator<Item = &'a str> {
-    headers.iter().filter(move |(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    headers
+        .iter()
+        .filter(move |(key, _)| key.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_str())
 }
 
 /// The first value of a header.
@@ -189,7 +194,9 @@ pub(crate) async fn patiently<T>(
 ) -> Result<T, Failure> {
     match patience {
         None => Ok(work.await?),
-        Some(limit) => Ok(tokio::time::timeout(limit, work).await.map_err(|_| Failure::Timeout)??),
+        Some(limit) => {
+            Ok(tokio::time::timeout(limit, work).await.map_err(|_| Failure::Timeout)??)
+        }
     }
 }
 
@@ -217,7 +224,10 @@ mod tests {
     async fn chunks_are_joined_and_trailers_kept() {
         let mut wire = wire(&["3\r\nabc\r\n2;x=1\r\nde\r\n0\r\nX-T:  v \r\n\r\n"]).await;
         let (body, trailers) = wire.chunks().await.unwrap();
-        assert_eq!((body.as_slice(), trailers), (&b"abcde"[..], vec![("X-T".to_owned(), "v".to_owned())]));
+        assert_eq!(
+            (body.as_slice(), trailers),
+            (&b"abcde"[..], vec![("X-T".to_owned(), "v".to_owned())])
+        );
     }
 
     #[tokio::test]

@@ -11,7 +11,8 @@ use serde_json::Value;
 /// # Errors
 /// When it is not YAML.
 pub fn documents(text: &str) -> Result<Vec<Value>> {
-    let options = serde_saphyr::options! { strict_booleans: true, leading_zero_numbers_as_strings: true };
+    let options =
+        serde_saphyr::options! { strict_booleans: true, leading_zero_numbers_as_strings: true };
     Ok(serde_saphyr::from_multiple_with_options(text, options)?)
 }
 
@@ -20,7 +21,8 @@ pub fn documents(text: &str) -> Result<Vec<Value>> {
 /// # Errors
 /// When it cannot be read or is not YAML.
 pub fn file(path: &Path) -> Result<Vec<Value>> {
-    let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .with_context(|| format!("{}: cannot be read", path.display()))?;
     documents(&text).with_context(|| format!("{}: is not YAML", path.display()))
 }
 

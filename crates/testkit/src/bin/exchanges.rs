@@ -1,11 +1,6 @@
 //! The program behind `make exchanges`: replays recorded exchanges against a controller.
 
-use std::{
-    ffi::OsString,
-    path::PathBuf,
-    process::ExitCode,
-    time::Duration,
-};
+use std::{ffi::OsString, path::PathBuf, process::ExitCode, time::Duration};
 
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
@@ -74,7 +69,11 @@ fn main() -> ExitCode {
 fn start() -> Result<ExitCode> {
     let arguments = Arguments::parse();
     let binary = arguments.binary.as_path();
-    ensure!(binary.is_file(), "{}: no such file; build it first, or name another with --binary", binary.display());
+    ensure!(
+        binary.is_file(),
+        "{}: no such file; build it first, or name another with --binary",
+        binary.display()
+    );
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     namespace::enter(&given)?;
     tokio::runtime::Runtime::new().context("no runtime")?.block_on(async {
@@ -88,7 +87,8 @@ fn start() -> Result<ExitCode> {
 }
 
 async fn replay(arguments: &Arguments) -> Result<ExitCode> {
-    let Arguments { corpus, family, case, binary, overlay, batch, settle, patience, out, .. } = arguments;
+    let Arguments { corpus, family, case, binary, overlay, batch, settle, patience, out, .. } =
+        arguments;
     std::fs::create_dir_all(out).with_context(|| format!("{}: cannot be made", out.display()))?;
     let log = out.join("exchanges.log");
     std::fs::write(&log, "").with_context(|| format!("{}: cannot be written", log.display()))?;
@@ -109,7 +109,8 @@ async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     std::fs::write(out.join("exchanges.json"), format!("{:#}\n", report.json()))?;
     std::fs::write(out.join("exchanges.md"), report.markdown())?;
     if let Some(path) = &arguments.write_baseline {
-        std::fs::write(path, Baseline::text(&report)).with_context(|| format!("{}: cannot be written", path.display()))?;
+        std::fs::write(path, Baseline::text(&report))
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
     }
     let fine = judge(arguments, &report)?;
     eprintln!("the differences are in {}", out.join("exchanges.md").display());
@@ -128,7 +129,13 @@ fn judge(arguments: &Arguments, report: &Report) -> Result<bool> {
     }
     let news = baseline.news(report);
     for result in &news {
-        eprintln!("fails, and is not in {}: {} {} {}", path.display(), result.case, result.number, result.step);
+        eprintln!(
+            "fails, and is not in {}: {} {} {}",
+            path.display(),
+            result.case,
+            result.number,
+            result.step
+        );
     }
     Ok(arguments.allow_failures || news.is_empty())
 }

@@ -51,7 +51,8 @@ impl Ingress {
             *rules = json!([{}]);
         }
         if let Some(rule) = rules.as_array_mut().and_then(|rules| rules.last_mut()) {
-            let path = json!({"path": path, "pathType": path_type, "backend": self::backend(backend)});
+            let path =
+                json!({"path": path, "pathType": path_type, "backend": self::backend(backend)});
             push(&mut rule["http"]["paths"], path);
         }
         self
@@ -74,7 +75,11 @@ impl Ingress {
     /// An annotation; a name without prefix gets that of ingress-nginx.
     #[must_use]
     pub fn annotate(mut self, key: &str, value: &str) -> Self {
-        let key = if key.contains('/') { key.to_owned() } else { format!("nginx.ingress.kubernetes.io/{key}") };
+        let key = if key.contains('/') {
+            key.to_owned()
+        } else {
+            format!("nginx.ingress.kubernetes.io/{key}")
+        };
         self.0["metadata"]["annotations"][key] = json!(value);
         self
     }
@@ -109,13 +114,26 @@ mod tests {
 
     #[test]
     fn paths_belong_to_the_host_before_them() {
-        let built = ingress("demo/web").host("a.test").path("/", "echo:80").host("b.test").exact("/x", "echo:http");
+        let built = ingress("demo/web")
+            .host("a.test")
+            .path("/", "echo:80")
+            .host("b.test")
+            .exact("/x", "echo:http");
         let built = built.annotate("use-regex", "true").tls("tls-demo", &["a.test"]).build();
         let rules = &built["spec"]["rules"];
-        assert_eq!(rules[0]["http"]["paths"][0]["backend"]["service"]["port"], json!({"number": 80}));
+        assert_eq!(
+            rules[0]["http"]["paths"][0]["backend"]["service"]["port"],
+            json!({"number": 80})
+        );
         assert_eq!(rules[1]["http"]["paths"][0]["pathType"], "Exact");
-        assert_eq!(rules[1]["http"]["paths"][0]["backend"]["service"]["port"], json!({"name": "http"}));
-        assert_eq!(built["metadata"]["annotations"]["nginx.ingress.kubernetes.io/use-regex"], "true");
+        assert_eq!(
+            rules[1]["http"]["paths"][0]["backend"]["service"]["port"],
+            json!({"name": "http"})
+        );
+        assert_eq!(
+            built["metadata"]["annotations"]["nginx.ingress.kubernetes.io/use-regex"],
+            "true"
+        );
         assert_eq!(built["spec"]["tls"][0]["hosts"], json!(["a.test"]));
     }
 

@@ -31,7 +31,9 @@ pub fn endpoint_slice(service: &str) -> EndpointSlice {
 pub fn secret(name: &str, entries: &[(&str, &str)]) -> Value {
     let mut secret = object("v1", "Secret", name);
     secret["type"] = json!("Opaque");
-    let encoded = |(key, text): &(&str, &str)| ((*key).to_owned(), json!(base64::encode_block(text.as_bytes())));
+    let encoded = |(key, text): &(&str, &str)| {
+        ((*key).to_owned(), json!(base64::encode_block(text.as_bytes())))
+    };
     secret["data"] = entries.iter().map(encoded).collect::<Map<String, Value>>().into();
     secret
 }
@@ -142,7 +144,10 @@ mod tests {
     fn services_and_slices_have_what_was_asked_for() {
         let service = service("web").port("http", 80, 8080).port("", 81, "named").build();
         assert_eq!(service["metadata"], json!({"name": "web", "namespace": "demo"}));
-        assert_eq!(service["spec"]["ports"][1], json!({"port": 81, "targetPort": "named", "protocol": "TCP"}));
+        assert_eq!(
+            service["spec"]["ports"][1],
+            json!({"port": 81, "targetPort": "named", "protocol": "TCP"})
+        );
         let slice = endpoint_slice("other/web").port("http", 8080).ready("10.0.0.1").build();
         assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "web");
         assert_eq!(slice["metadata"]["namespace"], "other");

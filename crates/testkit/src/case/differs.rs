@@ -71,7 +71,10 @@ mod tests {
     fn own_decisions_come_before_recorded_ones() {
         let step = Step { name: Some("a".to_owned()), ..Step::default() };
         let both = differs("{a: ours}").before(differs("{a: theirs, '2': other}"));
-        assert_eq!((both.decision(0, &step), both.decision(1, &Step::default())), (Some("ours"), Some("other")));
+        assert_eq!(
+            (both.decision(0, &step), both.decision(1, &Step::default())),
+            (Some("ours"), Some("other"))
+        );
         assert_eq!(Differs::default().before(differs("all")).decision(7, &step), Some("all"));
     }
 }

@@ -13,8 +13,14 @@ pub use self::{differs::Differs, objects::References};
 use crate::{exchange::Step, yaml};
 
 /// Settings that the original keeps by upstream, so that they reach every Ingress of the same Service.
-const SHARED: [&str; 6] =
-    ["canary", "affinity", "load-balance", "upstream-hash-by", "service-upstream", "session-cookie"];
+const SHARED: [&str; 6] = [
+    "canary",
+    "affinity",
+    "load-balance",
+    "upstream-hash-by",
+    "service-upstream",
+    "session-cookie",
+];
 
 /// The namespace of the controller's own objects.
 const CONTROLLER_NAMESPACE: &str = "ingress-nginx";
@@ -60,13 +66,19 @@ impl Case {
     ///
     /// # Errors
     /// When one of its files cannot be read.
-    pub fn load(corpus: &Path, name: &str, overlay: Option<&Path>, references: &References) -> Result<Self> {
+    pub fn load(
+        corpus: &Path,
+        name: &str,
+        overlay: Option<&Path>,
+        references: &References,
+    ) -> Result<Self> {
         let folder = corpus.join(name);
         let settings: Settings = yaml::optional(&folder.join("case.yaml"))?.unwrap_or_default();
         let mut differs = settings.differs.clone().unwrap_or_default();
         if let Some(overlay) = overlay {
             let over: Option<Settings> = yaml::optional(&overlay.join(name).join("case.yaml"))?;
-            differs = over.and_then(|settings| settings.differs).unwrap_or_default().before(differs);
+            differs =
+                over.and_then(|settings| settings.differs).unwrap_or_default().before(differs);
         }
         let steps = yaml::optional(&folder.join("exchange.yaml"))?.unwrap_or_default();
         let objects = references.read(&folder.join("in.yaml"))?;
@@ -85,7 +97,10 @@ impl Case {
     pub fn alone(&self) -> bool {
         self.settings.alone
             || self.steps.iter().any(|step| step.apply.is_some() || step.delete.is_some())
-            || self.objects.iter().any(|object| shares_settings(object) || hostless(object) || controllers(object))
+            || self
+                .objects
+                .iter()
+                .any(|object| shares_settings(object) || hostless(object) || controllers(object))
     }
 
     /// Whether requests are copied, so that copies are to be waited for.
@@ -123,7 +138,8 @@ pub fn names(corpus: &Path) -> Result<Vec<String>> {
 }
 
 fn folders(path: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+    let entries =
+        std::fs::read_dir(path).with_context(|| format!("{}: cannot be read", path.display()))?;
     let mut out = Vec::new();
     for entry in entries {
         let entry = entry?;
@@ -135,7 +151,10 @@ fn folders(path: &Path) -> Result<Vec<String>> {
 }
 
 fn annotations(object: &Value) -> impl Iterator<Item = &String> {
-    object["metadata"]["annotations"].as_object().into_iter().flat_map(|annotations| annotations.keys())
+    object["metadata"]["annotations"]
+        .as_object()
+        .into_iter()
+        .flat_map(|annotations| annotations.keys())
 }
 
 fn shares_settings(object: &Value) -> bool {
@@ -181,7 +200,9 @@ mod tests {
     #[test]
     fn cases_that_reach_beyond_their_hosts_run_alone() {
         let ingress = |annotation: &str, rules: &str| {
-            format!("{{kind: Ingress, metadata: {{name: a, annotations: {{{annotation}}}}}, spec: {{rules: [{rules}]}}}}")
+            format!(
+                "{{kind: Ingress, metadata: {{name: a, annotations: {{{annotation}}}}}, spec: {{rules: [{rules}]}}}}"
+            )
         };
         let quiet = ingress("x/rewrite-target: /", "{host: a.test}");
         assert!(!case(&quiet, "").alone());
@@ -191,7 +212,9 @@ mod tests {
         assert!(case(&ingress("", ""), "").alone());
         assert!(case("{kind: ConfigMap, metadata: {name: ingress-nginx-controller}}", "").alone());
         assert!(case("{kind: Secret, metadata: {name: a, namespace: ingress-nginx}}", "").alone());
-        assert!(!case("{kind: ConfigMap, metadata: {name: headers, annotations: null}}", "").alone());
+        assert!(
+            !case("{kind: ConfigMap, metadata: {name: headers, annotations: null}}", "").alone()
+        );
     }
 
     #[test]

@@ -25,7 +25,9 @@ impl References {
     #[must_use]
     pub fn new(places: Places, objects: &[Value]) -> Self {
         let secrets = objects.iter().filter(|object| object["kind"] == "Secret");
-        let named = secrets.filter_map(|secret| Some((secret["metadata"]["name"].as_str()?.to_owned(), secret.clone())));
+        let named = secrets.filter_map(|secret| {
+            Some((secret["metadata"]["name"].as_str()?.to_owned(), secret.clone()))
+        });
         Self { places, secrets: named.collect() }
     }
 
@@ -42,7 +44,8 @@ impl References {
 
     fn resolve(&self, document: Value) -> Option<Value> {
         if let Some(name) = document.as_str().and_then(|text| text.strip_prefix('@')) {
-            let mut secret = self.secrets.get(name).cloned().unwrap_or_else(|| json!({"kind": "Secret"}));
+            let mut secret =
+                self.secrets.get(name).cloned().unwrap_or_else(|| json!({"kind": "Secret"}));
             secret["metadata"] = json!({"name": ROTATING, "namespace": NAMESPACE});
             return Some(secret);
         }
@@ -74,7 +77,9 @@ mod tests {
             resolve("'@a'").unwrap(),
             json!({"kind": "Secret", "metadata": {"name": "rotating", "namespace": "demo"}, "data": {"k": "v"}})
         );
-        let slice = resolve("{kind: EndpointSlice, endpoints: [{addresses: ['@echo-1', 10.0.0.1]}]}").unwrap();
+        let slice =
+            resolve("{kind: EndpointSlice, endpoints: [{addresses: ['@echo-1', 10.0.0.1]}]}")
+                .unwrap();
         assert_eq!(slice["endpoints"][0]["addresses"], json!(["10.77.0.11", "10.0.0.1"]));
         assert_eq!(resolve("{}"), None);
     }

@@ -19,7 +19,8 @@ impl Jar {
     /// The `Cookie` header of a request that keeps cookies.
     pub(super) fn header(&self, request: &Request) -> Option<String> {
         let cookies = self.cookies();
-        let pairs: Vec<String> = cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let pairs: Vec<String> =
+            cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         (keeps(request) && !pairs.is_empty()).then(|| pairs.join("; "))
     }
 
@@ -31,7 +32,8 @@ impl Jar {
         let mut cookies = self.cookies();
         for line in values(answer.headers.as_deref().unwrap_or_default(), "set-cookie") {
             let (name, rest) = line.split_once('=').unwrap_or((line, ""));
-            let (name, value) = (name.trim(), rest.split(';').next().unwrap_or_default().to_owned());
+            let (name, value) =
+                (name.trim(), rest.split(';').next().unwrap_or_default().to_owned());
             match cookies.iter_mut().find(|(known, _)| known == name) {
                 Some((_, old)) => *old = value,
                 None => cookies.push((name.to_owned(), value)),

@@ -19,7 +19,11 @@ pub(super) fn shown(body: Vec<u8>, headers: &[Pair]) -> Body {
         _ => None,
     };
     let body = decoded.unwrap_or(body);
-    if body.starts_with(br#"{"service":"#) { Body::Text(latin1::text(&body)) } else { Body::of(&body) }
+    if body.starts_with(br#"{"service":"#) {
+        Body::Text(latin1::text(&body))
+    } else {
+        Body::of(&body)
+    }
 }
 
 fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
@@ -29,7 +33,11 @@ fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
 
 fn unbrotli(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    brotli_decompressor::Decompressor::new(body, 4096).take(LIMIT).read_to_end(&mut out).ok().map(|_| out)
+    brotli_decompressor::Decompressor::new(body, 4096)
+        .take(LIMIT)
+        .read_to_end(&mut out)
+        .ok()
+        .map(|_| out)
 }
 
 #[cfg(test)]

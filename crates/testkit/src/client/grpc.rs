@@ -30,7 +30,8 @@ pub(super) async fn call(
     fields.extend(call.metadata.iter().map(|(name, value)| (name.to_lowercase(), value.clone())));
     let message = call.message.as_deref().unwrap_or("hi").as_bytes();
     let length = u32::try_from(message.len()).map_err(|_| Failure::Unsendable)?.to_be_bytes();
-    let (mut answer, body) = http2::stream(wire, &fields, &[&[0], &length[..], message].concat()).await?;
+    let (mut answer, body) =
+        http2::stream(wire, &fields, &[&[0], &length[..], message].concat()).await?;
     let message = if body.len() > PREFIX { &body[PREFIX..] } else { &body[..] };
     answer.body = Some(Body::Text(latin1::text(message)));
     Ok(answer)

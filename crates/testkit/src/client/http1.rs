@@ -53,7 +53,11 @@ pub(super) async fn exchange(
 }
 
 /// Sends exact bytes and reads as many answers as come.
-pub(super) async fn raw(mut wire: Wire, bytes: &str, patience: Duration) -> Result<Answer, Failure> {
+pub(super) async fn raw(
+    mut wire: Wire,
+    bytes: &str,
+    patience: Duration,
+) -> Result<Answer, Failure> {
     wire.send(&latin1::bytes(bytes).ok_or(Failure::Unsendable)?).await?;
     wire.patience = Some(patience.min(RAW_PATIENCE));
     let method = bytes.split(' ').next().unwrap_or_default();
@@ -122,8 +126,10 @@ async fn response(wire: &mut Wire, method: &str) -> Result<Answer, Failure> {
         }
         interim.push(status);
     };
-    let mut answer = Answer { status: Some(status), protocol: Some(protocol), interim, ..Answer::default() };
-    let chunked = values(&headers, "transfer-encoding").any(|value| value.to_lowercase().contains("chunked"));
+    let mut answer =
+        Answer { status: Some(status), protocol: Some(protocol), interim, ..Answer::default() };
+    let chunked =
+        values(&headers, "transfer-encoding").any(|value| value.to_lowercase().contains("chunked"));
     let bare = status < 200 || matches!(status, 204 | 304) || method == "HEAD";
     let body = match value(&headers, "content-length") {
         _ if bare => Vec::new(),
@@ -135,10 +141,12 @@ async fn response(wire: &mut Wire, method: &str) -> Result<Answer, Failure> {
             Err(Failure::Ended) => truncated(&mut answer, Vec::new()),
             Err(other) => return Err(other),
         },
-        Some(length) => match wire.exactly(length.trim().parse().map_err(|_| Failure::Malformed)?).await {
-            Err(Failure::Ended) => truncated(&mut answer, std::mem::take(&mut wire.buffer)),
-            body => body?,
-        },
+        Some(length) => {
+            match wire.exactly(length.trim().parse().map_err(|_| Failure::Malformed)?).await {
+                Err(Failure::Ended) => truncated(&mut answer, std::mem::take(&mut wire.buffer)),
+                body => body?,
+            }
+        }
         None => {
             // The connection's end is the body's end, however it comes.
             while let Ok(true) = wire.fill().await {}

@@ -11,7 +11,8 @@ use crate::{
 const STREAM: u32 = 1;
 
 /// Fields that no HTTP/2 message may have.
-const HOP_BY_HOP: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
+const HOP_BY_HOP: [&str; 5] =
+    ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 /// Sends one request and reads its answer.
 pub(super) async fn exchange(
@@ -35,12 +36,22 @@ pub(super) async fn exchange(
 }
 
 /// Sends fields and body as they are; gives the answer and its body apart.
-pub(super) async fn stream(wire: Wire, fields: &[Pair], body: &[u8]) -> Result<(Answer, Vec<u8>), Failure> {
+pub(super) async fn stream(
+    wire: Wire,
+    fields: &[Pair],
+    body: &[u8],
+) -> Result<(Answer, Vec<u8>), Failure> {
     let mut connection = Connection::client(wire).await?;
     let sent: Vec<(&str, &[u8])> =
         fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     connection.headers(STREAM, &sent, body.is_empty()).await?;
-    let mut upload = Upload { rest: body, ended: body.is_empty(), stream: WINDOW, connection: WINDOW, initial: WINDOW };
+    let mut upload = Upload {
+        rest: body,
+        ended: body.is_empty(),
+        stream: WINDOW,
+        connection: WINDOW,
+        initial: WINDOW,
+    };
     let mut reading = Reading::default();
     loop {
         upload.push(&mut connection).await?;
@@ -132,19 +143,22 @@ impl Reading {
 
     fn fields(&mut self, fields: Vec<Pair>) -> Result<(), Failure> {
         let strange = |(name, _): &Pair| {
-            HOP_BY_HOP.contains(&name.as_str()) || name.bytes().any(|byte| byte.is_ascii_uppercase())
+            HOP_BY_HOP.contains(&name.as_str())
+                || name.bytes().any(|byte| byte.is_ascii_uppercase())
         };
         if fields.iter().any(strange) {
             return Err(Failure::Malformed);
         }
-        let status = value(&fields, ":status").map(|status| status.parse().map_err(|_| Failure::Malformed));
+        let status =
+            value(&fields, ":status").map(|status| status.parse().map_err(|_| Failure::Malformed));
         match (status.transpose()?, self.answer.status) {
             (None, Some(_)) => self.answer.trailers = fields,
             (Some(status @ 100..200), None) => self.answer.interim.push(status),
             (Some(status), None) => {
                 self.answer.status = Some(status);
                 self.answer.protocol = Some("HTTP/2".to_owned());
-                self.answer.headers = Some(fields.into_iter().filter(|(name, _)| name != ":status").collect());
+                self.answer.headers =
+                    Some(fields.into_iter().filter(|(name, _)| name != ":status").collect());
             }
             _ => return Err(Failure::Malformed),
         }
@@ -154,7 +168,9 @@ impl Reading {
     /// The answer, unless its length is not what it says.
     fn finish(self, head: bool) -> Result<(Answer, Vec<u8>), Failure> {
         let length = value(self.answer.headers.as_deref().unwrap_or_default(), "content-length");
-        let wrong = length.and_then(|length| length.parse().ok()).is_some_and(|length: usize| length != self.body.len());
+        let wrong = length
+            .and_then(|length| length.parse().ok())
+            .is_some_and(|length: usize| length != self.body.len());
         let empty = head || matches!(self.answer.status, Some(204 | 304));
         if wrong && !empty && self.answer.error.is_none() {
             return Err(Failure::Malformed);

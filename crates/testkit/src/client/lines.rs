@@ -19,7 +19,11 @@ pub(super) async fn line(mut wire: Wire, line: &Line) -> Result<Answer, Failure>
 }
 
 /// Sends the text and reads a datagram.
-pub(super) async fn datagram(to: SocketAddr, line: &Line, patience: Duration) -> Result<Answer, Failure> {
+pub(super) async fn datagram(
+    to: SocketAddr,
+    line: &Line,
+    patience: Duration,
+) -> Result<Answer, Failure> {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let socket = UdpSocket::bind(any).await?;
     socket.send_to(line.send.as_bytes(), to).await?;

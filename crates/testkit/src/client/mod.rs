@@ -95,7 +95,9 @@ impl Client {
         let mut inspected = None;
         if target.secure() {
             let alpn = if protocol == "h2" { "h2" } else { "http/1.1" };
-            let stream = tls::connect(wire, request, target.name(), alpn, &self.certificates, patience).await?;
+            let stream =
+                tls::connect(wire, request, target.name(), alpn, &self.certificates, patience)
+                    .await?;
             inspected = Some(tls::inspect(stream.ssl()));
             wire = Wire::new(stream, Some(patience));
         }
@@ -115,11 +117,13 @@ impl Client {
     }
 
     async fn connect(&self, port: u16, patience: Duration) -> Result<TcpStream, Failure> {
-        let socket = if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        let socket =
+            if self.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
         if let Some(source) = self.source {
             socket.bind(SocketAddr::new(source, 0))?;
         }
-        let stream = patiently(Some(patience), socket.connect(SocketAddr::new(self.address, port))).await?;
+        let stream =
+            patiently(Some(patience), socket.connect(SocketAddr::new(self.address, port))).await?;
         stream.set_nodelay(true)?;
         Ok(stream)
     }
@@ -172,7 +176,9 @@ fn name(failure: &Failure) -> String {
         Failure::Malformed => "not-http".to_owned(),
         Failure::Unsendable => "not-sent".to_owned(),
         Failure::Tls(reason) => format!("tls-{reason}"),
-        Failure::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => "connection-refused".to_owned(),
+        Failure::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            "connection-refused".to_owned()
+        }
         Failure::Ended | Failure::Io(_) => "connection-closed".to_owned(),
     }
 }
@@ -188,7 +194,10 @@ mod tests {
             (target.scheme, target.host, target.name(), target.path.clone())
         };
         let path = |text: &str| text.to_owned();
-        assert_eq!(parts("http://a.test/x/../%2e?y#z"), ("http", "a.test", "a.test", path("/x/../%2e?y#z")));
+        assert_eq!(
+            parts("http://a.test/x/../%2e?y#z"),
+            ("http", "a.test", "a.test", path("/x/../%2e?y#z"))
+        );
         assert_eq!(parts("https://a.test:8443"), ("https", "a.test:8443", "a.test", path("/")));
         assert_eq!(parts("http://a.test?x=/"), ("http", "a.test", "a.test", path("/?x=/")));
         assert_eq!(parts("http://[::1]:80//"), ("http", "[::1]:80", "[::1]:80", path("//")));

@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// The suites offered where a request does not name others.
-const CIPHERS: &str = "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:DHE+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM";
+const CIPHERS: &str =
+    "@SECLEVEL=2:ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES:DHE+AES:!aNULL:!eNULL:!aDSS:!SHA1:!AESCCM";
 
 /// Shakes hands over a connection that nothing was read from yet.
 pub(super) async fn connect(
@@ -49,8 +50,11 @@ pub(super) async fn connect(
 /// The certificate that was shown and what was agreed on.
 pub(super) fn inspect(session: &SslRef) -> Map<String, Value> {
     let certificate = session.peer_certificate();
-    let subject = |nid| certificate.as_ref().and_then(|certificate| entry(certificate.subject_name(), nid));
-    let issuer = certificate.as_ref().and_then(|certificate| entry(certificate.issuer_name(), Nid::COMMONNAME));
+    let subject =
+        |nid| certificate.as_ref().and_then(|certificate| entry(certificate.subject_name(), nid));
+    let issuer = certificate
+        .as_ref()
+        .and_then(|certificate| entry(certificate.issuer_name(), Nid::COMMONNAME));
     let mut out = Map::new();
     out.insert("cn".to_owned(), json!(subject(Nid::COMMONNAME)));
     out.insert("o".to_owned(), json!(subject(Nid::ORGANIZATIONNAME)));
@@ -62,7 +66,11 @@ pub(super) fn inspect(session: &SslRef) -> Map<String, Value> {
     out
 }
 
-fn context(request: &Request, alpn: &str, certificates: &Certificates) -> Result<SslContext, ErrorStack> {
+fn context(
+    request: &Request,
+    alpn: &str,
+    certificates: &Certificates,
+) -> Result<SslContext, ErrorStack> {
     let none = Tls::default();
     let wish = request.tls.as_ref().unwrap_or(&none);
     let mut builder = SslContext::builder(SslMethod::tls_client())?;
@@ -86,7 +94,9 @@ fn context(request: &Request, alpn: &str, certificates: &Certificates) -> Result
     if !protocols.is_empty() {
         builder.set_alpn_protos(&protocols)?;
     }
-    if let Some(identity) = request.client_certificate.as_deref().and_then(|name| certificates.get(name)) {
+    if let Some(identity) =
+        request.client_certificate.as_deref().and_then(|name| certificates.get(name))
+    {
         let certificate = X509::from_pem(identity.certificate.as_bytes())?;
         builder.set_certificate(&certificate)?;
         let key = PKey::private_key_from_pem(identity.key.as_bytes())?;
@@ -113,14 +123,16 @@ fn sendable(name: &str) -> bool {
 
 /// A wish that OpenSSL does not grant.
 fn broken(stack: &ErrorStack) -> Failure {
-    let reason = stack.errors().first().and_then(|error| error.reason()).unwrap_or("configuration");
+    let reason = stack.errors().last().and_then(|error| error.reason()).unwrap_or("configuration");
     Failure::Tls(reason.to_lowercase().replace([' ', '_'], "-"))
 }
 
 /// A handshake that did not succeed; an end is one only where the peer reset the connection.
 fn failed(error: &ssl::Error) -> Failure {
     match error.io_error().map(io::Error::kind) {
-        Some(io::ErrorKind::UnexpectedEof) => Failure::Tls("unexpected-eof-while-reading".to_owned()),
+        Some(io::ErrorKind::UnexpectedEof) => {
+            Failure::Tls("unexpected-eof-while-reading".to_owned())
+        }
         _ => tls_failure(error),
     }
 }
@@ -140,7 +152,9 @@ mod tests {
 
     #[test]
     fn names_with_impossible_labels_cannot_be_sent() {
-        assert!(sendable("a.test") && sendable("a.test.") && sendable("") && sendable(&"a".repeat(63)));
+        assert!(
+            sendable("a.test") && sendable("a.test.") && sendable("") && sendable(&"a".repeat(63))
+        );
         assert!(!sendable("a..test") && !sendable(&"a".repeat(64)));
     }
 }

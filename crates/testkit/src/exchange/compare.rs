@@ -2,18 +2,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fmt::Debug,
     sync::LazyLock,
 };
 
 use fancy_regex::Regex;
+use serde::Serialize;
 
 use super::{Answer, Body, Outcome, Seen};
 use crate::wire::Pair;
 
 /// Headers of answers that only frame the message.
-const ANSWER_FRAMING: [&str; 7] =
-    ["date", "server", "connection", "keep-alive", "content-length", "transfer-encoding", "alt-svc"];
+const ANSWER_FRAMING: [&str; 7] = [
+    "date",
+    "server",
+    "connection",
+    "keep-alive",
+    "content-length",
+    "transfer-encoding",
+    "alt-svc",
+];
 
 /// Headers of forwarded requests that only frame the message.
 const SEEN_FRAMING: [&str; 3] = ["connection", "content-length", "transfer-encoding"];
@@ -47,11 +54,11 @@ pub fn compare(want: &Outcome, got: &Outcome, strict_body: bool) -> Comparison {
 }
 
 impl Comparison {
-    fn differ(&mut self, what: &str, want: &impl Debug, got: &impl Debug) {
+    fn differ(&mut self, what: &str, want: &impl Serialize, got: &impl Serialize) {
         self.differences.push(format!("{what}: want {}, got {}", shown(want), shown(got)));
     }
 
-    fn equal<T: PartialEq + Debug>(&mut self, what: &str, want: &T, got: &T) {
+    fn equal<T: PartialEq + Serialize>(&mut self, what: &str, want: &T, got: &T) {
         if want != got {
             self.differ(what, want, got);
         }
@@ -59,7 +66,11 @@ impl Comparison {
 
     fn answers(&mut self, want: &Answer, got: &Answer, strict_body: bool) {
         self.equal("status", &want.status, &got.status);
-        self.equal("error", &want.error.as_deref().map(error_name), &got.error.as_deref().map(error_name));
+        self.equal(
+            "error",
+            &want.error.as_deref().map(error_name),
+            &got.error.as_deref().map(error_name),
+        );
         self.equal("websocket", &want.websocket, &got.websocket);
         self.equal("interim", &want.interim, &got.interim);
         self.equal("more", &want.more, &got.more);
@@ -72,7 +83,8 @@ impl Comparison {
         }
         self.headers("trailer", &want.trailers, &got.trailers, &["date"]);
         for (key, value) in want.tls.iter().flatten().filter(|(key, _)| *key != "cipher") {
-            let actual = got.tls.as_ref().and_then(|tls| tls.get(key)).unwrap_or(&serde_json::Value::Null);
+            let actual =
+                got.tls.as_ref().and_then(|tls| tls.get(key)).unwrap_or(&serde_json::Value::Null);
             self.equal(&format!("tls {key}"), value, actual);
         }
     }
@@ -82,14 +94,19 @@ impl Comparison {
         let names: BTreeSet<&String> = want.keys().chain(got.keys()).collect();
         for name in names {
             let none = Vec::new();
-            let (wanted, actual) = (want.get(name).unwrap_or(&none), got.get(name).unwrap_or(&none));
+            let (wanted, actual) =
+                (want.get(name).unwrap_or(&none), got.get(name).unwrap_or(&none));
             let same = wanted.len() == actual.len()
                 && wanted.iter().zip(actual).all(|(wanted, actual)| matches(wanted, actual));
             if same {
                 continue;
             }
             let line = format!("{part} {name}: want {}, got {}", shown(wanted), shown(actual));
-            let list = if framing.contains(&name.as_str()) { &mut self.framing } else { &mut self.differences };
+            let list = if framing.contains(&name.as_str()) {
+                &mut self.framing
+            } else {
+                &mut self.differences
+            };
             list.push(line);
         }
     }
@@ -99,7 +116,9 @@ impl Comparison {
             (None, None) => return,
             (Some(want), Some(got)) => (want, got),
             (want, got) => {
-                let who = |seen: Option<&Seen>| seen.map_or("none", |seen| seen.service.as_str()).to_owned();
+                let who = |seen: Option<&Seen>| {
+                    seen.map_or("none", |seen| seen.service.as_str()).to_owned()
+                };
                 return self.differ(part, &who(want), &who(got));
             }
         };
@@ -124,7 +143,11 @@ impl Comparison {
         let headers = |seen: &Seen| seen.headers.clone().unwrap_or_default();
         self.headers(part, &headers(want), &headers(got), &SEEN_FRAMING);
         if want.tls != got.tls {
-            self.framing.push(format!("{part} tls: want {}, got {}", shown(&want.tls), shown(&got.tls)));
+            self.framing.push(format!(
+                "{part} tls: want {}, got {}",
+                shown(&want.tls),
+                shown(&got.tls)
+            ));
         }
     }
 }
@@ -138,16 +161,30 @@ fn matches(want: &str, got: &str) -> bool {
     if !want.contains('<') {
         return want == got;
     }
-    let mut pattern = String::from("(?s)\\A");
+    let mut literals = Vec::new();
     let mut end = 0;
     for found in PLACEHOLDER.find_iter(want).flatten() {
-        pattern += &fancy_regex::escape(&want[end..found.start()]);
-        pattern += ".+?";
+        literals.push(&want[end..found.start()]);
         end = found.end();
     }
-    pattern += &fancy_regex::escape(&want[end..]);
-    pattern += "\\z";
-    Regex::new(&pattern).ok().and_then(|regex| regex.is_match(got).ok()).unwrap_or(false)
+    let last = &want[end..];
+    let Some((first, middle)) = literals.split_first() else { return want == got };
+    let Some(mut rest) = got.strip_prefix(first) else { return false };
+    // The earliest place for each literal leaves the most for those after it.
+    for literal in middle {
+        match after_something(rest)
+            .and_then(|rest| Some(&rest[rest.find(literal)? + literal.len()..]))
+        {
+            Some(tail) => rest = tail,
+            None => return false,
+        }
+    }
+    after_something(rest).is_some_and(|rest| rest.ends_with(last))
+}
+
+/// The text without its first character, which a placeholder takes at least.
+fn after_something(text: &str) -> Option<&str> {
+    text.chars().next().map(|character| &text[character.len_utf8()..])
 }
 
 fn bodies_match(want: Option<&Body>, got: Option<&Body>) -> bool {
@@ -173,11 +210,12 @@ fn error_name(error: &str) -> String {
 }
 
 /// A value on one line, cut where it is long.
-fn shown(value: &impl Debug) -> String {
-    let text = format!("{value:?}");
-    match text.char_indices().nth(SHOWN) {
-        Some((cut, _)) => format!("{}…", &text[..cut]),
-        None => text,
+fn shown(value: &impl Serialize) -> String {
+    let text = serde_json::to_string(value).unwrap_or_else(|error| error.to_string());
+    match (text.as_str(), text.char_indices().nth(SHOWN)) {
+        ("null" | "[]", _) => "none".to_owned(),
+        (text, Some((cut, _))) => format!("{}…", &text[..cut]),
+        (text, None) => text.to_owned(),
     }
 }
 
@@ -193,6 +231,13 @@ mod tests {
         assert!(!matches("<pod-address>", ""));
         assert!(matches("a < b.c", "a < b.c"));
         assert!(!matches("a < b.c", "a < bxc"));
+        assert!(
+            matches("<address> <port>", "ü 2")
+                && matches("<a><b>", "xy")
+                && !matches("<a><b>", "x")
+        );
+        assert!(matches("<a>-<b>-c", "--x-c-c") && !matches("<a>-<b>-c", "--c"));
+        assert!(!matches("x<a>x", "x"));
     }
 
     #[test]
@@ -212,7 +257,8 @@ mod tests {
 
     #[test]
     fn header_names_compare_without_case_and_only_equal_names_keep_their_order() {
-        let want = "answer: {status: 200, headers: [[A, '1'], [B, '2'], [a, '3'], [Content-Length, '9']]}";
+        let want =
+            "answer: {status: 200, headers: [[A, '1'], [B, '2'], [a, '3'], [Content-Length, '9']]}";
         let same = "answer: {status: 200, headers: [[b, '2'], [A, '1'], [A, '3']]}";
         let swapped = "answer: {status: 200, headers: [[b, '2'], [A, '3'], [A, '1']]}";
         assert_eq!(differences(want, same), Vec::<String>::new());
@@ -238,7 +284,10 @@ mod tests {
 
     #[test]
     fn counts_and_further_requests_are_compared() {
-        assert_eq!(differences("counts: {'200': 2, echo-0: 2}", "counts: {'200': 2, echo-0: 1}").len(), 1);
+        assert_eq!(
+            differences("counts: {'200': 2, echo-0: 2}", "counts: {'200': 2, echo-0: 1}").len(),
+            1
+        );
         assert_eq!(differences("also-seen: [{service: echo}]", "answer: {}").len(), 1);
     }
 

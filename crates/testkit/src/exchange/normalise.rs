@@ -54,7 +54,11 @@ impl Normaliser {
             Some(Body::Text(text)) => self.body(text),
             other => other,
         };
-        Answer { headers: answer.headers.map(|headers| self.headers(headers, request)), body, ..answer }
+        Answer {
+            headers: answer.headers.map(|headers| self.headers(headers, request)),
+            body,
+            ..answer
+        }
     }
 
     /// What a fixture saw of `request`, made comparable.
@@ -90,7 +94,8 @@ impl Normaliser {
     }
 
     fn headers(&self, headers: Vec<Pair>, request: &Request) -> Vec<Pair> {
-        let sent: BTreeSet<&str> = request.headers.iter().map(|(_, value)| value.as_str()).collect();
+        let sent: BTreeSet<&str> =
+            request.headers.iter().map(|(_, value)| value.as_str()).collect();
         let normal = |(name, value): Pair| {
             let value = self.header(&name, value, &sent);
             (name, value)
@@ -103,8 +108,12 @@ impl Normaliser {
         let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
         match name.as_str() {
             "date" => return "<date>".to_owned(),
-            _ if value.starts_with("-----BEGIN%20CERTIFICATE") => return "<certificate>".to_owned(),
-            "x-request-id" | "x-req-id" if !sent.contains(value.as_str()) => return "<request-id>".to_owned(),
+            _ if value.starts_with("-----BEGIN%20CERTIFICATE") => {
+                return "<certificate>".to_owned();
+            }
+            "x-request-id" | "x-req-id" if !sent.contains(value.as_str()) => {
+                return "<request-id>".to_owned();
+            }
             "remote_port" | "server_port" if digits => return "<port>".to_owned(),
             _ => {}
         }
@@ -114,10 +123,14 @@ impl Normaliser {
         let value = self.client.replace_all(&value, "<client-address>");
         let value = self.pods.replace_all(&value, "<pod-address>").into_owned();
         match name.as_str() {
-            "x-forwarded-port" | "x-forwarded-server-port" | "x-server-port" if value == self.http => {
+            "x-forwarded-port" | "x-forwarded-server-port" | "x-server-port"
+                if value == self.http =>
+            {
                 "<http-port>".to_owned()
             }
-            "x-forwarded-port" | "x-forwarded-server-port" | "x-server-port" if value == self.https => {
+            "x-forwarded-port" | "x-forwarded-server-port" | "x-server-port"
+                if value == self.https =>
+            {
                 "<https-port>".to_owned()
             }
             _ => value,
@@ -149,8 +162,16 @@ mod tests {
             ("X-Forwarded-Port", "443", "<https-port>"),
             ("X-Forwarded-Port", "8443", "8443"),
             ("REMOTE_PORT", "5123", "<port>"),
-            ("WWW-Authenticate", "Digest nonce=\"0a1b\", qop=\"auth\"", "Digest nonce=\"<nonce>\", qop=\"auth\""),
-            ("Set-Cookie", "a=1700000000.123.45.678|0123456789abcdef0123456789abcdef; Path=/", "a=<cookie-value>; Path=/"),
+            (
+                "WWW-Authenticate",
+                "Digest nonce=\"0a1b\", qop=\"auth\"",
+                "Digest nonce=\"<nonce>\", qop=\"auth\"",
+            ),
+            (
+                "Set-Cookie",
+                "a=1700000000.123.45.678|0123456789abcdef0123456789abcdef; Path=/",
+                "a=<cookie-value>; Path=/",
+            ),
         ] {
             assert_eq!(header(name, value), want, "{name}: {value}");
         }
@@ -161,7 +182,10 @@ mod tests {
         let normaliser = Normaliser::new("10.77.0.50".parse().unwrap(), 80, 443);
         let body = |text: &str| {
             let answer = Answer { body: Some(Body::Text(text.to_owned())), ..Answer::default() };
-            normaliser.answer(answer, &Request::default()).body.map(|body| body.as_text().unwrap().to_owned())
+            normaliser
+                .answer(answer, &Request::default())
+                .body
+                .map(|body| body.as_text().unwrap().to_owned())
         };
         assert_eq!(body(r#"{"service": "echo"}"#), None);
         assert_eq!(body("<hr><center>nginx</center>").as_deref(), Some("<error-page>"));

@@ -36,7 +36,9 @@ impl Step {
     /// What the step is called in reports and in lists of differences.
     #[must_use]
     pub fn title(&self) -> &str {
-        let url = || self.request.as_ref().map(|request| request.url.as_str()).filter(|url| !url.is_empty());
+        let url = || {
+            self.request.as_ref().map(|request| request.url.as_str()).filter(|url| !url.is_empty())
+        };
         self.name.as_deref().or_else(url).unwrap_or("stream")
     }
 }
@@ -261,7 +263,10 @@ impl Body {
             return Self::Text(latin1::text(bytes));
         }
         let hash = openssl::sha::sha256(bytes);
-        Self::Digest { size: bytes.len(), sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect() }
+        Self::Digest {
+            size: bytes.len(),
+            sha256: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
     }
 
     /// The text, if it is whole.

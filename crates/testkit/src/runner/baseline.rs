@@ -16,7 +16,8 @@ impl Baseline {
     /// # Errors
     /// When the file cannot be read.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| format!("{}: cannot be read", path.display()))?;
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: cannot be read", path.display()))?;
         let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
         Ok(Self(lines.map(|line| key_of(line).to_owned()).collect()))
     }
@@ -74,11 +75,15 @@ mod tests {
         let mut report = Report::default();
         report.add("f", result(1, Verdict::Failed));
         let path = std::env::temp_dir().join(format!("testkit-baseline-{}", std::process::id()));
-        std::fs::write(&path, format!("# known\n{}f/c 3 another title\n", Baseline::text(&report))).unwrap();
+        std::fs::write(&path, format!("# known\n{}f/c 3 another title\n", Baseline::text(&report)))
+            .unwrap();
         let baseline = Baseline::read(&path).unwrap();
         report.add("f", result(2, Verdict::Failed));
         report.add("f", result(3, Verdict::Passed));
-        assert_eq!(baseline.news(&report).iter().map(|result| result.number).collect::<Vec<_>>(), [2]);
+        assert_eq!(
+            baseline.news(&report).iter().map(|result| result.number).collect::<Vec<_>>(),
+            [2]
+        );
         assert_eq!(baseline.mended(&report), ["f/c 3 a title"]);
         std::fs::remove_file(path).unwrap();
     }

@@ -67,7 +67,9 @@ impl Bed {
             manifests,
             references: References::new(places.clone(), &objects),
             client: Client::new(CONTROLLER, HTTP, HTTPS).from(CLIENT),
-            upstreams: Upstreams::start(&certificates, places).await.context("the fixtures cannot listen")?,
+            upstreams: Upstreams::start(&certificates, places)
+                .await
+                .context("the fixtures cannot listen")?,
             normaliser: Normaliser::new(CLIENT, HTTP, HTTPS),
             kept: objects.into_iter().map(|object| (key(&object), object)).collect(),
             options: options.clone(),
@@ -89,7 +91,10 @@ impl Bed {
     /// Starts the controller again if it has ended by itself.
     pub(super) async fn revive(&mut self) -> Result<()> {
         if self.ended() {
-            eprintln!("the controller has ended by itself; its output is in {}", self.options.log.display());
+            eprintln!(
+                "the controller has ended by itself; its output is in {}",
+                self.options.log.display()
+            );
             self.stop().await?;
             self.launch()?;
         }
@@ -122,10 +127,18 @@ impl Bed {
     }
 
     /// Applies or deletes objects in the middle of a case.
-    pub(super) async fn change(&mut self, apply: Option<&[Value]>, delete: Option<&[Value]>) -> Result<()> {
+    pub(super) async fn change(
+        &mut self,
+        apply: Option<&[Value]>,
+        delete: Option<&[Value]>,
+    ) -> Result<()> {
         for (objects, applied) in [(apply, true), (delete, false)] {
             for object in objects.into_iter().flatten() {
-                if applied { self.manifests.apply(object)? } else { self.manifests.delete(object)? }
+                if applied {
+                    self.manifests.apply(object)?
+                } else {
+                    self.manifests.delete(object)?
+                }
             }
             if objects.is_some() {
                 self.settle().await?;
@@ -157,7 +170,11 @@ impl Bed {
 
     /// Whether the host is served, with or without the PROXY protocol; a controller that refuses both says nothing more.
     async fn answers(&self, host: &str) -> bool {
-        let request = Request { url: format!("http://{host}/"), timeout: Some("1s".to_owned()), ..Request::default() };
+        let request = Request {
+            url: format!("http://{host}/"),
+            timeout: Some("1s".to_owned()),
+            ..Request::default()
+        };
         let mut answer = self.client.send(&request).await;
         if answer.error.as_deref() == Some("connection-closed") {
             let announced = Request { proxy_protocol: Some(ANNOUNCEMENT.to_owned()), ..request };

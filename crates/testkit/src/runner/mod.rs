@@ -13,11 +13,11 @@ use std::{
 
 use anyhow::{Context, Result};
 
+use self::bed::Bed;
 pub use self::{
     baseline::Baseline,
     report::{Family, Report, StepResult, Verdict},
 };
-use self::bed::Bed;
 use crate::{
     case::{self, Case},
     exchange::{Answer, Outcome, compare},
@@ -91,7 +91,10 @@ pub async fn run(options: &Options) -> Result<Report> {
         for work in together.chunks(options.batch.max(1)).chain(alone.chunks(1)) {
             run_batch(&mut bed, work, &mut report).await?;
             done += work.len();
-            eprintln!("{done:4} of {total} cases  {}", work.last().map_or("", |case| case.name.as_str()));
+            eprintln!(
+                "{done:4} of {total} cases  {}",
+                work.last().map_or("", |case| case.name.as_str())
+            );
         }
     }
     bed.stop().await?;
@@ -100,7 +103,8 @@ pub async fn run(options: &Options) -> Result<Report> {
 
 /// The names of the cases to run.
 fn chosen(options: &Options) -> Result<Vec<String>> {
-    let names = case::names(&options.corpus).context("the corpus cannot be read; DIR= names its folder")?;
+    let names =
+        case::names(&options.corpus).context("the corpus cannot be read; DIR= names its folder")?;
     let wanted = |name: &String| {
         let family = name.split('/').next().unwrap_or_default();
         (options.families.is_empty() || options.families.iter().any(|wanted| wanted == family))

@@ -88,11 +88,13 @@ impl Report {
         section(&mut out, "Failed", self.failures());
         let on_purpose = |result: &&StepResult| matches!(result.verdict, Verdict::OnPurpose(_));
         section(&mut out, "Different on purpose", self.steps.iter().filter(on_purpose));
-        let framed: Vec<&StepResult> = self.steps.iter().filter(|result| !result.framing.is_empty()).collect();
+        let framed: Vec<&StepResult> =
+            self.steps.iter().filter(|result| !result.framing.is_empty()).collect();
         if !framed.is_empty() {
             out += &format!("\n## Framing differs in {} steps\n", framed.len());
             for result in framed {
-                out += &format!("- {}: {}: {}\n", result.case, result.step, result.framing.join("; "));
+                out +=
+                    &format!("- {}: {}: {}\n", result.case, result.step, result.framing.join("; "));
             }
         }
         out
@@ -101,7 +103,8 @@ impl Report {
     /// Counts for programs, and the steps that did not pass.
     #[must_use]
     pub fn json(&self) -> serde_json::Value {
-        let other: Vec<&StepResult> = self.steps.iter().filter(|step| step.verdict != Verdict::Passed).collect();
+        let other: Vec<&StepResult> =
+            self.steps.iter().filter(|step| step.verdict != Verdict::Passed).collect();
         serde_json::json!({"families": self.families, "total": self.total(), "differences": other})
     }
 
@@ -167,7 +170,11 @@ impl Report {
 /// The table, and the sentence that a run ends with.
 impl fmt::Display for Report {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(out, "{:20} {:>6} {:>6} {:>7} {:>11} {:>7}", "family", "cases", "steps", "passed", "on purpose", "failed")?;
+        writeln!(
+            out,
+            "{:20} {:>6} {:>6} {:>7} {:>11} {:>7}",
+            "family", "cases", "steps", "passed", "on purpose", "failed"
+        )?;
         for (name, family) in self.families.iter().map(|(name, family)| (name.as_str(), *family)) {
             row(out, name, family)?;
             for (decision, count) in self.decisions(name) {
@@ -195,7 +202,8 @@ fn section<'a>(out: &mut String, title: &str, results: impl Iterator<Item = &'a 
     }
     *out += &format!("\n## {title}\n");
     for result in results {
-        writeln!(out, "\n### {}, step {}: {}", result.case, result.number, result.step).expect("strings can be written");
+        writeln!(out, "\n### {}, step {}: {}", result.case, result.number, result.step)
+            .expect("strings can be written");
         if let Verdict::OnPurpose(decision) = &result.verdict {
             *out += &format!("By decision: {decision}\n");
         }

@@ -32,11 +32,16 @@ pub(super) async fn run(bed: &mut Bed, case: &Case) -> Result<Vec<Outcome>> {
         let (apply, delete) = (objects(&step.apply)?, objects(&step.delete)?);
         bed.change(apply.as_deref(), delete.as_deref()).await?;
         if let Some(wait) = &step.wait {
-            tokio::time::sleep(duration::parse(wait).with_context(|| format!("wait: {wait} is no duration"))?).await;
+            tokio::time::sleep(
+                duration::parse(wait).with_context(|| format!("wait: {wait} is no duration"))?,
+            )
+            .await;
         }
         out.push(match &step.request {
             None => Outcome::default(),
-            Some(request) if request.repeat.is_some_and(|times| times > 1) => repeated(bed, request).await,
+            Some(request) if request.repeat.is_some_and(|times| times > 1) => {
+                repeated(bed, request).await
+            }
             Some(request) => once(bed, request, case.mirrors()).await,
         });
     }
@@ -47,7 +52,8 @@ pub(super) async fn run(bed: &mut Bed, case: &Case) -> Result<Vec<Outcome>> {
 async fn repeated(bed: &Bed, request: &Request) -> Outcome {
     let _earlier = bed.upstreams.journal.drain();
     let (times, parallel) = (request.repeat.unwrap_or(1), request.parallel.unwrap_or(1).max(1));
-    let answers = stream::iter(0..times).map(|_| bed.client.send(request)).buffer_unordered(parallel);
+    let answers =
+        stream::iter(0..times).map(|_| bed.client.send(request)).buffer_unordered(parallel);
     let mut results: Vec<String> = answers
         .map(|answer| match (answer.status, answer.error) {
             (Some(status), _) => status.to_string(),
@@ -57,7 +63,11 @@ async fn repeated(bed: &Bed, request: &Request) -> Outcome {
         .await;
     tokio::time::sleep(LATE).await;
     let seen = bed.upstreams.journal.drain();
-    results.extend(seen.into_iter().filter(|seen| !ASIDE.contains(&seen.service.as_str())).map(|seen| seen.pod));
+    results.extend(
+        seen.into_iter()
+            .filter(|seen| !ASIDE.contains(&seen.service.as_str()))
+            .map(|seen| seen.pod),
+    );
     let mut counts = BTreeMap::new();
     for result in results {
         *counts.entry(result).or_insert(0) += 1;
@@ -72,7 +82,8 @@ async fn once(bed: &Bed, request: &Request, mirrors: bool) -> Outcome {
     tokio::time::sleep(if mirrors { LATE_COPIES } else { LATE }).await;
     let noted = bed.upstreams.journal.drain();
     let normal = |seen: Seen| bed.normaliser.seen(seen, request);
-    let (auth, main): (Vec<Seen>, Vec<Seen>) = noted.into_iter().partition(|seen| seen.service == "auth");
+    let (auth, main): (Vec<Seen>, Vec<Seen>) =
+        noted.into_iter().partition(|seen| seen.service == "auth");
     let mut main = ordered(main, mirrors).into_iter().map(normal);
     let mut auth = auth.into_iter().map(normal);
     Outcome {
@@ -84,7 +95,8 @@ async fn once(bed: &Bed, request: &Request, mirrors: bool) -> Outcome {
     }
 }
 
-/// The request itself first: copies are sent with HTTP/1.0, and the error page that was answered counts before what failed.
+/// The request itself first: copies are sent with HTTP/1.0, and the error page that was answered counts before what
+/// failed.
 fn ordered(mut main: Vec<Seen>, mirrors: bool) -> Vec<Seen> {
     if mirrors {
         main.sort_by_key(|seen| seen.protocol == "HTTP/1.0");

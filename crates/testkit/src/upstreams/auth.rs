@@ -10,7 +10,9 @@ use crate::wire::{Failure, values};
 pub(super) async fn answer(request: &Received) -> Result<Reply, Failure> {
     let (path, query) = request.uri.split_once('?').unwrap_or((&request.uri, ""));
     let query: Vec<(String, String)> = query.split('&').filter_map(parameter).collect();
-    let all = |name: &'static str| query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value);
+    let all = |name: &'static str| {
+        query.iter().filter(move |(key, _)| key == name).map(|(_, value)| value)
+    };
     let mut reply = Reply { status: 200, ..Reply::default() };
     if let Some(status) = all("status").next() {
         reply.status = status.parse().map_err(|_| Failure::Malformed)?;
@@ -44,7 +46,8 @@ fn parameter(text: &str) -> Option<(String, String)> {
 fn decoded(text: &str) -> String {
     let (mut out, mut rest) = (Vec::new(), text);
     while let Some(character) = rest.chars().next() {
-        let escape = rest.strip_prefix('%').and_then(|rest| u8::from_str_radix(rest.get(..2)?, 16).ok());
+        let escape =
+            rest.strip_prefix('%').and_then(|rest| u8::from_str_radix(rest.get(..2)?, 16).ok());
         let length = if escape.is_some() { 3 } else { character.len_utf8() };
         match (escape, character) {
             (Some(byte), _) => out.push(byte),
@@ -70,7 +73,9 @@ mod tests {
             body: Vec::new(),
             trailers: Vec::new(),
         };
-        let reply = answer(&request("/auth?status=401&header=X-A:b%20c+d&header=X-B:&empty=")).await.unwrap();
+        let reply = answer(&request("/auth?status=401&header=X-A:b%20c+d&header=X-B:&empty="))
+            .await
+            .unwrap();
         let want = [("X-A".to_owned(), "b c d".to_owned()), ("X-B".to_owned(), String::new())];
         assert_eq!((reply.status, reply.headers.as_slice()), (401, want.as_slice()));
         assert_eq!(answer(&request("/bearer")).await.unwrap().status, 401);

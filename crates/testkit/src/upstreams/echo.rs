@@ -9,8 +9,7 @@ use super::{
 use crate::{
     duration,
     exchange::Seen,
-    latin1,
-    websocket,
+    latin1, websocket,
     wire::{Failure, Pair, Wire, pair, value, values},
 };
 
@@ -25,7 +24,8 @@ pub(super) async fn serve(
     seen: &Seen,
 ) -> Result<bool, Failure> {
     let headers = &request.headers;
-    let upgrade = value(headers, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
+    let upgrade =
+        value(headers, "upgrade").is_some_and(|value| value.eq_ignore_ascii_case("websocket"));
     if let Some(key) = value(headers, "sec-websocket-key").filter(|_| upgrade) {
         echo_frames(wire, key).await?;
         return Ok(false);

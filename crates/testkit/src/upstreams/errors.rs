@@ -10,7 +10,8 @@ use crate::wire::value;
 
 /// The answer to a request for an error page.
 pub(super) fn answer(request: &Received) -> Reply {
-    let status = value(&request.headers, "x-code").and_then(|code| code.parse().ok()).unwrap_or(404);
+    let status =
+        value(&request.headers, "x-code").and_then(|code| code.parse().ok()).unwrap_or(404);
     let own: BTreeMap<&str, &str> = request
         .headers
         .iter()

@@ -11,7 +11,8 @@ const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
 
-const ANSWER: &[u8] = b"Status: 200 OK\r\nContent-Type: text/plain\r\nX-Fcgi: yes\r\n\r\nfastcgi answer";
+const ANSWER: &[u8] =
+    b"Status: 200 OK\r\nContent-Type: text/plain\r\nX-Fcgi: yes\r\n\r\nfastcgi answer";
 
 /// Answers the one request of a connection.
 pub(super) async fn serve(pod: &Pod, mut wire: Wire) -> Result<(), Failure> {
@@ -26,10 +27,15 @@ pub(super) async fn serve(pod: &Pod, mut wire: Wire) -> Result<(), Failure> {
             STDIN if content.is_empty() => {
                 let headers = parameters(&params).ok_or(Failure::Malformed)?;
                 let text = |name| value(&headers, name).unwrap_or_default().to_owned();
-                let mut seen = pod.saw("FastCGI", &text("REQUEST_METHOD"), &text("REQUEST_URI"), &stdin);
+                let mut seen =
+                    pod.saw("FastCGI", &text("REQUEST_METHOD"), &text("REQUEST_URI"), &stdin);
                 seen.headers = Some(headers);
                 pod.journal.note(seen);
-                let parts = [record(STDOUT, id, ANSWER), record(STDOUT, id, b""), record(END_REQUEST, id, &[0; 8])];
+                let parts = [
+                    record(STDOUT, id, ANSWER),
+                    record(STDOUT, id, b""),
+                    record(END_REQUEST, id, &[0; 8]),
+                ];
                 return wire.send(&parts.concat()).await;
             }
             STDIN => stdin.extend(content),
@@ -39,7 +45,8 @@ pub(super) async fn serve(pod: &Pod, mut wire: Wire) -> Result<(), Failure> {
 }
 
 fn record(kind: u8, id: [u8; 2], content: &[u8]) -> Vec<u8> {
-    let length = u16::try_from(content.len()).expect("what this fixture answers is short").to_be_bytes();
+    let length =
+        u16::try_from(content.len()).expect("what this fixture answers is short").to_be_bytes();
     let head = [1, kind, id[0], id[1], length[0], length[1], 0, 0];
     [&head, content].concat()
 }

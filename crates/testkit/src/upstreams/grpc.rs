@@ -28,7 +28,8 @@ pub(super) async fn serve(pod: &Pod, wire: Wire) -> Result<(), Failure> {
             }
             _ => None,
         };
-        if let Some((stream, (fields, body))) = ended.and_then(|stream| open.remove_entry(&stream)) {
+        if let Some((stream, (fields, body))) = ended.and_then(|stream| open.remove_entry(&stream))
+        {
             answer(pod, &mut connection, stream, fields, &body).await?;
         }
     }
@@ -44,15 +45,20 @@ async fn answer(
     let field = |name| value(&fields, name).unwrap_or_default().to_owned();
     let mut seen = pod.saw("HTTP/2", &field(":method"), &field(":path"), body);
     let (code, delay) = (field("echo-grpc-status"), field("echo-delay"));
-    seen.headers = Some(fields.into_iter().filter(|(name, _)| name != ":method" && name != ":path").collect());
+    seen.headers =
+        Some(fields.into_iter().filter(|(name, _)| name != ":method" && name != ":path").collect());
     pod.journal.note(seen);
     if !delay.is_empty() {
         echo::pause(&delay).await?;
     }
-    let start: [(&str, &[u8]); 3] =
-        [(":status", b"200"), ("content-type", b"application/grpc"), ("x-pod", pod.name.as_bytes())];
+    let start: [(&str, &[u8]); 3] = [
+        (":status", b"200"),
+        ("content-type", b"application/grpc"),
+        ("x-pod", pod.name.as_bytes()),
+    ];
     if !code.is_empty() && code != "0" {
-        let end: [(&str, &[u8]); 2] = [("grpc-status", code.as_bytes()), ("grpc-message", b"asked for")];
+        let end: [(&str, &[u8]); 2] =
+            [("grpc-status", code.as_bytes()), ("grpc-message", b"asked for")];
         return connection.headers(stream, &[&start[..], &end[..]].concat(), true).await;
     }
     connection.headers(stream, &start, false).await?;

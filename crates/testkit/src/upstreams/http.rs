@@ -22,15 +22,19 @@ impl Received {
         let mut words = lines.next().unwrap_or_default().splitn(3, ' ').map(str::to_owned);
         let mut word = || words.next().unwrap_or_default();
         let (method, uri, protocol) = (word(), word(), word());
-        let headers: Vec<Pair> =
-            lines.map(|line| pair(&latin1::bytes(line).expect("the line was made of bytes"))).collect();
+        let headers: Vec<Pair> = lines
+            .map(|line| pair(&latin1::bytes(line).expect("the line was made of bytes")))
+            .collect();
         if values(&headers, "expect").any(|value| value.eq_ignore_ascii_case("100-continue")) {
             wire.send(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
-        let chunked = values(&headers, "transfer-encoding").any(|value| value.to_lowercase().contains("chunked"));
+        let chunked = values(&headers, "transfer-encoding")
+            .any(|value| value.to_lowercase().contains("chunked"));
         let (body, trailers) = match value(&headers, "content-length") {
             _ if chunked => wire.chunks().await?,
-            Some(length) => (wire.exactly(length.parse().map_err(|_| Failure::Malformed)?).await?, Vec::new()),
+            Some(length) => {
+                (wire.exactly(length.parse().map_err(|_| Failure::Malformed)?).await?, Vec::new())
+            }
             None => (Vec::new(), Vec::new()),
         };
         Ok(Self { method, uri, protocol, headers, body, trailers })
@@ -65,7 +69,8 @@ impl Reply {
             }
             let trailers: String =
                 self.trailers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-            payload.extend(latin1::bytes(&format!("0\r\n{trailers}\r\n")).ok_or(Failure::Unsendable)?);
+            payload
+                .extend(latin1::bytes(&format!("0\r\n{trailers}\r\n")).ok_or(Failure::Unsendable)?);
         } else if !bare {
             head += &format!("Content-Length: {}\r\n", self.body.len());
             payload.extend(&self.body);

@@ -29,7 +29,11 @@ impl Formatter for Spaced {
         out.write_all(b": ")
     }
 
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
+    fn write_string_fragment<W: ?Sized + Write>(
+        &mut self,
+        out: &mut W,
+        text: &str,
+    ) -> io::Result<()> {
         for character in text.chars() {
             if character.is_ascii() {
                 write!(out, "{character}")?;

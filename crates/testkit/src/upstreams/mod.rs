@@ -13,7 +13,7 @@ mod tls;
 use std::{io, net::SocketAddr, sync::Arc};
 
 use tokio::{
-    net::{TcpListener, TcpStream, UdpSocket},
+    net::{TcpListener, TcpSocket, TcpStream, UdpSocket},
     task::JoinSet,
 };
 
@@ -33,32 +33,34 @@ pub struct Upstreams {
     pub places: Places,
     /// The tasks that accept connections.
     _tasks: JoinSet<()>,
+    /// Ports that are held so that nobody listens there.
+    _held: Vec<TcpSocket>,
 }
 
 impl Upstreams {
-    /// Starts all fixtures at the given places.
+    /// Starts all fixtures at the given places; the system chooses where a port is 0.
     ///
     /// # Errors
     /// When an address cannot be bound.
-    pub async fn start(certificates: &Certificates, places: Places) -> io::Result<Self> {
+    pub async fn start(certificates: &Certificates, mut places: Places) -> io::Result<Self> {
         let acceptor = Arc::new(tls::Acceptor::new(certificates));
-        let (journal, mut tasks) = (Journal::default(), JoinSet::new());
+        let (journal, mut tasks, mut held) = (Journal::default(), JoinSet::new(), Vec::new());
         for (service, (name, kind)) in pods() {
-            let Some(place) = places.get(name) else { continue };
-            for port in place.ports.values() {
-                let address = SocketAddr::new(place.address, *port);
+            let Some(place) = places.get_mut(name) else { continue };
+            for port in place.ports.values_mut() {
                 let tls = Arc::clone(&acceptor);
                 let pod = Pod { service: service.name, name, kind, tls, journal: journal.clone() };
-                pod.listen(address, &mut tasks).await?;
+                let address = SocketAddr::new(place.address, *port);
+                *port = pod.listen(address, &mut tasks, &mut held).await?.port();
             }
         }
-        Ok(Self { journal, places, _tasks: tasks })
+        Ok(Self { journal, places, _tasks: tasks, _held: held })
     }
 
     /// Starts all fixtures on 127.0.0.1.
     ///
     /// # Errors
-    /// When another process took one of the ports that were free a moment ago.
+    /// When the machine has no ports left.
     pub async fn local() -> io::Result<Self> {
         Self::start(&Certificates::shared(), Places::local()).await
     }
@@ -75,19 +77,35 @@ struct Pod {
 }
 
 impl Pod {
-    async fn listen(self, address: SocketAddr, tasks: &mut JoinSet<()>) -> io::Result<()> {
+    /// Listens, and says where.
+    async fn listen(
+        self,
+        address: SocketAddr,
+        tasks: &mut JoinSet<()>,
+        held: &mut Vec<TcpSocket>,
+    ) -> io::Result<SocketAddr> {
         match self.kind {
-            Kind::Nothing => {}
+            Kind::Nothing => {
+                // A socket that is bound and does not listen refuses connections.
+                let socket = TcpSocket::new_v4()?;
+                socket.bind(address)?;
+                let bound = socket.local_addr()?;
+                held.push(socket);
+                Ok(bound)
+            }
             Kind::Udp => {
                 let socket = UdpSocket::bind(address).await?;
+                let bound = socket.local_addr()?;
                 tasks.spawn(async move { lines::datagrams(&self, &socket).await });
+                Ok(bound)
             }
             _ => {
                 let listener = TcpListener::bind(address).await?;
+                let bound = listener.local_addr()?;
                 tasks.spawn(async move { self.accept(listener).await });
+                Ok(bound)
             }
         }
-        Ok(())
     }
 
     async fn accept(self, listener: TcpListener) {
@@ -110,7 +128,11 @@ impl Pod {
                 let protocol: &[u8] = if self.kind == Kind::Grpcs { b"h2" } else { b"http/1.1" };
                 let (stream, seen) = self.tls.accept(socket, protocol).await?;
                 let wire = Wire::new(stream, None);
-                if self.kind == Kind::Grpcs { grpc::serve(self, wire).await } else { self.http(wire, Some(seen)).await }
+                if self.kind == Kind::Grpcs {
+                    grpc::serve(self, wire).await
+                } else {
+                    self.http(wire, Some(seen)).await
+                }
             }
             Kind::Grpc => grpc::serve(self, Wire::new(socket, None)).await,
             Kind::FastCgi => fastcgi::serve(self, Wire::new(socket, None)).await,
@@ -122,7 +144,8 @@ impl Pod {
     async fn http(&self, mut wire: Wire, tls: Option<SeenTls>) -> Result<(), Failure> {
         loop {
             let request = http::Received::read(&mut wire).await?;
-            let mut seen = self.saw(&request.protocol, &request.method, &request.uri, &request.body);
+            let mut seen =
+                self.saw(&request.protocol, &request.method, &request.uri, &request.body);
             seen.headers = Some(request.headers.clone());
             let more = match self.kind {
                 Kind::Auth => {

@@ -17,6 +17,9 @@ use crate::{
     exchange::SeenTls,
 };
 
+/// What every TLS connection starts with.
+const HANDSHAKE: u8 = 22;
+
 /// Accepts connections as `echo-tls.demo.svc`; clients of `ca` may show their certificates.
 pub(super) struct Acceptor {
     config: ServerConfig,
@@ -24,8 +27,10 @@ pub(super) struct Acceptor {
 
 impl Acceptor {
     pub(super) fn new(certificates: &Certificates) -> Self {
-        let get = |name: &str| certificates.get(name).expect("the fixtures name existing certificates");
-        let config = config(get("echo-tls"), get("ca")).expect("the fixture certificates are valid");
+        let get =
+            |name: &str| certificates.get(name).expect("the fixtures name existing certificates");
+        let config =
+            config(get("echo-tls"), get("ca")).expect("the fixture certificates are valid");
         Self { config }
     }
 
@@ -35,9 +40,16 @@ impl Acceptor {
         socket: TcpStream,
         protocol: &[u8],
     ) -> io::Result<(TlsStream<TcpStream>, SeenTls)> {
+        let mut first = [0];
+        socket.peek(&mut first).await?;
+        if first != [HANDSHAKE] {
+            // Who does not speak TLS at all gets no alert, just the end.
+            return Err(io::ErrorKind::InvalidData.into());
+        }
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), socket).await?;
         let mut config = self.config.clone();
-        if start.client_hello().alpn().is_some_and(|mut offered| offered.any(|one| one == protocol)) {
+        if start.client_hello().alpn().is_some_and(|mut offered| offered.any(|one| one == protocol))
+        {
             config.alpn_protocols = vec![protocol.to_vec()];
         }
         let stream = start.into_stream(Arc::new(config)).await?;
@@ -56,10 +68,11 @@ fn config(own: &Identity, clients: &Identity) -> Result<ServerConfig, rustls::Er
         .map_err(|error| rustls::Error::General(error.to_string()))?;
     let mut roots = RootCertStore::empty();
     roots.add(certificate(clients)?)?;
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-        .allow_unauthenticated()
-        .build()
-        .map_err(|error| rustls::Error::General(error.to_string()))?;
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .allow_unauthenticated()
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
     ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_client_cert_verifier(verifier)
@@ -73,7 +86,11 @@ fn seen(connection: &ServerConnection) -> SeenTls {
         _ => None,
     };
     let client = connection.peer_certificates().and_then(|chain| common_name(chain.first()?));
-    SeenTls { sni: connection.server_name().map(str::to_owned), client, version: version.map(str::to_owned) }
+    SeenTls {
+        sni: connection.server_name().map(str::to_owned),
+        client,
+        version: version.map(str::to_owned),
+    }
 }
 
 fn common_name(certificate: &CertificateDer<'_>) -> Option<String> {
