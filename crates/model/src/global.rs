@@ -243,7 +243,8 @@ impl Default for RealIp {
 
 impl Default for LogFormat {
     fn default() -> Self {
-        let template = Template::parse(LOG_FORMAT).expect("the default format has known variables only");
+        let template =
+            Template::parse(LOG_FORMAT).expect("the default format has known variables only");
         Self { template, json: false, raw: false }
     }
 }

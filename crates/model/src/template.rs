@@ -266,7 +266,9 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
 fn part(name: &str) -> Result<Part, UnknownVariable> {
     match name.as_bytes() {
         [digit @ b'1'..=b'9'] => Ok(Part::Capture(usize::from(digit - b'0'))),
-        _ => Variable::named(name).map(Part::Variable).ok_or_else(|| UnknownVariable(name.to_owned())),
+        _ => Variable::named(name)
+            .map(Part::Variable)
+            .ok_or_else(|| UnknownVariable(name.to_owned())),
     }
 }
 
