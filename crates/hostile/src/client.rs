@@ -99,7 +99,8 @@ async fn listen(reading: &mut (impl AsyncRead + Unpin), patience: Patience<'_>) 
             last = (Instant::now(), activity);
             continue;
         }
-        let answered = !parse(&bytes, patience.methods, None).answers.is_empty();
+        let answers = parse(&bytes, patience.methods, None).answers.len();
+        let answered = answers >= patience.methods.len().max(1);
         let enough = if answered && !patience.close { QUIET } else { SILENT };
         if last.0.elapsed() > enough {
             break;

@@ -123,6 +123,7 @@ impl Lane {
                 }
                 (Client::Floods(outcomes), Vec::new())
             }
+            Input::NotUnderstood(_) => (Client::Http1(Got::default()), Vec::new()),
         };
         let (probe, reused) = self.probe(&upstream).await;
         let added = self.added.clone();

@@ -40,6 +40,8 @@ pub enum Input {
     Response(Vec<Piece>),
     /// The client sends this over HTTP/2.
     Http2(Script),
+    /// The row says something that this program cannot send or judge: why.
+    NotUnderstood(String),
 }
 
 #[derive(Deserialize)]
@@ -59,8 +61,7 @@ pub fn load(path: &Path) -> Result<Vec<Case>> {
     let mut cases = Vec::new();
     for (index, row) in reader.deserialize::<Row>().enumerate() {
         let row = row.with_context(|| format!("{}: row {}", path.display(), index + 2))?;
-        let id = row.id.clone();
-        cases.push(Case::new(row).with_context(|| format!("{}: row {id}", path.display()))?);
+        cases.push(Case::new(row));
     }
     if cases.is_empty() {
         bail!("{} has no rows", path.display());
@@ -69,24 +70,31 @@ pub fn load(path: &Path) -> Result<Vec<Case>> {
 }
 
 impl Case {
-    fn new(row: Row) -> Result<Self> {
+    /// One row that is not understood is a result of its own and stops no other.
+    fn new(row: Row) -> Self {
         let code = match row.outcome_code.as_str() {
             "" => row.expected_outcome.split(':').next().unwrap_or_default(),
             code => code,
         };
-        let wanted = Wanted::parse(code, &row.expected_outcome)?;
-        let raw = &row.raw_request_escaped;
-        let input = match row.proto.as_str() {
-            "h1-req" | "h1-backend" => {
-                let mut pieces = escape::decode(raw)?;
-                let before = pieces.len();
-                pieces.retain(|piece| *piece != Piece::EarlyAnswer);
-                Input::Request { early: pieces.len() != before, pieces }
-            }
-            "h1-resp" => Input::Response(escape::decode(raw)?),
-            "h2-req" => Input::Http2(script::parse(raw)?),
-            other => bail!("proto {other:?} is none of h1-req, h1-backend, h1-resp, h2-req"),
-        };
-        Ok(Self { id: row.id, input, wanted, expected: row.expected_outcome })
+        let both = Wanted::parse(code, &row.expected_outcome)
+            .and_then(|wanted| Ok((wanted, input(&row.proto, &row.raw_request_escaped)?)));
+        let (wanted, input) = both.unwrap_or_else(|error| {
+            (Wanted { any: Vec::new() }, Input::NotUnderstood(format!("{error:#}")))
+        });
+        Self { id: row.id, input, wanted, expected: row.expected_outcome }
     }
+}
+
+fn input(proto: &str, raw: &str) -> Result<Input> {
+    Ok(match proto {
+        "h1-req" | "h1-backend" => {
+            let mut pieces = escape::decode(raw)?;
+            let before = pieces.len();
+            pieces.retain(|piece| *piece != Piece::EarlyAnswer);
+            Input::Request { early: pieces.len() != before, pieces }
+        }
+        "h1-resp" => Input::Response(escape::decode(raw)?),
+        "h2-req" => Input::Http2(script::parse(raw)?),
+        other => bail!("proto {other:?} is none of h1-req, h1-backend, h1-resp, h2-req"),
+    })
 }

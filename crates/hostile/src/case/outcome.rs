@@ -60,15 +60,17 @@ impl Wanted {
 
 fn alternative(part: &str, explanation: &str) -> Result<Alternative> {
     Ok(match part {
-        "NORMALISE" | "NORMALIZE" => Alternative::Normalise,
+        "NORMALISE" | "NORMALIZE" | "RELAY" => Alternative::Normalise,
         "ACCEPT" => Alternative::Accept,
         "ABORT" => Alternative::Abort,
-        "REJECT_502" | "502" => Alternative::BadGateway,
+        "REJECT_502" | "REJECT_502_CLOSE" | "502" => Alternative::BadGateway,
         "RST" | "RST_STREAM" | "RST_STREAM_PROTOCOL_ERROR" => Alternative::Reset,
-        "GOAWAY" => Alternative::GoAway,
+        "GOAWAY" | "GOAWAY_PROTOCOL_ERROR" => Alternative::GoAway,
         "STREAM_TIMEOUT" => Alternative::StreamTimeout,
         // Without a number: any refusal.
-        "REJECT" => Alternative::Refuse(vec![400, 405, 411, 413, 414, 417, 431, 501, 505]),
+        "REJECT" | "REJECT_CLOSE" | "CLOSE" => {
+            Alternative::Refuse(vec![400, 405, 411, 413, 414, 417, 431, 501, 505])
+        }
         _ => {
             let digits = part.trim_start_matches("REJECT_").trim_end_matches("_CLOSE");
             let Ok(status) = digits.parse::<u16>() else { bail!("unknown outcome code {part:?}") };

@@ -49,8 +49,24 @@ fn every_row_of_our_table_is_understood() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile/smuggling.csv");
     let cases = load(&path).expect("our own table");
     assert!(cases.len() >= 158);
+    for case in &cases {
+        assert!(!matches!(case.input, Input::NotUnderstood(_)), "{}: {:?}", case.id, case.input);
+    }
     let d33 = cases.iter().find(|case| case.id == "D33").expect("row D33");
     let Input::Request { pieces, .. } = &d33.input else { panic!("D33 is a request") };
     let [Piece::Bytes(bytes)] = pieces.as_slice() else { panic!("D33 is one piece") };
     assert_eq!(bytes.windows(2).filter(|pair| pair == b"X-").count(), 3000);
+}
+
+#[test]
+fn a_row_that_is_not_understood_stops_no_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("table.csv");
+    let rows = "id,raw_request_escaped,expected_outcome,source,category,proto,outcome_code\n\
+        1,GET,ACCEPT: x,s,c,h3-req,ACCEPT\n2,GET,NEW: x,s,c,h1-req,NEW\n3,GET,ACCEPT: x,s,c,h1-req,ACCEPT\n";
+    std::fs::write(&file, rows).expect("a file");
+    let cases = load(&file).expect("a table");
+    let understood: Vec<bool> =
+        cases.iter().map(|case| !matches!(case.input, Input::NotUnderstood(_))).collect();
+    assert_eq!(understood, [false, false, true]);
 }

@@ -41,6 +41,9 @@ fn worse(words: impl Into<String>) -> Judgement {
 
 /// Judges one case.
 pub fn judge(case: &Case, seen: &Observation) -> Judgement {
+    if let Input::NotUnderstood(why) = &case.input {
+        return worse(format!("not sent: {why}"));
+    }
     let upstream = Upstream::new(&seen.upstream, &seen.added);
     if let Some(dirt) = upstream.dirt.first() {
         return worse(format!("reached the upstream: {dirt}"));

@@ -17,21 +17,25 @@ pub(super) fn judge(case: &Case, pieces: &[Piece], got: &Got, reused: bool) -> J
     }
     let any = &case.wanted.any;
     let answer = match got.answers.as_slice() {
+        [] if any.contains(&Alternative::Abort) && got.end.is_some() => {
+            return expected("cut before it was complete");
+        }
         [] if got.end.is_some() => return worse("closed without an answer"),
         [] => return worse("no answer"),
         [answer] => answer,
         several => return worse(format!("{} answers to one request", several.len())),
     };
     if answer.status == 502 {
-        let wanted =
-            any.iter().any(|one| matches!(one, Alternative::BadGateway | Alternative::Refuse(_)));
+        let wanted = any.iter().any(|one| {
+            matches!(one, Alternative::BadGateway | Alternative::Refuse(_) | Alternative::Abort)
+        });
         return match (reused, wanted) {
             (true, _) => worse("502, but the upstream connection is used again"),
             (false, true) => expected("502"),
             (false, false) => stricter("502"),
         };
     }
-    if !any.contains(&Alternative::Normalise) {
+    if !case.wanted.allows_forwarding() {
         return worse(format!("relayed as {} {:?}", answer.status, show(&answer.body)));
     }
     match relayed(pieces, answer, got, reused) {
