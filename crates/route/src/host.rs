@@ -104,3 +104,69 @@ fn lower_case(name: &[u8], upper: bool) -> Result<Cow<'_, str>, BadHost> {
     let name = std::str::from_utf8(name).map_err(|_| BadHost::Character)?;
     Ok(if upper { Cow::Owned(name.to_ascii_lowercase()) } else { Cow::Borrowed(name) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BadHost, parse};
+    use std::borrow::Cow;
+
+    fn host(authority: &str) -> Result<(String, Option<u16>), BadHost> {
+        parse(authority.as_bytes()).map(|host| (host.name.into_owned(), host.port))
+    }
+
+    #[test]
+    fn names_lose_their_case_their_final_dot_and_their_port() {
+        let plain = |port| Ok(("host.test".to_owned(), port));
+        assert_eq!(host("host.test"), plain(None));
+        assert_eq!(host("HOST.Test"), plain(None));
+        assert_eq!(host("host.test."), plain(None));
+        assert_eq!(host("host.test.:8080"), plain(Some(8080)));
+        assert_eq!(host("host.test:65535"), plain(Some(65535)));
+        assert_eq!(host("host.test:0"), plain(Some(0)));
+        assert_eq!(host("host.test:"), plain(None));
+        // Recorded: ingress-nginx takes this.
+        assert_eq!(host("host.test:abc"), plain(None));
+        assert!(matches!(
+            parse(b"host.test:80").map(|host| host.name),
+            Ok(Cow::Borrowed("host.test"))
+        ));
+    }
+
+    #[test]
+    fn odd_names_that_no_server_has_are_still_names() {
+        for name in [".wildcard.test", "a_b.test", "1.2.3.4", "a", "_", "*.test"] {
+            assert_eq!(host(name), Ok((name.to_owned(), None)));
+        }
+    }
+
+    #[test]
+    fn addresses_of_ipv6_stand_in_brackets() {
+        assert_eq!(host("[::1]"), Ok(("[::1]".to_owned(), None)));
+        assert_eq!(host("[2001:DB8::1]:443"), Ok(("[2001:db8::1]".to_owned(), Some(443))));
+        for bad in
+            ["[::1", "[]", "[::1]x", "[::1]]", "[1.2.3.4]", "[::1%25eth0]", "[v1.x]", "[a.test]"]
+        {
+            assert_eq!(host(bad), Err(BadHost::Literal), "{bad}");
+        }
+        assert_eq!(host("::1"), Err(BadHost::Port));
+    }
+
+    #[test]
+    fn what_names_no_host_is_refused() {
+        for bad in ["", ".", ":80", ".:80"] {
+            assert_eq!(host(bad), Err(BadHost::Empty), "{bad}");
+        }
+        for bad in [
+            "a b", "a/x", "a..b", "a\0.evil", "a\tb", "a\u{7f}", "ü", "a%41", "a?b", "a#b", "a\\b",
+            "a]", "a\"b",
+        ] {
+            assert_eq!(host(bad), Err(BadHost::Character), "{bad}");
+        }
+        for bad in ["user@a", "user:secret@a", "user:1@a"] {
+            assert_eq!(host(bad), Err(BadHost::UserInfo), "{bad}");
+        }
+        for bad in ["a:99999", "a:65536", "a:80:90", "a:-1x/", "a: 80", "a:8 0", "[::1]:70000"] {
+            assert_eq!(host(bad), Err(BadHost::Port), "{bad}");
+        }
+    }
+}

@@ -60,6 +60,12 @@ pub fn canonical(raw_path: &[u8]) -> Result<Canonical<'_>, BadPath> {
 }
 
 impl Canonical<'_> {
+    /// The same without a borrow, for what outlives the request's head.
+    pub fn into_owned(self) -> Canonical<'static> {
+        let Self { path, dotted, merged } = self;
+        Canonical { path: Cow::Owned(path.into_owned()), dotted, merged }
+    }
+
     /// The path as text for regular expressions. Bytes that are no UTF-8 become characters of a private area;
     /// [`bytes`] turns text made of this one (captures, rewrites) back into bytes, so nothing is lost.
     pub fn text(&self) -> Cow<'_, str> {
@@ -229,4 +235,114 @@ fn text_of(path: &[u8]) -> String {
         text.extend(chunk.invalid().iter().map(stand_in));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadPath, bytes, canonical, encode};
+    use std::borrow::Cow;
+
+    fn meaning(raw: &str) -> Result<(String, bool, bool), BadPath> {
+        let path = canonical(raw.as_bytes())?;
+        Ok((encode(&path.path).into_owned(), path.dotted, path.merged))
+    }
+
+    #[test]
+    fn plain_paths_are_borrowed() {
+        for plain in [
+            "/",
+            "/a/b",
+            "/.well-known/x",
+            "/a/...",
+            "/a./b",
+            "/..a",
+            "/a;v=1",
+            "/pub/..;/admin",
+            "/ü",
+            "/a+b",
+        ] {
+            let path = canonical(plain.as_bytes()).expect("it is valid");
+            assert!(matches!(path.path, Cow::Borrowed(_)), "{plain}");
+            assert_eq!((&*path.path, path.dotted, path.merged), (plain.as_bytes(), false, false));
+            assert_eq!(path.clone().into_owned(), path);
+        }
+    }
+
+    #[test]
+    fn dot_segments_are_resolved_however_they_are_written() {
+        let dotted = |path: &str| Ok((path.to_owned(), true, false));
+        for (raw, path) in [
+            ("/bar/../foo", "/foo"),
+            ("/foo/./x", "/foo/x"),
+            ("/foo/..", "/"),
+            ("/foo/.", "/foo/"),
+            ("/foo/%2e%2E/x", "/x"),
+            ("/foo/.%2e/x", "/x"),
+            ("/pub/..%2fadmin", "/admin"),
+            ("/a/b/c/../../d", "/a/d"),
+        ] {
+            assert_eq!(meaning(raw), dotted(path), "{raw}");
+        }
+        for raw in ["/../foo", "/..", "/foo/x/../../..", "/%2e%2e/", "//../x"] {
+            assert_eq!(meaning(raw), Err(BadPath::AboveRoot), "{raw}");
+        }
+    }
+
+    #[test]
+    fn slashes_are_merged_also_encoded_ones() {
+        for (raw, path) in
+            [("//foo", "/foo"), ("///foo///x", "/foo/x"), ("/foo//", "/foo/"), ("/a%2f/b", "/a/b")]
+        {
+            assert_eq!(meaning(raw), Ok((path.to_owned(), false, true)), "{raw}");
+        }
+    }
+
+    #[test]
+    fn escapes_are_decoded_once() {
+        for (raw, path) in [
+            ("/foo%2Fbar", "/foo/bar"),
+            ("/%66oo", "/foo"),
+            ("/a%3Fb%23", "/a%3Fb%23"),
+            ("/%252e", "/%252e"),
+        ] {
+            assert_eq!(meaning(raw), Ok((path.to_owned(), false, false)), "{raw}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_meaning_is_refused() {
+        for (raw, error) in [
+            ("/foo/%zz", BadPath::Escape),
+            ("/foo/%", BadPath::Escape),
+            ("/foo/%4", BadPath::Escape),
+            ("/foo/%00", BadPath::Nul),
+            ("/foo/\0", BadPath::Nul),
+            ("foo", BadPath::Relative),
+            ("*", BadPath::Relative),
+        ] {
+            assert_eq!(meaning(raw), Err(error), "{raw}");
+        }
+        assert_eq!(meaning(""), Ok(("/".to_owned(), false, false)));
+    }
+
+    #[test]
+    fn rewritten_paths_are_encoded_as_nginx_does() {
+        assert_eq!(encode(b"/a b"), "/a%20b");
+        assert_eq!(encode("/ü".as_bytes()), "/%C3%BC");
+        assert_eq!(encode(b"/a?b+c"), "/a%3Fb+c");
+        let all: Vec<u8> = (0x20..=0x80).collect();
+        let rest = "!%22%23$%25&'()*+,-./0123456789:;%3C=%3E%3F@ABCDEFGHIJKLMNOPQRSTUVWXYZ[%5C]%5E_%60abcdefghijklmnopqrstuvwxyz%7B%7C%7D~%7F%80";
+        assert_eq!(encode(&all), format!("%20{rest}"));
+        assert!(matches!(encode(b"/plain"), Cow::Borrowed("/plain")));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_survive_a_regular_expression() {
+        let path = canonical(b"/a%ff/%f4%8f%bf%bf/\xC3\xBC").expect("it is valid");
+        let text = path.text();
+        assert!(text.starts_with("/a") && text.ends_with("/ü"));
+        assert_eq!(&*bytes(&text), b"/a\xff/\xf4\x8f\xbf\xbf/\xC3\xBC");
+        let capture = text.split('/').nth(1).expect("two segments");
+        assert_eq!(encode(&bytes(capture)), "a%FF");
+    }
 }

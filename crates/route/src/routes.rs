@@ -17,6 +17,12 @@ pub struct Routes<T> {
     catch_all: Option<Arc<T>>,
 }
 
+impl<T> std::fmt::Debug for Routes<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Routes").field("hosts", &self.len()).finish_non_exhaustive()
+    }
+}
+
 impl<T> Routes<T> {
     /// A copy in which `name` leads to `server`, or nowhere. Costs time by the logarithm of the number of hosts.
     #[must_use]
@@ -80,5 +86,50 @@ impl<T> Clone for Routes<T> {
 impl<T> Default for Routes<T> {
     fn default() -> Self {
         Self { exact: Names::default(), wildcard: Names::default(), catch_all: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Routes;
+    use model::ServerName;
+    use std::sync::Arc;
+
+    fn routes(names: &[&'static str]) -> Routes<&'static str> {
+        names.iter().fold(Routes::default(), |routes, name| {
+            routes.with(&ServerName::new(*name), Some(Arc::new(*name)))
+        })
+    }
+
+    fn found(routes: &Routes<&'static str>, host: &str) -> Option<&'static str> {
+        routes.find(host).map(|server| **server)
+    }
+
+    #[test]
+    fn an_exact_name_wins_over_a_wildcard_and_that_over_the_catch_all() {
+        let routes = routes(&["_", "*.a.test", "x.a.test"]);
+        assert_eq!(found(&routes, "x.a.test"), Some("x.a.test"));
+        assert_eq!(found(&routes, "y.a.test"), Some("*.a.test"));
+        assert_eq!(found(&routes, "b.test"), Some("_"));
+    }
+
+    #[test]
+    fn a_wildcard_covers_exactly_one_label() {
+        let routes = routes(&["*.lw.test", "*.sub.lw.test"]);
+        assert_eq!(found(&routes, "sub.lw.test"), Some("*.lw.test"));
+        assert_eq!(found(&routes, "x.sub.lw.test"), Some("*.sub.lw.test"));
+        assert_eq!(found(&routes, "a-_9.lw.test"), Some("*.lw.test"));
+        for host in ["lw.test", ".lw.test", "y.x.lw.test", "a~b.lw.test", "*.lw.test", "lw"] {
+            assert_eq!(found(&routes, host), None, "{host}");
+        }
+    }
+
+    #[test]
+    fn replacing_a_server_leaves_older_versions_as_they_were() {
+        let old = routes(&["a.test"]);
+        let new = old.with(&ServerName::new("a.test"), Some(Arc::new("another")));
+        let none = new.with(&ServerName::new("a.test"), None);
+        let answers = [&old, &new, &none].map(|routes| found(routes, "a.test"));
+        assert_eq!(answers, [Some("a.test"), Some("another"), None]);
     }
 }

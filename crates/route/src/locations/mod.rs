@@ -2,6 +2,8 @@
 
 mod patterns;
 mod prefixes;
+#[cfg(test)]
+mod tests;
 
 use crate::path::Canonical;
 use model::Server;

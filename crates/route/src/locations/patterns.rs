@@ -82,11 +82,11 @@ fn of_kind(locations: &[Arc<Location>], kind: PathKind) -> impl Iterator<Item = 
 
 /// The text up to the first special character, without a character that may be repeated zero times.
 fn fixed_start(pattern: &str) -> &str {
-    if pattern.contains('|') {
+    if may_have_alternatives(pattern) {
         // The anchor belongs to the first alternative only.
         return "";
     }
-    let special = |character: char| "\\.+*?()[]{}^$".contains(character);
+    let special = |character: char| "\\.+*?()[]{}|^$".contains(character);
     let Some(end) = pattern.find(special) else { return pattern };
     let start = &pattern[..end];
     if !pattern[end..].starts_with(['*', '?', '{']) {
@@ -95,4 +95,21 @@ fn fixed_start(pattern: &str) -> &str {
     let mut characters = start.chars();
     characters.next_back();
     characters.as_str()
+}
+
+/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
+fn may_have_alternatives(pattern: &str) -> bool {
+    let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
+    let mut depth = 0_usize;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 || hides => return true,
+            _ => {}
+        }
+    }
+    false
 }
