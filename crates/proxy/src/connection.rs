@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Waker};
+use stream::proxy_protocol::Announced;
 use tokio::time::Instant;
 
 /// A client's connection.
@@ -24,15 +25,6 @@ pub struct Connection {
     pub requests: Cell<u64>,
     closing: Cell<bool>,
     waker: RefCell<Option<Waker>>,
-}
-
-/// The addresses of a PROXY protocol header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Announced {
-    /// Where the client is.
-    pub source: SocketAddr,
-    /// Where it connected to.
-    pub destination: SocketAddr,
 }
 
 /// A TLS session with a client.

@@ -80,7 +80,9 @@ impl Native {
     /// Starts the threads that have not started yet.
     fn accept(&self) -> io::Result<()> {
         let mut threads = self.threads();
-        for sockets in std::mem::take(&mut threads.waiting) {
+        let waiting = std::mem::take(&mut threads.waiting);
+        waiting.iter().try_for_each(Sockets::open)?;
+        for sockets in waiting {
             let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
             let log = AccessLog::new(threads.log.clone());
             let thread = std::thread::Builder::new().name("traffic".to_owned());

@@ -37,5 +37,5 @@ pub fn chunked(bytes: &[u8], step: usize) -> Option<(Vec<u8>, Vec<u8>)> {
 
 /// Reads a PROXY protocol header; whether it was accepted.
 pub fn proxy_header(bytes: &[u8]) -> bool {
-    crate::listen::parse_proxy_header(bytes).is_ok()
+    stream::proxy_protocol::parse(bytes).is_ok()
 }

@@ -266,9 +266,14 @@ impl Writer<'_> {
                     body.frame().await
                 }
             };
-            let ended = match frame.map_err(|_| Broken)? {
-                Some(frame) => self.queue(&mut outbox, frame, framing),
-                None => {
+            let ended = match frame {
+                Err(_) => {
+                    // What is there is the client's; that it is not all of it shows in how the connection ends.
+                    self.write(outbox).await?;
+                    return Err(Broken);
+                }
+                Ok(Some(frame)) => self.queue(&mut outbox, frame, framing),
+                Ok(None) => {
                     if framing == Framing::Chunked {
                         outbox.push(write::last_chunk(None));
                     }

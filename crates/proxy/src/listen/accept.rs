@@ -1,7 +1,6 @@
 //! Accepts connections and finds out what they speak.
 
 use super::Sockets;
-use super::proxy_protocol;
 use crate::connection::{Connection, TlsSession};
 use crate::io::Io;
 use crate::timer::Timer;
@@ -14,6 +13,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
+use stream::proxy_protocol;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -41,7 +41,7 @@ pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
     let mut loops = JoinSet::new();
     let kinds = [(sockets.http, false), (sockets.https, true)];
     for (sockets, tls) in kinds {
-        for listener in Sockets::listen(sockets) {
+        for listener in Sockets::listeners(sockets) {
             loops.spawn_local(accept_on(listener, tls, worker.clone(), stopped.clone()));
         }
     }

@@ -108,7 +108,6 @@ fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
     }
-    // Without SO_REUSEPORT first, so that another program on the port is noticed rather than shared with.
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
@@ -117,10 +116,15 @@ fn bind_one(address: SocketAddr) -> io::Result<Socket> {
 }
 
 impl Sockets {
-    /// Starts accepting.
-    pub(super) fn listen(sockets: Vec<Socket>) -> Vec<tokio::net::TcpListener> {
+    /// Lets connections come in; they wait until the thread accepts them.
+    pub fn open(&self) -> io::Result<()> {
+        self.http.iter().chain(&self.https).try_for_each(|socket| socket.listen(BACKLOG))
+    }
+
+    /// The sockets as listeners of the thread's event loop.
+    pub(super) fn listeners(sockets: Vec<Socket>) -> Vec<tokio::net::TcpListener> {
         let listening = sockets.into_iter().filter_map(|socket| {
-            let listener = socket.listen(BACKLOG).and_then(|()| tokio::net::TcpListener::from_std(socket.into()));
+            let listener = tokio::net::TcpListener::from_std(socket.into());
             listener.inspect_err(|error| tracing::error!(%error, "a listener could not start")).ok()
         });
         listening.collect()

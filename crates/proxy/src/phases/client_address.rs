@@ -1,12 +1,12 @@
 //! Who the client is, and how it came in: real-IP replacement and the values of X-Forwarded-* (compat/behaviour.md
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
-use crate::connection::Announced;
 use crate::exchange::{Exchange, Forwarded};
 use crate::http::tokens;
 use bytes::Bytes;
 use model::{Global, RealIp};
 use std::net::IpAddr;
+use stream::proxy_protocol::Announced;
 
 pub(super) fn find(exchange: &mut Exchange) {
     let generation = exchange.generation.clone();
