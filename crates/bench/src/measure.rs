@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
+use crate::load::Stage;
 use crate::load::{Generator, Outcome, Pace, Plan, Protocol};
 use crate::machine::Cores;
 use crate::peers::{GRPC, Peer, Running, SECURE, Site};
 use crate::process::Family;
 use crate::results::{Figures, Spread, Traffic};
 use crate::scenario::{Scenario, Security, hosts};
-use crate::load::Stage;
 use crate::tls::Certificate;
 
 /// What all measurements of a run share.
@@ -61,6 +61,16 @@ impl Bench {
 
     /// Starts one peer.
     pub(crate) fn start_one(&mut self, peer: Peer, count: usize) -> Result<Running> {
+        self.start_wrapped(peer, count, &[])
+    }
+
+    /// Starts one peer by way of another program.
+    pub(crate) fn start_wrapped(
+        &mut self,
+        peer: Peer,
+        count: usize,
+        wrapper: &[&str],
+    ) -> Result<Running> {
         eprintln!("starting {} with {count} hosts", peer.name());
         let hosts = hosts(count);
         let last = hosts.last().context("at least one host")?.clone();
@@ -72,7 +82,7 @@ impl Bench {
             hosts,
             binary: &self.binary,
         };
-        let mut running = peer.start(&site, &self.cores)?;
+        let mut running = peer.start(&site, &self.cores, wrapper)?;
         let request = format!("GET / HTTP/1.1\r\nHost: {last}\r\n\r\n").into_bytes();
         let plan = Plan::one(running.http, request);
         running.wait(|| answered(&mut self.generator, &plan))?;
@@ -95,7 +105,8 @@ impl Bench {
         ensure!(fixed_rate > 0.0, "{}: a peer answered nothing", scenario.name);
         for round in 1..=self.rounds {
             for (running, turns) in peers.iter().zip(&mut turns) {
-                let turn = self.turn(scenario, running, Pace::Open { rate: fixed_rate })?;
+                let turn =
+                    self.turn(scenario, running, Pace::Open { rate: fixed_rate, spins: true })?;
                 progress(scenario, running, round, "open", &turn);
                 turns.open.push(turn);
             }
@@ -110,21 +121,21 @@ impl Bench {
     fn turn(&mut self, scenario: &Scenario, running: &Running, pace: Pace) -> Result<Turn> {
         let plan = scenario.plan(running, &self.certificate, pace, self.turn)?;
         let turn = measure(&mut self.generator, &plan, &running.family());
-        let turn = turn.with_context(|| format!("{} with {}", scenario.name, running.peer.name()))?;
+        let turn =
+            turn.with_context(|| format!("{} with {}", scenario.name, running.peer.name()))?;
         running.cut_log()?;
         Ok(turn)
     }
 
     /// What the generator could do if proxies cost nothing: the same load on its own upstream.
     pub(crate) fn alone(&mut self, scenario: &Scenario) -> Result<Option<Spread>> {
-        let target = match scenario.protocol {
-            _ if matches!(scenario.security, Security::TlsFull | Security::TlsResumed) => {
-                return Ok(None);
+        let target = match (scenario.protocol, scenario.security) {
+            // The upstream speaks no TLS; of its own protocols only gRPC is measured with TLS everywhere.
+            (Protocol::Grpc, _) => self.generator.upstream().grpc(),
+            (Protocol::Http1 | Protocol::WebSocket, Security::Plain) => {
+                self.generator.upstream().http()
             }
-            Protocol::Http1 | Protocol::WebSocket => self.generator.upstream().http(),
-            Protocol::Grpc => self.generator.upstream().grpc(),
-            // The upstream of HTTP/2 clients speaks HTTP/1.1.
-            Protocol::Http2 => return Ok(None),
+            _ => return Ok(None),
         };
         let mut rates = Vec::new();
         for _ in 0..self.rounds {

@@ -21,7 +21,7 @@ pub(crate) struct Results {
     pub(crate) traffic: BTreeMap<String, Traffic>,
     /// The generator against its own upstream, by scenario: requests per second.
     pub(crate) generator_alone: BTreeMap<String, Spread>,
-    /// Idle connections, by `plain` and `tls`.
+    /// Idle connections, by `idle-plain` and `idle-tls`.
     pub(crate) idle: BTreeMap<String, Idle>,
     /// The control side, by where objects come from and how many there are.
     pub(crate) control: BTreeMap<String, Control>,
@@ -132,6 +132,13 @@ pub(crate) struct Propagation {
     pub(crate) max_ms: f64,
 }
 
+impl Control {
+    /// Where it stands in bench.json.
+    pub(crate) fn key(source: &str, ingresses: usize) -> String {
+        format!("{source}-{ingresses}")
+    }
+}
+
 impl Spread {
     /// Of what was measured; none of nothing.
     pub(crate) fn of(values: &[f64]) -> Option<Self> {
@@ -139,7 +146,7 @@ impl Spread {
         sorted.sort_unstable_by(f64::total_cmp);
         let (min, max) = (*sorted.first()?, *sorted.last()?);
         let middle = sorted.len() / 2;
-        let median = if sorted.len() % 2 == 0 {
+        let median = if sorted.len().is_multiple_of(2) {
             (sorted[middle - 1] + sorted[middle]) / 2.0
         } else {
             sorted[middle]

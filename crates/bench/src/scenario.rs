@@ -103,6 +103,12 @@ pub(crate) const SCENARIOS: [Scenario; 14] = [
     Scenario { name: "hosts-10000", title: "10,000 hosts", hosts: 10_000, ..SIMPLE },
 ];
 
+/// What idle connections speak before they are idle.
+pub(crate) const IDLE: [Scenario; 2] = [
+    Scenario { name: "idle-plain", title: "HTTP/1.1", ..SIMPLE },
+    Scenario { name: "idle-tls", title: "HTTP/1.1 over TLS", security: Security::Tls, ..SIMPLE },
+];
+
 /// The hosts without TLS.
 pub(crate) fn hosts(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("host-{number:05}.bench.test")).collect()

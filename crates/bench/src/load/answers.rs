@@ -59,7 +59,8 @@ impl Answers {
 
 fn answer(body: &[u8]) -> &'static [u8] {
     let length = body.len();
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n\r\n");
     [head.as_bytes(), body].concat().leak()
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustix::event::epoll::{self, Event};
 use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event};
 use rustix::fd::OwnedFd;
 
 use super::run::Run;
@@ -87,9 +87,10 @@ impl Generator {
 
     fn step(&mut self, run: &mut Run<'_>) -> Result<()> {
         run.pump(&self.epoll)?;
-        // At a fixed rate the loop spins: a sleep would be late for the next request.
-        let spins = matches!(run.plan.pace, Pace::Open { .. });
-        self.turn(if spins { Duration::ZERO } else { TICK }, Some(run))
+        // Where latency is measured the loop spins: a sleep would be late for the next request.
+        let spins = matches!(run.plan.pace, Pace::Open { spins: true, .. });
+        let patience = if spins { Duration::ZERO } else { run.next_due_in().min(TICK) };
+        self.turn(patience, Some(run))
     }
 
     fn turn(&mut self, patience: Duration, mut run: Option<&mut Run<'_>>) -> Result<()> {

@@ -16,11 +16,6 @@ impl Latencies {
         self.nanoseconds.push(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX));
     }
 
-    /// How many samples there are.
-    pub(crate) fn count(&self) -> usize {
-        self.nanoseconds.len()
-    }
-
     /// The smallest sample that is not smaller than the `part` of all of them, in microseconds.
     pub(crate) fn microseconds(&mut self, part: f64) -> Option<f64> {
         if !self.sorted {
@@ -44,7 +39,6 @@ mod tests {
         for millisecond in (1..=1000).rev() {
             latencies.add(Duration::from_millis(millisecond));
         }
-        assert_eq!(latencies.count(), 1000);
         assert_eq!(latencies.microseconds(0.5), Some(500_000.0));
         assert_eq!(latencies.microseconds(0.99), Some(990_000.0));
         assert_eq!(latencies.microseconds(0.999), Some(999_000.0));

@@ -18,6 +18,7 @@ mod websocket;
 pub(crate) use answers::WEBSOCKET_KEY;
 pub(crate) use generator::Generator;
 pub(crate) use grpc::MESSAGE as GRPC_MESSAGE;
+pub(crate) use http1::{end_of_head, parse as parse_head};
 pub(crate) use http2::Prepared;
 pub(crate) use latency::Latencies;
 pub(crate) use talk::Protocol;
@@ -39,6 +40,8 @@ pub(crate) enum Pace {
     Open {
         /// Requests per second.
         rate: f64,
+        /// Whether the loop spins instead of sleeping, which is exact and takes a whole core.
+        spins: bool,
     },
     /// One per connection, which then stays open.
     Once,

@@ -78,7 +78,7 @@ impl<'a> Run<'a> {
     /// Sends what is due, as far as there is room.
     pub(super) fn pump(&mut self, epoll: &OwnedFd) -> Result<()> {
         let now = Instant::now();
-        if let Pace::Open { rate } = self.plan.pace {
+        if let Pace::Open { rate, .. } = self.plan.pace {
             while self.next_due <= now {
                 self.due.push_back(self.next_due);
                 self.next_due += Duration::from_secs_f64(1.0 / rate);
@@ -103,6 +103,14 @@ impl<'a> Run<'a> {
             }
         }
         Ok(())
+    }
+
+    /// How long nothing new is due.
+    pub(super) fn next_due_in(&self) -> Duration {
+        match self.plan.pace {
+            Pace::Open { .. } => self.next_due.saturating_duration_since(Instant::now()),
+            Pace::Closed | Pace::Once => Duration::MAX,
+        }
     }
 
     fn has_work(&self) -> bool {
@@ -155,9 +163,7 @@ impl<'a> Run<'a> {
                 ensure!(busy == 0, "the connection ended before {busy} answers were complete");
                 return Ok(After::Reconnect);
             }
-            Received::Bytes(count) => {
-                talk.receive(&scratch[..count], link.out(), &mut self.done)
-            }
+            Received::Bytes(count) => talk.receive(&scratch[..count], link.out(), &mut self.done),
         };
         let now = Instant::now();
         let mut answered = false;

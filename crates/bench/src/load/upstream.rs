@@ -1,7 +1,7 @@
 //! What stands behind the proxies: prepared HTTP/1.1 answers, WebSocket echo, unary gRPC; as cheap as it can be.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 
 use anyhow::{Context, Result, bail};
 use rustix::event::epoll::{self, EventData, EventFlags};
@@ -45,10 +45,11 @@ enum Talk {
 }
 
 impl Upstream {
-    /// Listens on ports of loopback that the system chooses.
-    pub(crate) fn bind() -> Result<Self> {
+    /// Listens on `address`, on ports that the system chooses.
+    pub(crate) fn bind(address: IpAddr) -> Result<Self> {
         let listen = || {
-            let listener = TcpListener::bind("127.0.0.1:0").context("listen on loopback")?;
+            let listener =
+                TcpListener::bind((address, 0)).with_context(|| format!("listen on {address}"))?;
             listener.set_nonblocking(true).context("make a listener non-blocking")?;
             anyhow::Ok(listener)
         };
@@ -125,12 +126,7 @@ impl Connection {
     }
 
     /// Reads once and answers; false when the connection is over.
-    fn handle(
-        &mut self,
-        epoll: &OwnedFd,
-        scratch: &mut [u8],
-        answers: &Answers,
-    ) -> Result<bool> {
+    fn handle(&mut self, epoll: &OwnedFd, scratch: &mut [u8], answers: &Answers) -> Result<bool> {
         match self.stream.read(scratch) {
             Ok(0) => return Ok(false),
             Ok(count) => self.received(&scratch[..count], answers)?,
@@ -178,8 +174,7 @@ impl Connection {
             self.talk = Talk::WebSocket;
             self.prepared = answer.bytes;
         } else if answer.body > rest.len() {
-            self.talk =
-                Talk::Http1 { body_left: answer.body - rest.len(), answer: answer.bytes };
+            self.talk = Talk::Http1 { body_left: answer.body - rest.len(), answer: answer.bytes };
         } else {
             if rest.len() > answer.body {
                 bail!("a proxy sent {} bytes after a request", rest.len() - answer.body);
@@ -195,7 +190,8 @@ impl Connection {
         for frame in &mut frames {
             self.own.extend_from_slice(&[frame[0], frame[1] & 0x7f]);
             let (mask, payload) = frame[2..].split_at(4);
-            self.own.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
+            self.own
+                .extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask));
         }
         let rest = frames.remainder().len();
         self.kept.drain(..self.kept.len() - rest);
@@ -203,7 +199,7 @@ impl Connection {
 
     fn flush(&mut self, epoll: &OwnedFd) -> Result<bool> {
         let mut blocked = false;
-        while !blocked && !(self.prepared.is_empty() && self.own.is_empty()) {
+        while !(blocked || self.prepared.is_empty() && self.own.is_empty()) {
             let from = if self.prepared.is_empty() { &self.own[..] } else { self.prepared };
             match self.stream.write(from) {
                 Ok(count) if self.prepared.is_empty() => drop(self.own.drain(..count)),

@@ -42,13 +42,14 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
         let items: Vec<Value> = hosts.iter().map(|host| ingress(host, &["/"])).collect();
         write(&format!("hosts-{number}.json"), &items)?;
     }
-    Ok(run(site.binary, ports, &["--manifests", &manifests.display().to_string()]))
+    let source = ["--manifests".to_owned(), manifests.display().to_string()];
+    Ok(run(site.binary, ports, &source))
 }
 
 /// The command line with one thread for traffic and these ports.
-pub(crate) fn run(binary: &Path, ports: Ports, source: &[&str]) -> Vec<String> {
+pub(crate) fn run(binary: &Path, ports: Ports, source: &[String]) -> Vec<String> {
     let mut command = vec![binary.display().to_string(), "run".to_owned()];
-    command.extend(source.iter().map(ToString::to_string));
+    command.extend_from_slice(source);
     let numbers = [
         ("--http-port", ports.http),
         ("--https-port", ports.https),

@@ -17,7 +17,7 @@ use crate::machine::Cores;
 use crate::process::Family;
 use crate::tls::Certificate;
 
-pub(crate) use fairway::{ingress, surroundings};
+pub(crate) use fairway::{ingress, run as fairway_command, surroundings};
 
 /// Time enough to read ten thousand hosts.
 const START: Duration = Duration::from_secs(120);
@@ -117,8 +117,8 @@ impl Peer {
         }
     }
 
-    /// Starts it on its core; it may take a moment until it answers.
-    pub(crate) fn start(self, site: &Site<'_>, cores: &Cores) -> Result<Running> {
+    /// Starts it on its core, by way of `wrapper`; it may take a moment until it answers.
+    pub(crate) fn start(self, site: &Site<'_>, cores: &Cores, wrapper: &[&str]) -> Result<Running> {
         let folder = site.folder.join(self.name());
         if folder.exists() {
             fs::remove_dir_all(&folder).context("clear a folder")?;
@@ -130,7 +130,8 @@ impl Peer {
             Self::Nginx => nginx::command(site, &folder, ports)?,
             Self::Haproxy => haproxy::command(site, &folder, ports)?,
         };
-        Running::start(self, &command, ports, &folder, cores)
+        let wrapped = wrapper.iter().map(ToString::to_string).chain(command);
+        Running::start(self, &wrapped.collect::<Vec<_>>(), ports, &folder, cores)
     }
 }
 
@@ -186,10 +187,23 @@ impl Running {
 
     /// The end of what it wrote to its standard error output.
     fn last_words(&self) -> String {
-        let text = fs::read(self.log.with_file_name("errors.log")).unwrap_or_default();
-        let text = String::from_utf8_lossy(&text);
+        let text = self.errors();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(10)..].join("\n")
+    }
+
+    /// All of that.
+    fn errors(&self) -> String {
+        let text = fs::read(self.log.with_file_name("errors.log")).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    /// Asks it to end, waits as long as it takes, and returns what it wrote to its standard error output.
+    pub(crate) fn finish(mut self) -> Result<String> {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).context("a process number")?;
+        kill_process(pid, Signal::TERM).context("end a proxy")?;
+        self.child.wait().context("wait for a proxy")?;
+        Ok(self.errors())
     }
 
     /// Empties its access log, which would otherwise fill the disk.
@@ -201,9 +215,12 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(None)) {
+            return;
+        }
         if let Some(pid) = Pid::from_raw(self.child.id().cast_signed()) {
             // nginx ends at once with SIGTERM; Fairway may wait for open connections, so its time is bounded.
-            drop(kill_process(pid, Signal::TERM));
+            let _ = kill_process(pid, Signal::TERM);
         }
         let start = Instant::now();
         while start.elapsed() < STOP {
