@@ -81,10 +81,11 @@ impl<'a> Session<'a> {
         let seconds = flags.seconds.unwrap_or(if flags.quick { 0.2 } else { 2.0 });
         ensure!(rounds > 0, "--rounds must be at least 1");
         ensure!(seconds > 0.0 && seconds < 3600.0, "--seconds must be above 0 and below 3600");
-        let beside =
-            |path: &PathBuf| if flags.quick { path.with_extension("quick") } else { path.clone() };
-        let (json, docs) = (beside(&flags.json), PathBuf::from(&flags.docs));
-        let docs = if flags.quick { json.with_extension("quick.md") } else { docs };
+        let (json, docs) = if flags.quick {
+            (flags.json.with_extension("quick.json"), flags.json.with_extension("quick.md"))
+        } else {
+            (flags.json.clone(), flags.docs.clone())
+        };
         let machine = Machine::here()?;
         let cores = Cores::of(&machine);
         let mut results = Results::load(&json, &machine)?;

@@ -19,6 +19,9 @@ const EVENTS: usize = 256;
 /// An epoll wait never outlasts this, so that the clock is looked at.
 const TICK: Duration = Duration::from_millis(5);
 
+/// A measurement with too few answers goes on, but not longer than this.
+const LONGEST: Duration = Duration::from_secs(30);
+
 /// Both ends of a proxy.
 pub(crate) struct Generator {
     epoll: OwnedFd,
@@ -73,7 +76,11 @@ impl Generator {
         let busy = thread_nanoseconds()?;
         let begin = Instant::now();
         run.count_from_here();
-        while begin.elapsed() < plan.measure && !run.complete() && !stop.load(Ordering::Relaxed) {
+        while !run.complete() && !stop.load(Ordering::Relaxed) {
+            let elapsed = begin.elapsed();
+            if elapsed >= plan.measure && (run.has_enough() || elapsed >= LONGEST) {
+                break;
+            }
             self.step(&mut run)?;
         }
         let seconds = begin.elapsed().as_secs_f64();

@@ -13,6 +13,8 @@ use super::{Outcome, Pace, Plan};
 
 /// So many connections are opened at once when each carries one request and stays.
 const OPENING: usize = 64;
+/// A median of fewer answers would be an accident.
+const ENOUGH: u64 = 100;
 /// More errors than this end a run.
 const ERRORS: u64 = 50;
 
@@ -57,6 +59,11 @@ impl<'a> Run<'a> {
     /// Whether there is nothing left to do.
     pub(super) fn complete(&self) -> bool {
         self.plan.pace == Pace::Once && self.to_open == 0 && self.in_flight == 0
+    }
+
+    /// Whether so much was answered that a measurement may end.
+    pub(super) fn has_enough(&self) -> bool {
+        self.plan.pace == Pace::Once || self.outcome.requests >= ENOUGH
     }
 
     /// Forgets what was counted during the warm-up.
