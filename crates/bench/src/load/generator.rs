@@ -69,7 +69,11 @@ impl Generator {
         sample(Stage::Start)?;
         let mut run = Run::new(plan);
         let begin = Instant::now() + plan.warm_up;
-        while Instant::now() < begin && !run.complete() {
+        while !run.complete() && !stop.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            if now >= begin && (run.is_warm() || now >= begin + LONGEST) {
+                break;
+            }
             self.step(&mut run)?;
         }
         sample(Stage::Begin)?;

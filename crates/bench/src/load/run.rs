@@ -61,6 +61,12 @@ impl<'a> Run<'a> {
         self.plan.pace == Pace::Once && self.to_open == 0 && self.in_flight == 0
     }
 
+    /// Whether every connection has had its first requests, which differ from all later ones.
+    pub(super) fn is_warm(&self) -> bool {
+        let firsts = (self.plan.connections * self.plan.streams) as u64;
+        self.plan.pace == Pace::Once || self.outcome.requests >= 2 * firsts
+    }
+
     /// Whether so much was answered that a measurement may end.
     pub(super) fn has_enough(&self) -> bool {
         self.plan.pace == Pace::Once || self.outcome.requests >= ENOUGH
