@@ -78,6 +78,8 @@ impl Wire {
     /// Makes the API server unreachable: connections are reset, also new ones.
     pub fn down(&self) {
         self.weather(Weather::Down);
+        // So that no connection lives on when `up` follows at once.
+        self.cut();
     }
 
     /// Makes the API server unreachable without anybody being told.
