@@ -1,6 +1,10 @@
 //! Every kind of change in the cluster shows on the wire.
 
-use anyhow::ensure;
+use std::collections::BTreeSet;
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use testkit::cluster::{self, eventually};
 
@@ -191,7 +195,46 @@ fn an_object_that_means_nothing_stops_no_other() {
         cluster.apply(&ingress("next", "next.test", "/", "a")).await?;
         fairway.answers("next.test", "/", 200).await?;
         fairway.expect("a.test", "/", 200).await?;
-        fairway.answers("strange.test", "/", 503).await?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn a_service_that_gains_and_loses_its_second_address_family() {
+    cluster::test(async |cluster| {
+        cluster.apply(GROUND).await?;
+        let v4 = pod(cluster, "a").await?.to_string();
+        let pods: Api<Pod> = Api::namespaced(cluster.client(), "demo");
+        let addresses = pods.get("a").await?.status.and_then(|status| status.pod_ips);
+        let v6 = addresses.into_iter().flatten().find(|address| address.ip.contains(':'));
+        let v6 = v6.context("this kernel is without IPv6: enable it to run this test")?.ip;
+        let families = |policy: &str, families: &str| {
+            format!(
+                "{{apiVersion: v1, kind: Service, metadata: {{name: dual, namespace: demo}}, spec: \
+                 {{selector: {{pod: a}}, ipFamilyPolicy: {policy}, ipFamilies: [{families}], \
+                 ports: [{{port: 80, targetPort: web}}]}}}}"
+            )
+        };
+        cluster.apply(&families("SingleStack", "IPv4")).await?;
+        cluster.apply(&ingress("dual", "dual.test", "/", "dual")).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let reaches = async |wanted: &[&str]| {
+            eventually(format!("{wanted:?} to be reached"), PATIENCE, async || {
+                let mut reached = BTreeSet::new();
+                for _ in 0..10 {
+                    let told = fairway.expect("dual.test", "/", 200).await?.json()?;
+                    reached.insert(told["address"].as_str().unwrap_or_default().to_owned());
+                }
+                ensure!(reached.iter().eq(wanted), "reached {reached:?}");
+                Ok(())
+            })
+            .await
+        };
+        reaches(&[&v4]).await?;
+        cluster.apply(&families("RequireDualStack", "IPv4, IPv6")).await?;
+        reaches(&[&v4, &v6]).await?;
+        cluster.apply(&families("SingleStack", "IPv4")).await?;
+        reaches(&[&v4]).await?;
         fairway.stop().await
     });
 }

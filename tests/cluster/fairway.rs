@@ -47,7 +47,8 @@ impl Fairway {
             command.arg(flag).arg(address.port().to_string());
         }
         command.args(flags);
-        let process = Process::start(&mut command, &cluster.folder().join("fairway.log"))?;
+        let [log, access] = ["fairway.log", "access.log"].map(|name| cluster.folder().join(name));
+        let process = Process::start_apart(&mut command, &log, &access)?;
         Ok(Self { process, http, https, health })
     }
 

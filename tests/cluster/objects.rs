@@ -115,13 +115,14 @@ pub(crate) async fn pod(cluster: &Cluster, name: &str) -> Result<IpAddr> {
         "
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}, namespace: demo}}
+metadata: {{name: {name}, namespace: demo, labels: {{pod: {name}}}}}
 spec:
   automountServiceAccountToken: false
   containers:
   - name: main
     image: fairway.test/pod
     env: [{{name: POD_NAME, value: {name}}}]
+    ports: [{{name: web, containerPort: 8080}}]
     readinessProbe: {{httpGet: {{path: /healthz, port: 8080}}, periodSeconds: 1}}
 "
     );

@@ -121,6 +121,7 @@ fn watches_are_cut_in_the_middle_of_a_message() {
         let traffic = fairway.traffic("a.test");
         let long = "x".repeat(50_000);
         for number in 0..5 {
+            let broken = cluster.wire().broken();
             cluster.wire().cut_within(1000);
             let host = format!("cut-{number}.test");
             let yaml = ingress(&format!("cut-{number}"), &host, "/", "a").replace(
@@ -129,6 +130,7 @@ fn watches_are_cut_in_the_middle_of_a_message() {
             );
             cluster.apply(&yaml).await?;
             fairway.answers(&host, "/", 200).await?;
+            ensure!(cluster.wire().broken() > broken, "no watch broke at {host}");
         }
         unseen.change(cluster).await?;
         unseen.shows(&fairway).await?;

@@ -10,6 +10,7 @@ use testkit::kubelet::Images;
 #[tokio::main]
 async fn main() -> Result<ExitCode> {
     if !cluster::is_private().await? {
+        println!("process {} is in the network that is made now", std::process::id());
         let error = cluster::private_again()?.args(std::env::args_os().skip(1)).exec();
         return Err(error).context("start again in a private network");
     }

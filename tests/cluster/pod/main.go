@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -23,6 +24,7 @@ import (
 
 type answer struct {
 	Pod     string      `json:"pod"`
+	Address string      `json:"address"` // at which it was asked
 	Version string      `json:"version,omitempty"`
 	Method  string      `json:"method"`
 	Host    string      `json:"host"`
@@ -77,12 +79,21 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	err = json.NewEncoder(w).Encode(answer{
-		Pod: os.Getenv("POD_NAME"), Version: os.Getenv("VERSION"),
+		Pod: os.Getenv("POD_NAME"), Address: address(r), Version: os.Getenv("VERSION"),
 		Method: r.Method, Host: r.Host, URI: r.RequestURI, Headers: r.Header,
 	})
 	if err != nil {
 		log.Print(err)
 	}
+}
+
+func address(r *http.Request) string {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	host, _, err := net.SplitHostPort(local.String())
+	if err != nil {
+		return local.String()
+	}
+	return host
 }
 
 func port() string {

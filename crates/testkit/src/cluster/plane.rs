@@ -220,7 +220,10 @@ fn start_apiserver(
         .arg(flag("service-account-key-file", credentials.path("tokens.pub")))
         .arg(flag("service-account-signing-key-file", credentials.path("tokens.key")))
         .args(["--service-account-issuer=https://kubernetes.default.svc", "--bind-address=0.0.0.0"])
-        .args(["--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC"])
+        .args([
+            "--service-cluster-ip-range=10.96.0.0/16,fd00:96::/112",
+            "--authorization-mode=RBAC",
+        ])
         .args(["--endpoint-reconciler-type=none", "--enable-priority-and-fairness=false"])
         .args(["--max-requests-inflight=0", "--max-mutating-requests-inflight=0"]);
     Process::start(&mut command, &folder.join("apiserver.log"))

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -19,16 +19,15 @@ pub struct Process {
 impl Process {
     /// Starts `command`; both its outputs are added to the file `log`.
     pub fn start(command: &mut Command, log: &Path) -> Result<Self> {
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .with_context(|| format!("open {}", log.display()))?;
-        let second = file.try_clone().context("a second handle for the log")?;
+        Self::start_apart(command, log, log)
+    }
+
+    /// As [`Process::start`], but what it prints to stdout goes to the file `out`.
+    pub fn start_apart(command: &mut Command, log: &Path, out: &Path) -> Result<Self> {
         let child = command
-            .stdin(std::process::Stdio::null())
-            .stdout(file)
-            .stderr(second)
+            .stdin(Stdio::null())
+            .stdout(append(out)?)
+            .stderr(append(log)?)
             .kill_on_drop(true)
             .spawn()
             .with_context(|| format!("start {:?}", command.as_std().get_program()))?;
@@ -68,4 +67,9 @@ impl Process {
         self.child.kill().await.context("send SIGKILL")?;
         self.ended().await
     }
+}
+
+fn append(path: &Path) -> Result<File> {
+    let file = File::options().create(true).append(true).open(path);
+    file.with_context(|| format!("open {}", path.display()))
 }

@@ -32,12 +32,19 @@ struct State {
     spare: usize,
 }
 
+/// What became of the connections.
+#[derive(Debug, Default)]
+struct Seen {
+    open: AtomicUsize,
+    broken: AtomicUsize,
+}
+
 /// The relay; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Wire {
     port: u16,
     state: watch::Sender<State>,
-    open: Arc<AtomicUsize>,
+    seen: Arc<Seen>,
     accepting: JoinHandle<()>,
 }
 
@@ -46,10 +53,10 @@ impl Wire {
     pub(super) async fn start(server: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("bind a relay")?;
         let port = listener.local_addr().context("ask for the relay's port")?.port();
-        let (state, seen) = watch::channel(State { weather: Weather::Open, cuts: 0, spare: 0 });
-        let open = Arc::new(AtomicUsize::new(0));
-        let accepting = tokio::spawn(accept(listener, server, seen, Arc::clone(&open)));
-        Ok(Self { port, state, open, accepting })
+        let (state, states) = watch::channel(State { weather: Weather::Open, cuts: 0, spare: 0 });
+        let seen = Arc::new(Seen::default());
+        let accepting = tokio::spawn(accept(listener, server, states, Arc::clone(&seen)));
+        Ok(Self { port, state, seen, accepting })
     }
 
     /// The port on loopback where the API server appears.
@@ -59,7 +66,12 @@ impl Wire {
 
     /// Connections through the relay at this moment.
     pub fn connections(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.seen.open.load(Ordering::Relaxed)
+    }
+
+    /// Connections that the relay itself has broken up to now.
+    pub fn broken(&self) -> usize {
+        self.seen.broken.load(Ordering::Relaxed)
     }
 
     /// Resets every connection that is open now; new ones pass.
@@ -78,6 +90,8 @@ impl Wire {
     /// Makes the API server unreachable: connections are reset, also new ones.
     pub fn down(&self) {
         self.weather(Weather::Down);
+        // So that no connection lives on when `up` follows at once.
+        self.cut();
     }
 
     /// Makes the API server unreachable without anybody being told.
@@ -106,17 +120,18 @@ async fn accept(
     listener: TcpListener,
     server: SocketAddr,
     state: watch::Receiver<State>,
-    open: Arc<AtomicUsize>,
+    seen: Arc<Seen>,
 ) {
     // An error of accept is about one connection, or about open files, which will be fewer later.
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
-                let (state, open) = (state.clone(), Arc::clone(&open));
+                let (state, seen) = (state.clone(), Arc::clone(&seen));
                 tokio::spawn(async move {
-                    open.fetch_add(1, Ordering::Relaxed);
-                    relay(client, server, state).await;
-                    open.fetch_sub(1, Ordering::Relaxed);
+                    seen.open.fetch_add(1, Ordering::Relaxed);
+                    let broken = relay(client, server, state).await;
+                    seen.broken.fetch_add(usize::from(broken), Ordering::Relaxed);
+                    seen.open.fetch_sub(1, Ordering::Relaxed);
                 });
             }
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
@@ -124,24 +139,24 @@ async fn accept(
     }
 }
 
-/// Carries one connection until an end, a cut or bad weather; then both sides are reset.
-async fn relay(client: TcpStream, server: SocketAddr, state: watch::Receiver<State>) {
+/// Carries one connection until an end, a cut or bad weather; then both sides are reset. Says whether it was broken here.
+async fn relay(client: TcpStream, server: SocketAddr, state: watch::Receiver<State>) -> bool {
     reset_on_drop(&client);
     let (weather, born) = {
         let now = state.borrow();
         (now.weather, now.cuts)
     };
     if weather == Weather::Down {
-        return;
+        return true;
     }
-    let Ok(upstream) = TcpStream::connect(server).await else { return };
+    let Ok(upstream) = TcpStream::connect(server).await else { return false };
     reset_on_drop(&upstream);
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = upstream.into_split();
     tokio::select! {
-        () = carry(from_client, to_server, state.clone()) => {}
-        () = carry_answers(from_server, to_client, state.clone(), born) => {}
-        () = cut(state, born) => {}
+        () = carry(from_client, to_server, state.clone()) => false,
+        broken = carry_answers(from_server, to_client, state.clone(), born) => broken,
+        () = cut(state, born) => true,
     }
 }
 
@@ -167,29 +182,30 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut state: watch
     }
 }
 
-/// As `carry`, but stops in mid-message after a cut that spares some bytes.
+/// As `carry`, but stops in mid-message after a cut that spares some bytes; says whether that was why it ended.
 async fn carry_answers(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
     mut state: watch::Receiver<State>,
     born: u64,
-) {
+) -> bool {
     let mut buffer = vec![0; 16 * 1024];
     let mut spared = 0;
     while let Ok(count @ 1..) = from.read(&mut buffer).await {
         if !passes(&mut state).await {
-            return;
+            return false;
         }
         let now = *state.borrow();
         let last = now.cuts > born && spared + count >= now.spare;
-        let count = if last { now.spare - spared } else { count };
+        let count = if last { now.spare.saturating_sub(spared) } else { count };
         if to.write_all(&buffer[..count]).await.is_err() || last {
-            return;
+            return last;
         }
         if now.cuts > born {
             spared += count;
         }
     }
+    false
 }
 
 /// Waits for the end of a silence; false when the relay is gone.

@@ -1,6 +1,7 @@
 //! The network of the Pods: a bridge, and for each Pod a network namespace with an address on it.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -11,24 +12,33 @@ use tokio::process::{Child, Command};
 /// The bridge's own address, by which Pods reach what runs beside the control plane.
 pub const GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 1);
 
+/// The bridge's second address.
+const GATEWAY_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0x244, 0, 0, 0, 0, 0, 1);
+
 /// The bridge of the Node.
 #[derive(Debug)]
 pub struct Network {
     /// Number of the latest Pod; an address is not given twice, so that a late packet cannot meet the wrong Pod.
     latest: AtomicU16,
+    /// Whether Pods get a second address; a kernel may be without IPv6.
+    dual: bool,
 }
 
 impl Network {
     /// Makes the bridge, in the present network namespace.
     pub async fn create() -> Result<Self> {
-        let orders = format!(
+        let dual = Path::new("/proc/net/if_inet6").exists();
+        let mut orders = format!(
             "link add pods type bridge forward_delay 0 stp_state 0\n\
              addr add {GATEWAY}/16 dev pods\n\
              link set pods up\n"
         );
+        if dual {
+            orders.push_str(&format!("addr add {GATEWAY_V6}/64 dev pods nodad\n"));
+        }
         ip(Command::new("ip"), &orders).await.context("make the bridge for Pods")?;
         // The first 255 are left for addresses that tests choose by themselves.
-        Ok(Self { latest: AtomicU16::new(255) })
+        Ok(Self { latest: AtomicU16::new(255), dual })
     }
 
     /// A new network namespace with an address.
@@ -36,7 +46,9 @@ impl Network {
         let number = self.latest.fetch_add(1, Ordering::Relaxed) + 1;
         let [high, low] = number.to_be_bytes();
         let address = Ipv4Addr::new(10, 244, high, low);
-        let mut sandbox = Sandbox { holder: hold()?, address };
+        let second = Ipv6Addr::new(0xfd00, 0x244, 0, 0, 0, 0, 0, number);
+        let second = self.dual.then_some(second);
+        let mut sandbox = Sandbox { holder: hold()?, address, second };
         sandbox.wait().await?;
         let link = format!(
             "link add pod{number} type veth peer name eth0 netns {}\n\
@@ -44,12 +56,15 @@ impl Network {
             sandbox.id()?
         );
         ip(Command::new("ip"), &link).await.context("join a Pod to the bridge")?;
-        let inner = format!(
+        let mut inner = format!(
             "link set lo up\n\
              addr add {address}/16 dev eth0\n\
              link set eth0 up\n\
              route add default via {GATEWAY}\n"
         );
+        if let Some(second) = second {
+            inner.push_str(&format!("addr add {second}/64 dev eth0 nodad\n"));
+        }
         ip(sandbox.command("ip")?, &inner).await.context("give a Pod its address")?;
         Ok(sandbox)
     }
@@ -61,6 +76,7 @@ pub(super) struct Sandbox {
     /// A process that does nothing but keep the namespace.
     holder: Child,
     pub(super) address: Ipv4Addr,
+    second: Option<Ipv6Addr>,
 }
 
 impl Sandbox {
@@ -69,6 +85,12 @@ impl Sandbox {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.id()?)).arg("--").arg(program);
         Ok(command)
+    }
+
+    /// All addresses of the Pod, the first one first.
+    pub(super) fn addresses(&self) -> Vec<IpAddr> {
+        let second = self.second.map(IpAddr::from);
+        std::iter::once(self.address.into()).chain(second).collect()
     }
 
     fn id(&self) -> Result<u32> {

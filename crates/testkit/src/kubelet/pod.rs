@@ -159,7 +159,7 @@ impl Life {
 
     async fn report(&mut self, pod: &Pod, leaving: bool) {
         let observed = self.observed.borrow_and_update().clone();
-        let status = status::status(pod, self.sandbox.address, &observed, leaving);
+        let status = status::status(pod, &self.sandbox.addresses(), &observed, leaving);
         report(&self.host, pod, status).await;
     }
 }

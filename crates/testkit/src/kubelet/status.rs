@@ -1,6 +1,6 @@
 //! What the API server is told about a Pod.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::jiff::Timestamp;
@@ -14,7 +14,7 @@ const OURS: [&str; 5] =
     ["PodScheduled", "PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready"];
 
 /// The status of a Pod with these containers, as a merge patch; `leaving` Pods are never ready.
-pub(super) fn status(pod: &Pod, address: Ipv4Addr, seen: &[Observed], leaving: bool) -> Value {
+pub(super) fn status(pod: &Pod, addresses: &[IpAddr], seen: &[Observed], leaving: bool) -> Value {
     let containers_ready = !leaving && seen.iter().all(|container| container.ready);
     let ready = containers_ready && gates_open(pod);
     let standings = [true, true, true, containers_ready, ready];
@@ -24,8 +24,8 @@ pub(super) fn status(pod: &Pod, address: Ipv4Addr, seen: &[Observed], leaving: b
         "phase": phase(seen),
         "hostIP": GATEWAY,
         "hostIPs": [{"ip": GATEWAY}],
-        "podIP": address,
-        "podIPs": [{"ip": address}],
+        "podIP": addresses.first(),
+        "podIPs": addresses.iter().map(|address| json!({"ip": address})).collect::<Vec<_>>(),
         "startTime": started(pod),
         "conditions": conditions,
         "containerStatuses": containers(pod, seen),
