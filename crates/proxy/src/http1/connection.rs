@@ -46,7 +46,7 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             Err(NoHead::TooLong { in_line: true }) => {
                 refuse(&client, StatusCode::URI_TOO_LONG, &[], &generation, &worker).await
             }
-            Err(NoHead::TooLong { in_line: false }) => {
+            Err(NoHead::Malformed | NoHead::TooLong { in_line: false }) => {
                 refuse(&client, StatusCode::BAD_REQUEST, &[], &generation, &worker).await
             }
         };

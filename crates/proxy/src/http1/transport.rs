@@ -49,6 +49,8 @@ pub(super) enum NoHead {
     Over,
     /// A head began and did not end in time.
     Slow,
+    /// It is no HTTP/1 head, whatever may still come.
+    Malformed,
     /// It is longer than allowed; in its first line or later.
     TooLong { in_line: bool },
 }
@@ -116,6 +118,7 @@ impl Client {
         }
         match head_end(&buffer, *scanned) {
             Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
+            None if !may_become_head(&buffer) => Some(Err(NoHead::Malformed)),
             None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
                 *scanned = buffer.len();
                 None
@@ -246,6 +249,15 @@ impl Client {
             }
         }
     }
+}
+
+/// Whether bytes may be the beginning of a head: its lines end in CR LF, and the first one names HTTP.
+fn may_become_head(bytes: &[u8]) -> bool {
+    let mut newlines = memchr::memchr_iter(b'\n', bytes);
+    let first = newlines.next();
+    let is_clean = |at: usize| at > 0 && bytes[at - 1] == b'\r';
+    first.is_none_or(|at| is_clean(at) && memchr::memmem::find(&bytes[..at], b" HTTP/").is_some())
+        && newlines.all(is_clean)
 }
 
 /// The body of the request that is being answered.

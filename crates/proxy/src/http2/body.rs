@@ -56,8 +56,9 @@ impl StreamBody {
     pub(crate) fn length(&self) -> Length {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
-            (_, Some(remaining)) => Length::Known(remaining),
             _ if self.stream.is_end_stream() => Length::Known(0),
+            // Only the end of the stream shows that nothing comes after all.
+            (_, Some(remaining @ 1..)) => Length::Known(remaining),
             _ => Length::Unknown,
         }
     }

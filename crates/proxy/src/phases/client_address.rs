@@ -71,9 +71,17 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
         port => exchange.worker.decimal(port),
     };
     Forwarded {
-        host: host.unwrap_or_else(|| exchange.request.authority.clone()),
+        host: host.unwrap_or_else(|| own_host(exchange)),
         scheme: header("x-forwarded-proto").unwrap_or(Bytes::from_static(scheme.as_bytes())),
         port: header("x-forwarded-port").unwrap_or(port),
+    }
+}
+
+/// The host as the client gave it; HTTP/1.0 need not give one, and then meant this address.
+fn own_host(exchange: &Exchange) -> Bytes {
+    match exchange.request.authority.is_empty() {
+        true => exchange.connection.local.ip().to_string().into(),
+        false => exchange.request.authority.clone(),
     }
 }
 

@@ -54,6 +54,8 @@ struct Exchange<'a, 'r> {
     body: &'r mut Body,
     chunked: bool,
     upgrade: bool,
+    /// Everything is in the outbox.
+    queued: bool,
     sent: bool,
     interim: usize,
     timeouts: Timeouts,
@@ -64,6 +66,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
     fn new(connection: Connection, head: Bytes, request: &'r mut Outgoing<'a>) -> Self {
         let mut outbox = Outbox::default();
         outbox.push(head);
+        let request_is_empty = request.body.is_empty();
         Self {
             connection,
             outbox,
@@ -71,6 +74,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             chunked: request.body.length() == Length::Unknown,
             body: request.body,
             upgrade: request.upgrade,
+            queued: request_is_empty,
             sent: false,
             interim: 0,
             timeouts: request.policy.timeouts,
@@ -112,12 +116,11 @@ impl<'a, 'r> Exchange<'a, 'r> {
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
-        let mut ended = self.body.is_empty() && !self.chunked;
         loop {
-            if !ended && self.outbox.remaining() < COALESCED {
+            if !self.queued && self.outbox.remaining() < COALESCED {
                 match self.body.poll_frame(cx).map_err(TryError::RequestBody)? {
                     Poll::Ready(frame) => {
-                        ended = self.push(frame);
+                        self.queued = self.push(frame);
                         continue;
                     }
                     Poll::Pending if !self.outbox.has_remaining() => return Poll::Pending,
@@ -126,7 +129,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             }
             let written = self.connection.io.poll_write_all(cx, &mut self.outbox);
             ready!(written).map_err(|_| TryError::Closed)?;
-            if ended {
+            if self.queued {
                 let flushed = self.connection.io.poll_flush_all(cx);
                 return flushed.map_err(|_| TryError::Closed);
             }
