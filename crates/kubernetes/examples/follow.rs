@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    let filter = "info,kube_client=off,kube_runtime=off";
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_env_filter(filter).init();
     let paths: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let begin = Instant::now();
     let mut feed =

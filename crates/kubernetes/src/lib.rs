@@ -17,5 +17,5 @@ pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
 pub use error::Error;
 pub use feed::Feed;
 pub use index::{Reference, ReverseIndex};
-pub use manifests::manifests;
+pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};

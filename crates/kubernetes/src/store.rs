@@ -133,6 +133,9 @@ impl Store {
 
     /// Adds or replaces an object.
     pub(crate) fn put(&mut self, object: Object) {
+        if self.is_known(&object) {
+            return;
+        }
         self.changed = true;
         let key = object.key().clone();
         match object {
@@ -148,27 +151,25 @@ impl Store {
         }
     }
 
-    /// As `put`, unless exactly this version is there already.
-    pub(crate) fn put_if_new(&mut self, object: Object) {
+    /// Whether exactly this is there already: then it keeps its place in memory, and nothing downstream takes it for
+    /// changed. A list that is taken again after an interruption says mostly what is known.
+    fn is_known(&self, object: &Object) -> bool {
         let key = object.key();
         let all = &self.snapshot;
-        let known = match &object {
-            Object::Ingress(new) => is_same(all.ingresses.get(key), new),
+        match object {
+            Object::Ingress(new) => all.ingresses.get(key) == Some(new),
             Object::IngressClass(new) => {
-                is_same(all.classes.as_ref().and_then(|classes| classes.get(key)), new)
+                all.classes.as_ref().and_then(|classes| classes.get(key)) == Some(new)
             }
-            Object::Service(new) => is_same(all.services.get(key), new),
+            Object::Service(new) => all.services.get(key) == Some(new),
             Object::EndpointSlice(new) => {
                 let service = self.slice_services.get(key);
                 let slices = service.and_then(|service| all.slices.get(service));
-                is_same(slices.and_then(|slices| slices.get(key)), new)
+                slices.and_then(|slices| slices.get(key)) == Some(new)
             }
-            Object::Secret(new) => is_same(all.secrets.get(key), new),
-            Object::ConfigMap(new) => is_same(all.config_maps.get(key), new),
-            Object::Namespace(new) => is_same(all.namespaces.get(key), new),
-        };
-        if !known {
-            self.put(object);
+            Object::Secret(new) => all.secrets.get(key) == Some(new),
+            Object::ConfigMap(new) => all.config_maps.get(key) == Some(new),
+            Object::Namespace(new) => all.namespaces.get(key) == Some(new),
         }
     }
 
@@ -252,10 +253,6 @@ impl Store {
     }
 }
 
-fn is_same<T>(known: Option<&Arc<T>>, new: &Arc<T>) -> bool {
-    known.is_some_and(|known| Arc::ptr_eq(known, new))
-}
-
 /// The values of one namespace.
 fn within<'a, V>(
     map: &'a OrdMap<ObjectKey, V>,
@@ -309,6 +306,19 @@ mod tests {
         let before = store.snapshot().clone();
         store.put(slice("b", Some("web")));
         assert_eq!(before.slices.values().next().map(|slices| slices.len()), Some(1));
+    }
+
+    #[test]
+    fn putting_what_is_known_changes_nothing() {
+        let mut store = Store::default();
+        store.put(slice("a", Some("web")));
+        assert!(store.publish().is_some());
+        store.put(slice("a", Some("web")));
+        store.remove(Kind::Service, &ObjectKey::new("shop", "web"));
+        store.withdraw("nothing");
+        assert_eq!(store.publish(), None);
+        store.put(slice("a", Some("api")));
+        assert!(store.publish().is_some());
     }
 
     #[test]

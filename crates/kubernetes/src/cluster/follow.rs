@@ -18,8 +18,9 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// How long a Snapshot is held back for the data of a Secret that was just referred to: without them it would say
-/// that a certificate is missing which is on its way.
-const HOLD: Duration = Duration::from_millis(100);
+/// that a certificate is missing which is on its way. It seldom takes more than milliseconds, and when the API server
+/// is too slow for that there are no other news either.
+const HOLD: Duration = Duration::from_secs(1);
 
 /// News that are taken into one Snapshot at most, so that an endless stream of them cannot keep it back.
 const BATCH: usize = 16 * 1024;
@@ -183,6 +184,9 @@ impl Follower {
             }
         }
         missing.dedup();
+        if missing.is_empty() {
+            missing.push("the data of Secrets (no answer in time)".to_owned());
+        }
         missing.join(", ")
     }
 

@@ -59,11 +59,6 @@ impl Files {
         let Parsed { objects, mut faults } = parsed;
         for (place, object) in objects {
             let identity = (object.kind(), object.key().clone());
-            // The same object keeps its identity in memory, so that nothing downstream takes it for changed.
-            let object = match before.objects.get(&identity) {
-                Some((_, known)) if *known == object => known.clone(),
-                _ => object,
-            };
             if let Some((first, _)) = content.objects.insert(identity.clone(), (place, object)) {
                 faults.push(repeated(&identity, first, place));
             }
@@ -134,7 +129,7 @@ impl Files {
             reports.push(report_of(&loser.path, &fault));
         }
         if let Some((_, object)) = version_of(winner) {
-            self.store.put_if_new(object);
+            self.store.put(object);
         }
         if !reports.is_empty() {
             let ids = reports.iter().map(|(id, _)| id.clone()).collect();

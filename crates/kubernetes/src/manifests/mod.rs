@@ -7,10 +7,12 @@ mod parse;
 mod tree;
 
 use crate::{Error, Feed, Snapshot};
+use files::{FileId, Files};
 use folders::Folders;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify};
-use std::path::PathBuf;
+use parse::parse;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
@@ -37,12 +39,23 @@ pub async fn manifests(paths: Vec<PathBuf>) -> Result<Feed, Error> {
     let events = inotify.into_event_stream(vec![0; 64 * 1024]).map_err(Error::Inotify)?;
     let watches = events.watches();
     let folders = spawn_blocking(move || Folders::read(paths, watches)).await;
-    let mut folders = folders.expect("reading files neither panics nor is it cancelled")?;
+    let mut folders = folders.expect("this task waits for it, and reading does not panic")?;
     let first = folders.publish().unwrap_or_default();
     let (sender, snapshots) = watch::channel(first);
     let mut tasks = JoinSet::new();
     tasks.spawn(follow(events, folders, sender));
     Ok(Feed::new(snapshots, tasks))
+}
+
+/// The Snapshot from texts that are at hand, each with the path that its mistakes are reported under (and whose
+/// extension says whether it is JSON). Where two hold the same object, the later path counts.
+pub fn snapshot_of<'a>(texts: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Snapshot {
+    let mut files = Files::new();
+    for (path, text) in texts {
+        let file = FileId { root: 0, path: path.to_owned() };
+        files.set(&file, parse(path, text));
+    }
+    files.store().snapshot().clone()
 }
 
 async fn follow(mut events: Events, mut folders: Folders, sender: watch::Sender<Snapshot>) {
@@ -52,7 +65,9 @@ async fn follow(mut events: Events, mut folders: Folders, sender: watch::Sender<
             folders.refresh(touched);
             folders
         });
-        folders = reading.await.expect("reading files neither panics nor is it cancelled");
+        // Only a runtime that is shutting down does not finish this.
+        let Ok(read) = reading.await else { return };
+        folders = read;
         if let Some(snapshot) = folders.publish() {
             sender.send_replace(snapshot);
         }

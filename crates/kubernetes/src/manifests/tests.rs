@@ -4,7 +4,6 @@ use super::*;
 use crate::objects::{ConfigMap, ObjectKey};
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -231,4 +230,14 @@ async fn dropping_the_feed_ends_its_task() {
     drop(watched.feed);
     let ended = timeout(Duration::from_secs(5), snapshots.changed()).await.expect("it ends");
     assert!(ended.is_err());
+}
+
+#[test]
+fn texts_at_hand_are_a_snapshot_without_any_folder() {
+    let (one, two) = (map("a", "1"), map("b", "2"));
+    let texts = [("one.yaml", one.as_str()), ("two.yaml", two.as_str()), ("three.json", "{")];
+    let snapshot = snapshot_of(texts.map(|(path, text)| (Path::new(path), text)));
+    assert_eq!(found(&snapshot), ["a=1", "b=2"]);
+    assert_eq!(problems(&snapshot), ["three.json:1:1: EOF while parsing an object"]);
+    assert_eq!(snapshot.classes.map(|classes| classes.len()), Some(0));
 }

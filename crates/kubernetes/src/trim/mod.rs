@@ -34,8 +34,6 @@ impl Trim for networking::Ingress {
 
     fn trim(self) -> Result<Object, String> {
         let spec = self.spec.unwrap_or_default();
-        let rules = spec.rules.unwrap_or_default();
-        let tls = spec.tls.unwrap_or_default();
         let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
         Ok(Object::Ingress(Arc::new(Ingress {
             meta: meta(self.metadata, Annotations::Kept)?,
@@ -44,28 +42,22 @@ impl Trim for networking::Ingress {
                 .default_backend
                 .map(|found| backend(found, "spec.defaultBackend"))
                 .transpose()?,
-            rules: rules.into_iter().enumerate().map(rule).collect::<Result<_, _>>()?,
-            tls: tls
-                .into_iter()
-                .map(|tls| IngressTls {
-                    hosts: tls.hosts.unwrap_or_default(),
-                    secret: tls.secret_name.filter(|name| !name.is_empty()),
-                })
-                .collect(),
-            addresses: addresses
-                .unwrap_or_default()
-                .into_iter()
-                .map(|address| (address.hostname, address.ip))
-                .collect(),
+            rules: each(spec.rules, rule)?,
+            tls: each(spec.tls, |_, tls| Ok(ingress_tls(tls)))?,
+            addresses: each(addresses, |_, address| Ok((address.hostname, address.ip)))?,
         })))
     }
 }
 
-fn rule((index, rule): (usize, networking::IngressRule)) -> Result<IngressRule, String> {
-    let paths = rule.http.map(|http| {
-        let paths = http.paths.into_iter().enumerate();
-        paths.map(|(at, path)| ingress_path(path, index, at)).collect::<Result<_, _>>()
-    });
+fn ingress_tls(tls: networking::IngressTLS) -> IngressTls {
+    let mut hosts = tls.hosts.unwrap_or_default();
+    hosts.shrink_to_fit();
+    IngressTls { hosts, secret: tls.secret_name.filter(|name| !name.is_empty()) }
+}
+
+fn rule(index: usize, rule: networking::IngressRule) -> Result<IngressRule, String> {
+    let paths =
+        rule.http.map(|http| each(Some(http.paths), |at, path| ingress_path(path, index, at)));
     Ok(IngressRule { host: rule.host.filter(|host| !host.is_empty()), paths: paths.transpose()? })
 }
 
@@ -117,25 +109,22 @@ impl Trim for core::Service {
     fn trim(self) -> Result<Object, String> {
         let spec = self.spec.unwrap_or_default();
         let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
-        let ports = spec.ports.unwrap_or_default();
+        let mut external_ips = spec.external_ips.unwrap_or_default();
+        external_ips.shrink_to_fit();
         Ok(Object::Service(Arc::new(Service {
             meta: meta(self.metadata, Annotations::Kept)?,
             kind: spec.type_.unwrap_or_else(|| "ClusterIP".to_owned()),
             cluster_ip: spec.cluster_ip.filter(|ip| !ip.is_empty() && ip != "None"),
             external_name: spec.external_name.filter(|name| !name.is_empty()),
-            external_ips: spec.external_ips.unwrap_or_default(),
-            addresses: addresses
-                .unwrap_or_default()
-                .into_iter()
-                .map(|address| (address.hostname, address.ip))
-                .collect(),
+            external_ips,
+            addresses: each(addresses, |_, address| Ok((address.hostname, address.ip)))?,
             traffic_distribution: spec.traffic_distribution,
-            ports: ports.into_iter().enumerate().map(service_port).collect::<Result<_, _>>()?,
+            ports: each(spec.ports, service_port)?,
         })))
     }
 }
 
-fn service_port((index, port): (usize, core::ServicePort)) -> Result<ServicePort, String> {
+fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, String> {
     let target = match port.target_port {
         // Zero and empty mean "the same as the port", as they do to the API server.
         None | Some(IntOrString::Int(0)) => None,
@@ -158,19 +147,17 @@ impl Trim for discovery::EndpointSlice {
     fn trim(self) -> Result<Object, String> {
         let service = self.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
         let service = service.map(|name| Arc::from(name.as_str()));
-        let ports = self.ports.unwrap_or_default();
-        let endpoints = self.endpoints.unwrap_or_default();
         Ok(Object::EndpointSlice(Arc::new(EndpointSlice {
             meta: meta(self.metadata, Annotations::Dropped)?,
             service,
             fqdn: self.address_type == "FQDN",
-            ports: ports.into_iter().enumerate().map(slice_port).collect::<Result<_, _>>()?,
-            endpoints: endpoints.into_iter().map(slice_endpoint).collect(),
+            ports: each(self.ports, slice_port)?,
+            endpoints: each(self.endpoints, |_, endpoint| slice_endpoint(endpoint))?,
         })))
     }
 }
 
-fn slice_port((index, port): (usize, discovery::EndpointPort)) -> Result<SlicePort, String> {
+fn slice_port(index: usize, port: discovery::EndpointPort) -> Result<SlicePort, String> {
     let number = port.port.map(|port| port_number(port, || format!("ports[{index}].port")));
     Ok(SlicePort {
         name: port.name.filter(|name| !name.is_empty()),
@@ -179,17 +166,17 @@ fn slice_port((index, port): (usize, discovery::EndpointPort)) -> Result<SlicePo
     })
 }
 
-fn slice_endpoint(endpoint: discovery::Endpoint) -> SliceEndpoint {
+fn slice_endpoint(endpoint: discovery::Endpoint) -> Result<SliceEndpoint, String> {
     let conditions = endpoint.conditions.unwrap_or_default();
     let ready = conditions.ready.unwrap_or(true);
     let zones = endpoint.hints.and_then(|hints| hints.for_zones);
-    SliceEndpoint {
-        addresses: endpoint.addresses.into_iter().map(Arc::from).collect(),
+    Ok(SliceEndpoint {
+        addresses: each(Some(endpoint.addresses), |_, address| Ok(address.into()))?,
         ready,
         serving: conditions.serving.unwrap_or(ready),
         terminating: conditions.terminating.unwrap_or(false),
-        zones: zones.map(|zones| zones.into_iter().map(|zone| zone.name).collect()),
-    }
+        zones: zones.map(|zones| each(Some(zones), |_, zone| Ok(zone.name))).transpose()?,
+    })
 }
 
 impl Trim for core::Secret {
@@ -255,6 +242,20 @@ fn meta(meta: ObjectMeta, annotations: Annotations) -> Result<Meta, String> {
         resource_version: meta.resource_version.unwrap_or_default().into(),
         annotations: kept,
     })
+}
+
+/// Turns each item into what is kept of it. `collect` would keep them in the room that the originals took, which is
+/// several times too large.
+fn each<T, U>(
+    items: Option<Vec<T>>,
+    mut turn: impl FnMut(usize, T) -> Result<U, String>,
+) -> Result<Vec<U>, String> {
+    let items = items.unwrap_or_default();
+    let mut kept = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        kept.push(turn(index, item)?);
+    }
+    Ok(kept)
 }
 
 fn port_number(number: i32, field: impl FnOnce() -> String) -> Result<u16, String> {

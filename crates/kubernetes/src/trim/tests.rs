@@ -169,3 +169,23 @@ fn an_object_without_a_name_is_an_error() {
         serde_json::from_value::<core::ConfigMap>(json!({"metadata": {}})).expect("fits");
     assert_eq!(nameless.trim().unwrap_err(), "metadata.name is missing; give the object a name");
 }
+
+#[test]
+fn what_is_kept_takes_no_more_room_than_it_needs() {
+    let endpoints = slice(json!({
+        "metadata": {"name": "s"}, "addressType": "IPv4", "ports": [{"port": 80}],
+        "endpoints": [{"addresses": ["10.0.0.1"]}, {"addresses": ["10.0.0.2"]}],
+    }));
+    assert_eq!(endpoints.endpoints.capacity(), 2);
+    assert_eq!(endpoints.endpoints[0].addresses.capacity(), 1);
+    assert_eq!(endpoints.ports.capacity(), 1);
+    let backend = json!({"service": {"name": "x", "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+    let found = ingress(json!({
+        "tls": [{"hosts": ["a.test"]}], "rules": [{"http": {"paths": [path]}}],
+    }));
+    let found = found.expect("trims");
+    assert_eq!(found.tls[0].hosts.capacity(), 1);
+    assert_eq!(found.rules.capacity(), 1);
+    assert_eq!(found.rules[0].paths.as_ref().map(Vec::capacity), Some(1));
+}

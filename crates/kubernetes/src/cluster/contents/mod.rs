@@ -203,18 +203,21 @@ impl Contents {
                 (Some(all), false) => all.remove(&key).is_some(),
                 (None, _) => false,
             });
-            let Some(secret) = self.shown.snapshot().secrets.get(&key) else { continue };
+            let is_shown = self.shown.snapshot().secrets.contains_key(&key);
+            let Some(secret) = self.secret(&key) else { continue };
             match (&secret.data, wanted) {
-                (None, true) => missing.push(key),
+                (None, true) if is_shown => missing.push(key),
                 (Some(_), false) => {
                     let mut secret = secret.clone();
                     Arc::make_mut(&mut secret).data = None;
-                    if let Some(all) = &mut self.all {
-                        all.put(Object::Secret(secret.clone()));
+                    if is_shown {
+                        self.shown.put(Object::Secret(secret.clone()));
                     }
-                    self.shown.put(Object::Secret(secret));
+                    if let Some(all) = &mut self.all {
+                        all.put(Object::Secret(secret));
+                    }
                 }
-                (None, false) | (Some(_), true) => {}
+                (None, _) | (Some(_), true) => {}
             }
         }
         missing
@@ -222,7 +225,8 @@ impl Contents {
 
     /// Whether a Secret is shown without the data that something refers to.
     pub(super) fn lacks_data(&self, key: &ObjectKey) -> bool {
-        self.is_wanted(key) && self.secret(key).is_some_and(|secret| secret.data.is_none())
+        let shown = self.shown.snapshot().secrets.get(key);
+        self.is_wanted(key) && shown.is_some_and(|secret| secret.data.is_none())
     }
 
     fn secret(&self, key: &ObjectKey) -> Option<&Arc<Secret>> {
@@ -246,3 +250,6 @@ impl Contents {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

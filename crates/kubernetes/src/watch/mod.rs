@@ -74,6 +74,27 @@ struct Progress {
     in_trouble: bool,
 }
 
+impl Progress {
+    fn new() -> Self {
+        Self {
+            known: HashSet::new(),
+            fresh: HashSet::new(),
+            changes: Vec::new(),
+            listing: false,
+            backoff: backoff(),
+            in_trouble: false,
+        }
+    }
+
+    /// Something arrived: what was wrong is over.
+    fn succeed(&mut self, kind: Kind) {
+        if std::mem::take(&mut self.in_trouble) {
+            tracing::info!(%kind, "the API server is followed again");
+        }
+        self.backoff = backoff();
+    }
+}
+
 /// What to do after an error.
 enum Next {
     /// Go on with the same stream.
@@ -85,14 +106,7 @@ enum Next {
 impl<K: Trim> Watch<K> {
     /// Tells everything for ever; ends when nobody listens any more.
     pub(crate) async fn run(mut self) {
-        let mut progress = Progress {
-            known: HashSet::new(),
-            fresh: HashSet::new(),
-            changes: Vec::new(),
-            listing: false,
-            backoff: backoff(),
-            in_trouble: false,
-        };
+        let mut progress = Progress::new();
         while !self.sender.is_closed() {
             let mut stream = pin!(watcher(self.api.clone(), self.config.clone()));
             self.follow(&mut stream, &mut progress).await;
@@ -142,16 +156,16 @@ impl<K: Trim> Watch<K> {
                 progress.changes.extend(gone.map(|key| Change::Removed(K::KIND, key)));
                 progress.known = fresh;
                 progress.listing = false;
-                self.progress(progress);
+                progress.succeed(K::KIND);
                 self.tell(News::Listed(std::mem::take(&mut progress.changes))).await
             }
             Event::Apply(object) => {
-                self.progress(progress);
+                progress.succeed(K::KIND);
                 progress.known.insert(object.key());
                 self.tell(News::Changed(self.change(object))).await
             }
             Event::Delete(object) => {
-                self.progress(progress);
+                progress.succeed(K::KIND);
                 let key = object.key();
                 progress.known.remove(&key);
                 self.tell(News::Changed(Change::Removed(K::KIND, key))).await
@@ -167,13 +181,6 @@ impl<K: Trim> Watch<K> {
         }
     }
 
-    fn progress(&self, progress: &mut Progress) {
-        if std::mem::take(&mut progress.in_trouble) {
-            tracing::info!(kind = %K::KIND, "the API server is followed again");
-        }
-        progress.backoff = backoff();
-    }
-
     async fn trouble(&mut self, error: &watcher::Error, progress: &mut Progress) -> Next {
         let (code, reason) = explain(error);
         let at_start = matches!(error, watcher::Error::WatchStartFailed(_));
@@ -184,6 +191,8 @@ impl<K: Trim> Watch<K> {
             return Next::StartOver;
         }
         if code == Some(410) {
+            // The server is there and says what to do; the long pauses were for one that is not.
+            progress.backoff = backoff();
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
         } else if !std::mem::replace(&mut progress.in_trouble, true) {
             tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
@@ -210,7 +219,7 @@ impl<K: Trim> Watch<K> {
 pub(crate) fn backoff() -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(5))
+        .with_max_delay(Duration::from_secs(2))
         .with_factor(2.0)
         .with_jitter()
         .without_max_times()
@@ -328,42 +337,4 @@ impl<K: Trim> kube::Resource for Guarded<K> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use k8s_openapi::api::core::v1::Service;
-    use kube::Resource;
-    use kube::core::{ObjectList, WatchEvent};
-
-    const GOOD: &str = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}"#;
-    const BAD: &str =
-        r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"8"},"spec":{"ports":7}}"#;
-
-    #[test]
-    fn an_object_that_does_not_fit_costs_only_itself_in_a_list() {
-        let text = format!(
-            r#"{{"kind":"ServiceList","apiVersion":"v1","metadata":{{}},"items":[{BAD},{GOOD}]}}"#
-        );
-        let list: ObjectList<Guarded<Service>> = serde_json::from_str(&text).expect("a list");
-        assert_eq!(list.items[0].key(), ObjectKey::new("n", "b"));
-        assert!(list.items[0].object.as_ref().is_err_and(|why| why.contains("invalid type")));
-        assert_eq!(list.items[1].key(), ObjectKey::new("n", "a"));
-        assert!(list.items[1].object.is_ok());
-    }
-
-    #[test]
-    fn an_object_that_does_not_fit_keeps_its_version_in_a_watch() {
-        let text = format!(r#"{{"type":"MODIFIED","object":{BAD}}}"#);
-        let event: WatchEvent<Guarded<Service>> = serde_json::from_str(&text).expect("an event");
-        let WatchEvent::Modified(object) = event else { panic!("{event:?}") };
-        assert_eq!(object.meta().resource_version.as_deref(), Some("8"));
-        assert!(object.object.is_err());
-    }
-
-    #[test]
-    fn a_port_that_is_no_port_is_told_like_a_wrong_type() {
-        let text = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"},"spec":{"ports":[{"port":0}]}}"#;
-        let object: Guarded<Service> = serde_json::from_str(text).expect("an object");
-        assert_eq!(object.key(), ObjectKey::new("n", "a"));
-        assert!(object.into_object().is_err_and(|why| why.contains("spec.ports[0].port is 0")));
-    }
-}
+mod tests;
