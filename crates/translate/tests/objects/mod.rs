@@ -173,3 +173,36 @@ pub(crate) fn cluster() -> Snapshot {
     put_class(&mut snapshot, class("nginx", "k8s.io/ingress-nginx"));
     snapshot
 }
+
+/// The location of a host with this path and kind.
+pub(crate) fn location<'a>(
+    configuration: &'a model::Configuration,
+    host: &str,
+    path: &str,
+    kind: model::PathKind,
+) -> Option<&'a model::Location> {
+    let server = configuration.servers.get(&model::ServerName::new(host))?;
+    server
+        .locations
+        .iter()
+        .map(|location| &**location)
+        .find(|location| location.path == path && location.kind == kind)
+}
+
+/// The upstream behind a Prefix path of a host; none if it is denied or goes nowhere.
+pub(crate) fn upstream(
+    configuration: &model::Configuration,
+    host: &str,
+    path: &str,
+) -> Option<String> {
+    match &location(configuration, host, path, model::PathKind::Prefix)?.backend {
+        model::Backend::Upstream(id) => Some(id.to_string()),
+        model::Backend::NotFound | model::Backend::Denied(_) => None,
+    }
+}
+
+/// Whether a Prefix path of a host answers 503.
+pub(crate) fn is_denied(configuration: &model::Configuration, host: &str, path: &str) -> bool {
+    let found = location(configuration, host, path, model::PathKind::Prefix);
+    found.is_some_and(|location| matches!(location.backend, model::Backend::Denied(_)))
+}
