@@ -2,6 +2,7 @@
 
 mod objects;
 
+use kubernetes::objects::PortRef;
 use objects::*;
 use translate::{Options, Translator, translate};
 
@@ -129,4 +130,20 @@ fn risk_words_and_validation_are_matters_of_the_config_map_and_the_command_line(
     put_ingress(&mut snapshot, bad);
     assert!(denied(&snapshot, &options));
     assert!(!denied(&snapshot, &Options { validate_annotations: false, ..options }));
+}
+
+#[test]
+fn a_catch_all_that_is_not_taken_leaves_the_root_to_who_is() {
+    let mut snapshot = cluster();
+    let mut bad = ingress("demo", "bad");
+    bad.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    annotate(&mut bad, BAD.0, BAD.1);
+    put_ingress(&mut snapshot, bad);
+    let options = Options::default();
+    assert!(is_denied(&translate(&snapshot, &options).configuration, "_", "/"));
+    let mut hostless = simple("demo", "good", "x.test", "/", "s");
+    hostless.rules[0].host = None;
+    put_ingress(&mut snapshot, hostless);
+    let configuration = translate(&snapshot, &options).configuration;
+    assert_eq!(upstream(&configuration, "_", "/").as_deref(), Some("demo-s-80"));
 }
