@@ -6,7 +6,11 @@ mod objects;
 
 use kubernetes::Snapshot;
 use kubernetes::objects::{Ingress, PathType, PortRef};
-use objects::*;
+use objects::{
+    annotate, backend, certificate, cluster, config_map, endpoint, ingress, key, path,
+    put_config_map, put_ingress, put_secret, put_service, put_slice, rule, secret, service, slice,
+    tls,
+};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use translate::{Options, Translator};

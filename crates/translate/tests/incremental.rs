@@ -40,7 +40,7 @@ static CERTIFICATES: LazyLock<Vec<(String, String)>> =
 
 #[derive(Clone, Debug)]
 enum Change {
-    Ingress(&'static str, &'static str, Option<Ingress>),
+    Ingress(&'static str, &'static str, Option<Arc<Ingress>>),
     Service(&'static str, &'static str, u8),
     Slice(&'static str, &'static str, u8, u8),
     Secret(&'static str, &'static str, u8),
@@ -53,7 +53,7 @@ impl Change {
     fn apply(&self, snapshot: &mut Snapshot) {
         match self {
             Self::Ingress(namespace, name, Some(ingress)) => {
-                let mut ingress = ingress.clone();
+                let mut ingress = Ingress::clone(ingress);
                 ingress.meta.key = key(namespace, name);
                 put_ingress(snapshot, ingress);
             }
@@ -209,7 +209,7 @@ fn change() -> impl Strategy<Value = Change> {
     let namespace = || select(NAMESPACES);
     prop_oneof![
         6 => (namespace(), select(&["a", "b", "c"][..]), option::weighted(0.8, an_ingress()))
-            .prop_map(|(namespace, name, ingress)| Change::Ingress(namespace, name, ingress)),
+            .prop_map(|(namespace, name, ingress)| Change::Ingress(namespace, name, ingress.map(Arc::new))),
         2 => (namespace(), select(SERVICES), 0..4u8).prop_map(|(namespace, name, kind)| Change::Service(namespace, name, kind)),
         2 => (namespace(), select(SERVICES), 0..2u8, 0..5u8)
             .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
