@@ -318,7 +318,7 @@ impl Translator {
                 origin: origin(key),
                 key: Some("spec".to_owned()),
                 severity: Severity::Error,
-                message: format!("{fault}; its paths answer 503 until then"),
+                message: format!("{fault}; what leads there answers 503"),
             });
             let problems = problems.collect();
             self.ledger.set(Finder::Backends(key.clone()), problems);

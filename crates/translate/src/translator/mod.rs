@@ -135,17 +135,16 @@ impl Translator {
     /// The ConfigMap is behind everything: when it changes, every Ingress is read again.
     fn take_config_map(&mut self, old: &Snapshot, work: &mut Work) {
         let key = self.options.config_map.as_ref();
-        let at = |snapshot: &Snapshot| {
-            key.and_then(|key| snapshot.config_maps.get(key)).map(|map| map.data.clone())
-        };
-        let data = at(&self.snapshot);
-        if self.ground.is_some() && at(old) == data {
+        let at = |snapshot: &Snapshot| key.and_then(|key| snapshot.config_maps.get(key)).cloned();
+        let now = at(&self.snapshot);
+        let data = now.as_ref().map(|map| &map.data);
+        if self.ground.is_some() && at(old).as_ref().map(|map| &map.data) == data {
             return;
         }
         let scope = Scope {
             prefix: &self.options.annotations_prefix,
             validate: self.options.validate_annotations,
-            config_map: key.zip(data.as_ref()),
+            config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
             cross_namespace: false,
         };
