@@ -28,9 +28,11 @@ pub(super) async fn send(
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
-        None => Connection::open(target, connect)
-            .await
-            .map_err(|error| Failed { error, sent: false, reused: false })?,
+        None => Connection::open(target, connect).await.map_err(|error| Failed {
+            error,
+            sent: false,
+            reused: false,
+        })?,
     };
     journal.connected();
     connection.requests += 1;
@@ -92,7 +94,9 @@ impl<'a, 'r> Exchange<'a, 'r> {
                         self.sent = true;
                         armed = false;
                     }
-                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
+                        return Poll::Ready(Err(error));
+                    }
                     // The upstream may have answered before it stopped reading.
                     Poll::Ready(Err(_)) | Poll::Pending => {}
                 }
@@ -107,9 +111,14 @@ impl<'a, 'r> Exchange<'a, 'r> {
             }
             if !armed || writing < unsent {
                 (armed, unsent) = (true, writing);
-                self.connection.timer.reset(if self.sent { self.timeouts.read } else { self.timeouts.send });
+                self.connection.timer.reset(if self.sent {
+                    self.timeouts.read
+                } else {
+                    self.timeouts.send
+                });
             }
-            let step = if self.sent { "reading the head of the answer" } else { "sending the request" };
+            let step =
+                if self.sent { "reading the head of the answer" } else { "sending the request" };
             self.connection.timer.poll(cx).map(|_| Err(TryError::Timeout(step)))
         })
         .await
@@ -172,7 +181,9 @@ impl<'a, 'r> Exchange<'a, 'r> {
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
-                None if buffer.len() > self.limit => return Poll::Ready(Err(TryError::InvalidHeader)),
+                None if buffer.len() > self.limit => {
+                    return Poll::Ready(Err(TryError::InvalidHeader));
+                }
                 None => {}
             }
             match ready!(io.poll_read_head(cx, buffer)) {
@@ -272,7 +283,10 @@ impl ResponseBody {
         }
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
         let mut armed = false;
         loop {
@@ -295,7 +309,8 @@ impl ResponseBody {
                 }
                 None => {}
             }
-            match connection.io.poll_read_body(cx, &mut connection.buffer, self.decoder.expected()) {
+            match connection.io.poll_read_body(cx, &mut connection.buffer, self.decoder.expected())
+            {
                 Poll::Ready(Ok(0)) if matches!(self.decoder, Decoder::Close) => {
                     self.decoder = Decoder::Done;
                     self.keep = false;
