@@ -1,6 +1,7 @@
 //! What the cluster's objects mean: from a [`kubernetes::Snapshot`] to a [`model::Configuration`] and a list of
 //! problems. Pure, total and deterministic: no I/O, no clock, no failure.
 
+mod aliases;
 mod annotations;
 mod certificate;
 mod config_map;

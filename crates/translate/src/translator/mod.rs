@@ -5,6 +5,7 @@ mod certificates;
 mod touched;
 mod users;
 
+use crate::aliases::Aliases;
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours};
 use crate::problems::{Ledger, Problems};
@@ -43,6 +44,8 @@ pub struct Translator {
     hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
     references: ReverseIndex,
     users: Users,
+    /// Which ExternalName Services lead to which Service.
+    aliases: Aliases,
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
     certificates: Certificates,
@@ -88,6 +91,7 @@ impl Translator {
             hosts: BTreeMap::new(),
             references: ReverseIndex::default(),
             users: Users::default(),
+            aliases: Aliases::default(),
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
             certificates: Certificates::default(),
@@ -113,7 +117,10 @@ impl Translator {
             self.use_default_backend(&mut work);
         }
         for service in &touched.services {
-            work.targets.extend(self.users.targets_of(service).cloned());
+            self.aliases.follow(service, &old, snapshot);
+            for key in std::iter::once(service).chain(self.aliases.of(service)) {
+                work.targets.extend(self.users.targets_of(key).cloned());
+            }
         }
         self.take_secrets(&touched.secrets, &mut work);
         self.take_malformed(&touched.malformed);
