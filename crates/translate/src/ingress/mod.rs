@@ -6,7 +6,7 @@ mod references;
 mod target;
 
 pub(crate) use class::{Classes, is_ours};
-pub use references::{references, secrets};
+pub use references::references;
 pub(crate) use target::Target;
 
 use crate::annotations::{self, Asked, Rewriting};
