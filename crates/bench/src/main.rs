@@ -1,0 +1,33 @@
+//! Measures Fairway beside nginx and HAProxy, from the outside, and writes what it measured.
+
+mod control;
+mod flags;
+mod idle;
+mod instructions;
+mod load;
+mod machine;
+mod measure;
+mod peers;
+mod probe;
+mod process;
+mod report;
+mod results;
+mod scenario;
+mod session;
+mod tls;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::flags::Flags;
+
+fn main() -> ExitCode {
+    match session::run(&Flags::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

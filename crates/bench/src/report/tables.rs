@@ -1,0 +1,227 @@
+//! The tables of the report.
+
+use std::collections::BTreeMap;
+
+use crate::peers::Peer;
+use crate::results::{Figures, Propagation, Results, Spread};
+use crate::scenario::{IDLE, SCENARIOS, Scenario};
+
+/// A proxy whose core was busy for a smaller part of the time was not at its limit.
+const AT_ITS_LIMIT: f64 = 0.95;
+
+/// CPU for each request.
+pub(super) fn processor(results: &Results) -> String {
+    let mut rows = String::new();
+    for (title, traffic) in measured(results) {
+        let cpu = |figures: &Figures| figures.cpu_us_per_request;
+        rows += &compared(title, &traffic.peers, cpu, |spread, _| range(&spread, 1));
+    }
+    table("## CPU for each request\n\nMicroseconds, user and system; less is better.\n", "", &rows)
+}
+
+/// Answers of one core.
+pub(super) fn throughput(results: &Results) -> String {
+    let mut rows = String::new();
+    for (title, traffic) in measured(results) {
+        let rate = |figures: &Figures| figures.requests_per_second;
+        rows += &compared(title, &traffic.peers, rate, |spread, figures| {
+            let bounded = figures.proxy_busy.median < AT_ITS_LIMIT;
+            format!("{}{}", if bounded { "≥ " } else { "" }, range(&spread, 0))
+        });
+    }
+    let mut text = table("## One core\n\nRequests per second; more is better.\n", "", &rows);
+    if !text.is_empty() && !results.generator_alone.is_empty() {
+        text += "\nThe generator against its own upstream, without a proxy, on one core:";
+        for scenario in &SCENARIOS {
+            if let Some(alone) = results.generator_alone.get(scenario.name) {
+                text += &format!("\n- {}: {} requests/s", scenario.title, grouped(alone.median, 0));
+            }
+        }
+        text += "\n";
+    }
+    text + &faults(results)
+}
+
+/// Whatever makes a figure doubtful.
+fn faults(results: &Results) -> String {
+    let mut text = String::new();
+    for (title, traffic) in measured(results) {
+        for (peer, figures) in &traffic.peers {
+            if figures.errors > 0 {
+                let first = figures.first_error.as_deref().unwrap_or("unknown");
+                text += &format!("- {title}, {peer}: {} errors ({first})\n", figures.errors);
+            }
+            if figures.unsent > 0 {
+                text += &format!(
+                    "- {title}, {peer}: {} requests were due and not sent at the end\n",
+                    figures.unsent
+                );
+            }
+            if let Some(resumed) = figures.resumed {
+                let percent = resumed * 100.0;
+                text += &format!("- {title}, {peer}: {percent:.1} % of the handshakes resumed\n");
+            }
+        }
+    }
+    if text.is_empty() { text } else { format!("\nTo be known with these figures:\n\n{text}") }
+}
+
+/// Percentiles at the same rate for all.
+pub(super) fn latency(results: &Results) -> String {
+    let mut rows = String::new();
+    for (title, traffic) in measured(results) {
+        for peer in Peer::ALL {
+            let Some(figures) = traffic.peers.get(peer.name()) else { continue };
+            let Figures { p50_us, p99_us, p999_us, cpu_us_at_fixed_rate, .. } = figures;
+            let cells = [p50_us, p99_us, p999_us].map(|spread| range(spread, 0));
+            rows += &format!(
+                "| {title} | {} | {} | {} | {} |\n",
+                grouped(traffic.fixed_rate, 0),
+                peer.name(),
+                cells.join(" | "),
+                range(cpu_us_at_fixed_rate, 1)
+            );
+        }
+    }
+    let head = "| traffic | requests/s | proxy | p50 | p99 | p99.9 | CPU |\n|---|--:|---|--:|--:|--:|--:|\n";
+    let title = "## Latency at a fixed rate\n\nMicroseconds, CPU for each request beside it; less is better.\n";
+    table(title, head, &rows)
+}
+
+/// Memory of idle connections.
+pub(super) fn idle(results: &Results) -> String {
+    let mut rows = String::new();
+    for scenario in &IDLE {
+        let Some(idle) = results.idle.get(scenario.name) else { continue };
+        let title =
+            format!("{}, {} connections", scenario.title, grouped(idle.connections as f64, 0));
+        rows += &compared(
+            &title,
+            &idle.bytes_per_connection,
+            |spread| *spread,
+            |spread, _| range(&spread, 0),
+        );
+    }
+    table("## Idle connections\n\nBytes for each connection; less is better.\n", "", &rows)
+}
+
+/// The control side.
+pub(super) fn control(results: &Results) -> String {
+    let mut controls: Vec<_> = results.control.values().collect();
+    controls.sort_by_key(|control| (&control.source, control.ingresses));
+    let mut rows = String::new();
+    for control in controls {
+        let shown = |propagation: &Option<Propagation>| {
+            propagation.map_or_else(
+                || "–".to_owned(),
+                |Propagation { p50_ms, p99_ms, max_ms, .. }| {
+                    format!("{p50_ms:.1} / {p99_ms:.1} / {max_ms:.1}")
+                },
+            )
+        };
+        let load = control.propagation_under_load.map_or(0.0, |load| load.requests_per_second);
+        rows += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} | {} |\n",
+            control.source,
+            grouped(control.ingresses as f64, 0),
+            range(&control.ready_ms, 0),
+            range(&control.resident_mib, 1),
+            control.cpu_ms_per_change.map_or_else(|| "–".to_owned(), |cpu| format!("{cpu:.2}")),
+            shown(&control.propagation),
+            shown(&control.propagation_under_load),
+            grouped(load, 0)
+        );
+    }
+    let head = "| objects from | Ingresses | ready, ms | resident, MiB | CPU for each change, ms | \
+                a change shows, ms (p50 / p99 / max) | the same under load | requests/s then |\n\
+                |---|--:|--:|--:|--:|--:|--:|--:|\n";
+    let title = "## Control side\n\nIngresses with two paths each; `manifests` is a folder, `cluster` a \
+                 real API server.\n";
+    table(title, head, &rows)
+}
+
+/// Instructions for each request.
+pub(super) fn instructions(results: &Results) -> String {
+    let rows: String = results
+        .instructions
+        .iter()
+        .map(|(name, count)| format!("| {name} | {} |\n", grouped(*count as f64, 0)))
+        .collect();
+    let title = "## Instructions\n\nFairway's, in user space, for each request (callgrind).\n";
+    table(title, "| traffic | instructions |\n|---|--:|\n", &rows)
+}
+
+/// Scenarios that were measured, in their order.
+fn measured(results: &Results) -> impl Iterator<Item = (&'static str, &crate::results::Traffic)> {
+    SCENARIOS
+        .iter()
+        .filter_map(|Scenario { name, title, .. }| Some((*title, results.traffic.get(*name)?)))
+}
+
+/// A row with a cell for each peer and Fairway's share of nginx and of HAProxy.
+fn compared<T>(
+    title: &str,
+    peers: &BTreeMap<String, T>,
+    spread: impl Fn(&T) -> Spread,
+    cell: impl Fn(Spread, &T) -> String,
+) -> String {
+    let mut row = format!("| {title} |");
+    for peer in Peer::ALL {
+        let cell = peers.get(peer.name()).map(|figures| cell(spread(figures), figures));
+        row += &format!(" {} |", cell.unwrap_or_else(|| "–".to_owned()));
+    }
+    let median = |peer: Peer| peers.get(peer.name()).map(|figures| spread(figures).median);
+    for other in [Peer::Nginx, Peer::Haproxy] {
+        let ratio = median(Peer::Fairway).zip(median(other));
+        let ratio = ratio.map(|(fairway, other)| format!("{:.2}", fairway / other));
+        row += &format!(" {} |", ratio.unwrap_or_else(|| "–".to_owned()));
+    }
+    row + "\n"
+}
+
+fn table(title: &str, head: &str, rows: &str) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let compared = "| traffic | Fairway | nginx | HAProxy | Fairway / nginx | Fairway / HAProxy |\n\
+                    |---|--:|--:|--:|--:|--:|\n";
+    format!("{title}\n{}{rows}", if head.is_empty() { compared } else { head })
+}
+
+fn range(spread: &Spread, digits: usize) -> String {
+    let Spread { median, min, max } = spread;
+    let [median, min, max] = [median, min, max].map(|value| grouped(*value, digits));
+    if min == max { median } else { format!("{median} ({min}–{max})") }
+}
+
+/// A number with commas between its thousands.
+fn grouped(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place) % 3 == 0 && !grouped.ends_with('-') {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (value, digits, text) in [
+            (0.0, 0, "0"),
+            (999.0, 0, "999"),
+            (1_000.0, 0, "1,000"),
+            (1_234_567.89, 1, "1,234,567.9"),
+            (-100.0, 0, "-100"),
+        ] {
+            assert_eq!(grouped(value, digits), text);
+        }
+    }
+}
