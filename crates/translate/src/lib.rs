@@ -13,7 +13,7 @@ mod settings;
 mod translator;
 mod upstream;
 
-pub use ingress::{references, secrets};
+pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;
 pub use settings::{

@@ -147,3 +147,37 @@ fn a_catch_all_that_is_not_taken_leaves_the_root_to_who_is() {
     let configuration = translate(&snapshot, &options).configuration;
     assert_eq!(upstream(&configuration, "_", "/").as_deref(), Some("demo-s-80"));
 }
+
+#[test]
+fn a_canary_creates_nothing_even_if_it_is_not_taken() {
+    let mut snapshot = cluster();
+    let mut canary = simple("demo", "canary", "shop.test", "/", "s");
+    annotate(&mut canary, "canary", "true");
+    put_ingress(&mut snapshot, canary.clone());
+    assert_eq!(translate(&snapshot, &Options::default()).configuration.servers.len(), 1);
+    annotate(&mut canary, BAD.0, BAD.1);
+    put_ingress(&mut snapshot, canary);
+    assert_eq!(translate(&snapshot, &Options::default()).configuration.servers.len(), 1);
+}
+
+#[test]
+fn the_last_valid_version_survives_a_config_map_that_forbids_it_for_a_while() {
+    let options = Options { config_map: Some(key("demo", "settings")), ..Options::default() };
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options);
+    let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+    annotate(&mut shop, "rewrite-target", "/x");
+    put_ingress(&mut snapshot, shop.clone());
+    translator.update(&snapshot);
+    annotate(&mut shop, BAD.0, BAD.1);
+    put_ingress(&mut snapshot, shop);
+    translator.update(&snapshot);
+    put_config_map(
+        &mut snapshot,
+        config_map("demo", "settings", &[("annotations-risk-level", "Low")]),
+    );
+    assert!(is_denied(&translator.update(&snapshot).configuration, "shop.test", "/"));
+    put_config_map(&mut snapshot, config_map("demo", "settings", &[]));
+    let back = translator.update(&snapshot).configuration;
+    assert_eq!(upstream(&back, "shop.test", "/").as_deref(), Some("demo-s-80"));
+}
