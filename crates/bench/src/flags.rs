@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Instructions per request of Fairway, with valgrind
     Instructions {
         /// How many requests are counted
-        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        #[arg(long, value_name = "N", default_value_t = 5_000)]
         requests: u64,
     },
     /// Writes the document from bench.json again
