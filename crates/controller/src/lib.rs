@@ -1,1 +1,75 @@
-//! placeholder
+//! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
+
+mod report;
+
+use engine::Engine;
+use kubernetes::Feed;
+use model::{Changes, Configuration};
+use report::Reporter;
+use std::sync::Arc;
+use std::time::Instant;
+use translate::{Options, Translation, Translator};
+
+/// Makes an engine follow the objects of a feed.
+#[derive(Debug)]
+pub struct Controller<E> {
+    engine: Arc<E>,
+    translator: Translator,
+    /// What the engine serves; it lags behind the translator only where the engine refused something.
+    applied: Configuration,
+    reporter: Reporter,
+}
+
+/// The feed ended, which it never does while the process lives.
+#[derive(Debug, thiserror::Error)]
+#[error("the source of objects has stopped; what is served stays as it is")]
+pub struct FeedEnded;
+
+impl<E: Engine> Controller<E> {
+    /// A controller for an engine that serves nothing yet.
+    pub fn new(engine: Arc<E>, options: Options) -> Self {
+        Self {
+            engine,
+            translator: Translator::new(options),
+            applied: Configuration::default(),
+            reporter: Reporter::default(),
+        }
+    }
+
+    /// Takes the latest Snapshot. When it returns, everything in it is served.
+    pub async fn follow(&mut self, feed: &mut Feed) {
+        let snapshot = feed.snapshots.borrow_and_update().clone();
+        let began = Instant::now();
+        let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
+        self.reporter.report(&problems);
+        let changes = Changes::between(&self.applied, &configuration);
+        if changes.is_empty() && !self.applied.servers.is_empty() {
+            return;
+        }
+        let translated = began.elapsed();
+        match self.engine.apply(&configuration, &changes).await {
+            Ok(applied) => {
+                tracing::info!(
+                    generation = applied.generation,
+                    hosts = changes.servers.len(),
+                    upstreams = changes.upstreams.len(),
+                    certificates = changes.certificates.len(),
+                    settings = changes.global,
+                    translated_us = u64::try_from(translated.as_micros()).unwrap_or(u64::MAX),
+                    applied_us = u64::try_from((began.elapsed() - translated).as_micros()).unwrap_or(u64::MAX),
+                    "changes are being served"
+                );
+                self.applied = configuration;
+            }
+            Err(rejected) => tracing::error!(%rejected, "the engine refused changes; what was served stays"),
+        }
+    }
+
+    /// Follows every change until the feed ends.
+    pub async fn run(&mut self, feed: &mut Feed) -> FeedEnded {
+        while feed.snapshots.changed().await.is_ok() {
+            self.follow(feed).await;
+        }
+        FeedEnded
+    }
+}

@@ -1,6 +1,21 @@
 //! What the cluster says: list, watch, trim, cache, and one immutable [`Snapshot`] of it all.
 
+mod client;
+mod cluster;
+mod error;
+mod feed;
+mod index;
+mod manifests;
 pub mod objects;
 mod snapshot;
+mod store;
+mod trim;
+mod watch;
 
+pub use client::{ClientOptions, client};
+pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
+pub use error::Error;
+pub use feed::Feed;
+pub use index::{Reference, ReverseIndex};
+pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};

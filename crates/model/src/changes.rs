@@ -38,7 +38,10 @@ impl Changes {
     }
 }
 
-fn differing<K: Ord + Clone, V: PartialEq>(old: &OrdMap<K, Arc<V>>, new: &OrdMap<K, Arc<V>>) -> Vec<K> {
+fn differing<K: Ord + Clone, V: PartialEq>(
+    old: &OrdMap<K, Arc<V>>,
+    new: &OrdMap<K, Arc<V>>,
+) -> Vec<K> {
     let same = |a: &Arc<V>, b: &Arc<V>| Arc::ptr_eq(a, b) || a == b;
     old.diff(new)
         .filter_map(|item| match item {

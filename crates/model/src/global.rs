@@ -217,7 +217,7 @@ impl Default for Limits {
         Self {
             header_line: 8 << 10,
             header_total: 32 << 10,
-            header_count: 100,
+            header_count: 1000,
             header_timeout: Duration::from_secs(60),
             body_timeout: Duration::from_secs(60),
             send_timeout: Duration::from_secs(60),
@@ -243,7 +243,8 @@ impl Default for RealIp {
 
 impl Default for LogFormat {
     fn default() -> Self {
-        let template = Template::parse(LOG_FORMAT).expect("the default format has known variables only");
+        let template =
+            Template::parse(LOG_FORMAT).expect("the default format has known variables only");
         Self { template, json: false, raw: false }
     }
 }

@@ -49,3 +49,11 @@ impl ServerName {
         Self::new("_")
     }
 }
+
+impl CertificateId {
+    /// Stands for [`crate::Configuration::default_certificate`], whichever that is: what a server has that was promised
+    /// TLS but has no certificate of its own. No certificate is kept under this name.
+    pub fn of_default() -> Self {
+        Self::new("default")
+    }
+}

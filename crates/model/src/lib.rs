@@ -24,7 +24,9 @@ mod upstream;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use configuration::Configuration;
-pub use global::{Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive};
+pub use global::{
+    Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
+};
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};

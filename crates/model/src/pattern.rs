@@ -45,7 +45,11 @@ impl Pattern {
     /// The capture groups of the first match in `text`; a match that exceeds the step limit counts as none.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
         let captures = self.compiled.captures(text).ok().flatten()?;
-        Some((0..captures.len()).map(|group| captures.get(group).map(|found| found.as_str())).collect())
+        Some(
+            (0..captures.len())
+                .map(|group| captures.get(group).map(|found| found.as_str()))
+                .collect(),
+        )
     }
 }
 

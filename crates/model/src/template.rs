@@ -168,9 +168,12 @@ variables! {
     PassPort = "pass_port",
 }
 
+/// Makes a variable of what follows its prefix.
+type Prefixed = (&'static str, fn(String) -> Variable);
+
 impl Variable {
     fn prefixed(name: &str) -> Option<Self> {
-        let kinds: [(&str, fn(String) -> Self); 5] = [
+        let kinds: [Prefixed; 5] = [
             ("http_", Self::RequestHeader),
             ("sent_http_", Self::ResponseHeader),
             ("upstream_http_", Self::UpstreamHeader),
@@ -266,7 +269,9 @@ fn push_text(parts: &mut Vec<Part>, text: &str) {
 fn part(name: &str) -> Result<Part, UnknownVariable> {
     match name.as_bytes() {
         [digit @ b'1'..=b'9'] => Ok(Part::Capture(usize::from(digit - b'0'))),
-        _ => Variable::named(name).map(Part::Variable).ok_or_else(|| UnknownVariable(name.to_owned())),
+        _ => Variable::named(name)
+            .map(Part::Variable)
+            .ok_or_else(|| UnknownVariable(name.to_owned())),
     }
 }
 

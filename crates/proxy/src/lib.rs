@@ -1,1 +1,33 @@
-//! placeholder
+//! The native engine: HTTP traffic in this process.
+//!
+//! Read `phases/mod.rs` first: it lists what happens to a request. Around it, `listen` accepts connections, `http1` and
+//! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
+//! Configuration into a [`generation::Generation`], and `engine` swaps generations.
+
+mod compile;
+mod connection;
+mod engine;
+mod error;
+mod exchange;
+mod generation;
+mod http;
+mod http1;
+mod http2;
+mod io;
+mod listen;
+mod log;
+mod outbox;
+mod patience;
+mod phases;
+mod timer;
+mod tls;
+mod upstream;
+mod variables;
+mod worker;
+
+pub use engine::{Native, StartError};
+pub use generation::Generation;
+pub use listen::{BindError, Listen, Listening};
+
+/// Parsers of what comes from outside, for fuzzing.
+pub mod parsers;

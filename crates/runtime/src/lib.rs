@@ -1,1 +1,11 @@
-//! placeholder
+//! How the process behaves towards its surroundings: logs, signals, readiness, the admin server, limits.
+
+pub mod admin;
+pub mod limits;
+pub mod log;
+mod ready;
+mod shutdown;
+pub mod signal;
+
+pub use ready::{Block, Ready};
+pub use shutdown::{Shutdown, Stage};

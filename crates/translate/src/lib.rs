@@ -1,1 +1,30 @@
-//! placeholder
+//! What the cluster's objects mean: from a [`kubernetes::Snapshot`] to a [`model::Configuration`] and a list of
+//! problems. Pure, total and deterministic: no I/O, no clock, no failure.
+
+mod annotations;
+mod certificate;
+mod config_map;
+mod host;
+mod ingress;
+mod options;
+mod problems;
+mod settings;
+mod translator;
+mod upstream;
+
+pub use ingress::{references, secrets};
+pub use options::Options;
+pub use problems::Problems;
+pub use settings::{
+    About, AnyKey, Fate, Key, OnBad, Risk, Row, Source, annotation_rows, annotations_markdown,
+    config_map_markdown, config_map_rows,
+};
+pub use translator::{Translation, Translator};
+
+use kubernetes::Snapshot;
+
+/// What a Snapshot means, with nothing known from before: an Ingress that is not taken has no last valid version, so
+/// its own hosts and paths answer 503.
+pub fn translate(snapshot: &Snapshot, options: &Options) -> Translation {
+    Translator::new(options.clone()).update(snapshot)
+}

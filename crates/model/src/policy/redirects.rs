@@ -17,6 +17,11 @@ pub struct TlsRedirect {
 
 impl Default for TlsRedirect {
     fn default() -> Self {
-        Self { with_certificate: true, always: false, preserve_trailing_slash: false, with_port: false }
+        Self {
+            with_certificate: true,
+            always: false,
+            preserve_trailing_slash: false,
+            with_port: false,
+        }
     }
 }

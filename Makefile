@@ -1,0 +1,64 @@
+# Every command of this repository; `make` or `make help` lists them.
+
+CARGO ?= cargo
+SECONDS_EACH ?= 60
+# Cargo's folder for what it builds, and the programs made there.
+BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
+FAIRWAY := $(BUILD)/debug/fairway
+# Tools that scripts/need fetched come first; the last ones are where rustup, Go
+# and Debian put theirs, for shells that do not look there.
+export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint fmt docs exchanges smuggling floods bench fuzz
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: other than free ones)
+	@scripts/need cargo cc
+	@$(CARGO) build --package fairway --package demo
+	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
+
+test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare
+	@$(MAKE) --no-print-directory lint
+	@scripts/totals $(CARGO) test --workspace --no-fail-fast
+
+lint: ## Formatting, clippy, and what dependencies may come in
+	@scripts/need cargo cc cargo-deny
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	scripts/deny
+
+fmt: ## Format all code
+	$(CARGO) fmt --all
+
+docs: ## Write the pages that are generated from code, and the API documentation
+	UPDATE=1 $(CARGO) test --quiet -p translate
+	$(CARGO) doc --workspace --no-deps
+
+exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p testkit --bin exchanges -- \
+	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) --out $(BUILD) \
+	  $(if $(FAMILY),--family $(FAMILY)) $(if $(ENGINE),--engine $(ENGINE))
+
+smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p hostile --bin smuggling -- --binary $(FAIRWAY) $(FILE)
+
+floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow readers
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
+
+bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
+	@scripts/need cargo cc nginx haproxy
+	@$(CARGO) build --quiet --release --bin fairway
+	@$(CARGO) run --quiet --release -p bench --bin bench
+
+fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
+	@scripts/need cargo cc cargo-fuzz
+	@for target in $(or $(TARGET),$$(cd fuzz && $(CARGO) +nightly fuzz list)); do \
+	  (cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH)) || exit 1; \
+	done

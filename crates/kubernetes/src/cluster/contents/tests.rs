@@ -1,0 +1,159 @@
+//! Which objects are shown, which Secrets have data, and what a late message does.
+
+use super::*;
+use crate::trim::trimmed;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::networking::v1 as networking;
+use serde_json::json;
+
+fn contents(pinned: &[Reference], has_selector: bool) -> Contents {
+    let secrets_of: SecretsOf = Arc::new(|referrer| match referrer {
+        Referrer::Ingress(ingress) => {
+            let names = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
+            names.map(|name| ObjectKey::new(ingress.meta.key.namespace.clone(), name)).collect()
+        }
+        Referrer::ConfigMap(_) => Vec::new(),
+    });
+    Contents::new(pinned, secrets_of, has_selector, watch::channel(None).0)
+}
+
+fn put(object: Object) -> Change {
+    Change::Put(object)
+}
+
+fn ingress(namespace: &str, secrets: &[&str]) -> Change {
+    let tls: Vec<_> = secrets.iter().map(|name| json!({"secretName": name})).collect();
+    put(trimmed::<networking::Ingress>(json!({
+        "metadata": {"name": "web", "namespace": namespace}, "spec": {"tls": tls},
+    })))
+}
+
+fn secret(namespace: &str, version: u32, data: bool) -> Object {
+    let object = trimmed::<core::Secret>(json!({
+        "metadata": {
+            "name": "tls", "namespace": namespace, "uid": "u",
+            "resourceVersion": version.to_string(),
+        },
+        "stringData": {"version": version.to_string()},
+    }));
+    match object {
+        Object::Secret(mut secret) if !data => {
+            Arc::make_mut(&mut secret).data = None;
+            Object::Secret(secret)
+        }
+        other => other,
+    }
+}
+
+fn namespace(name: &str) -> Change {
+    put(trimmed::<core::Namespace>(json!({"metadata": {"name": name}})))
+}
+
+fn config_map(namespace: &str, name: &str) -> Change {
+    put(trimmed::<core::ConfigMap>(json!({"metadata": {"name": name, "namespace": namespace}})))
+}
+
+fn tls() -> ObjectKey {
+    ObjectKey::new("shop", "tls")
+}
+
+/// The version that the data of the Secret are of; none if it has no data.
+fn version(contents: &Contents) -> Option<String> {
+    let secret = &contents.shown.snapshot().secrets[&tls()];
+    let data = secret.data.as_ref()?;
+    Some(String::from_utf8_lossy(&data["version"]).into_owned())
+}
+
+#[test]
+fn data_are_asked_for_when_a_reference_appears_and_dropped_when_the_last_one_goes() {
+    let mut contents = contents(&[], false);
+    contents.know_wanted();
+    contents.apply(put(secret("shop", 1, false)));
+    assert_eq!(contents.settle(), []);
+    contents.apply(ingress("shop", &["tls", "absent"]));
+    assert_eq!(contents.settle(), [tls()]);
+    assert!(contents.wanted.borrow().as_ref().is_some_and(|wanted| wanted.contains(&tls())));
+    contents.apply(put(secret("shop", 1, true)));
+    assert_eq!(contents.settle(), []);
+    assert_eq!(version(&contents).as_deref(), Some("1"));
+    contents.apply(ingress("shop", &[]));
+    assert_eq!(contents.settle(), []);
+    assert_eq!(version(&contents), None);
+    assert!(contents.wanted.borrow().as_ref().is_some_and(OrdSet::is_empty));
+}
+
+#[test]
+fn what_is_wanted_at_start_is_known_before_any_secret_comes() {
+    let pinned = [Reference::Secret(ObjectKey::new("fairway", "default"))];
+    let mut contents = contents(&pinned, false);
+    contents.apply(ingress("shop", &["tls"]));
+    assert_eq!(contents.settle(), []);
+    assert!(contents.wanted.borrow().is_none());
+    contents.know_wanted();
+    let wanted = contents.wanted.borrow().clone().unwrap();
+    assert_eq!(wanted, OrdSet::from_iter([ObjectKey::new("fairway", "default"), tls()]));
+}
+
+#[test]
+fn a_rotation_arrives_and_an_older_version_does_not_undo_it() {
+    let mut contents = contents(&[], false);
+    contents.apply(ingress("shop", &["tls"]));
+    contents.know_wanted();
+    contents.apply(put(secret("shop", 9, true)));
+    contents.apply(put(secret("shop", 10, true)));
+    contents.apply(put(secret("shop", 9, true)));
+    contents.apply(put(secret("shop", 10, false)));
+    assert_eq!(version(&contents).as_deref(), Some("10"));
+    contents.apply(put(secret("shop", 11, false)));
+    assert!(contents.lacks_data(&tls()));
+    assert_eq!(contents.settle(), [tls()]);
+    contents.apply(Change::Removed(Kind::Secret, tls()));
+    assert!(contents.shown.snapshot().secrets.is_empty());
+    assert!(!contents.lacks_data(&tls()));
+}
+
+#[test]
+fn objects_come_and_go_with_the_labels_of_their_namespace_but_pinned_ones_stay() {
+    let main = ObjectKey::new("shop", "main");
+    let mut contents = contents(&[Reference::ConfigMap(main.clone())], true);
+    contents.know_wanted();
+    contents.apply(ingress("shop", &["tls"]));
+    contents.apply(ingress("shopping", &[]));
+    contents.apply(config_map("shop", "main"));
+    contents.apply(config_map("shop", "other"));
+    contents.apply(put(secret("shop", 1, false)));
+    let shown = |contents: &Contents| {
+        let all = contents.shown.snapshot();
+        (all.ingresses.len(), all.config_maps.len(), all.secrets.len())
+    };
+    assert_eq!(shown(&contents), (0, 1, 0));
+    contents.apply(namespace("shop"));
+    assert_eq!(shown(&contents), (1, 2, 1));
+    assert_eq!(contents.settle(), [tls()]);
+    contents.apply(put(secret("shop", 1, true)));
+    contents.settle();
+    contents.apply(Change::Removed(Kind::Namespace, ObjectKey::new("", "shop")));
+    assert_eq!(shown(&contents), (0, 1, 0));
+    assert!(contents.shown.snapshot().config_maps.contains_key(&main));
+    contents.settle();
+    contents.apply(namespace("shop"));
+    assert_eq!(contents.settle(), [tls()], "data are not held for what is not shown");
+}
+
+#[test]
+fn an_object_that_cannot_be_read_keeps_its_last_good_version_until_it_is_mended() {
+    let mut contents = contents(&[], false);
+    contents.apply(config_map("shop", "main"));
+    let key = ObjectKey::new("shop", "main");
+    contents.apply(Change::Malformed(Kind::ConfigMap, key.clone(), "data is 7".to_owned()));
+    let broken = contents.publish().unwrap();
+    assert!(broken.config_maps.contains_key(&key));
+    let report = &broken.malformed["ConfigMap shop/main"];
+    assert_eq!(report.message, "data is 7; its last good version, if any, still counts");
+    contents.apply(config_map("shop", "main"));
+    assert!(contents.publish().unwrap().malformed.is_empty());
+    contents.apply(Change::Malformed(Kind::ConfigMap, key.clone(), "data is 7".to_owned()));
+    contents.apply(Change::Removed(Kind::ConfigMap, key));
+    let gone = contents.publish().unwrap();
+    assert!(gone.config_maps.is_empty() && gone.malformed.is_empty());
+}

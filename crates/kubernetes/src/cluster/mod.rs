@@ -1,0 +1,68 @@
+//! The Snapshot from a cluster: which watches there are, and what their news make of it.
+
+mod contents;
+mod follow;
+mod watches;
+
+use crate::objects::{ConfigMap, Ingress, ObjectKey};
+use crate::{Error, Feed, Reference};
+use follow::Follower;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// What to follow in a cluster.
+#[derive(Clone)]
+pub struct ClusterOptions {
+    /// The way to the API server.
+    pub client: kube::Client,
+    /// The only namespace to watch; all if there is none.
+    pub namespace: Option<String>,
+    /// A label selector: objects in namespaces that do not match are left out.
+    pub namespace_selector: Option<String>,
+    /// Objects that are followed in whatever namespace they are: the default certificate, the main ConfigMap, the
+    /// default backend and so on.
+    pub pinned: Vec<Reference>,
+    /// Which Secrets an object refers to; only these keep their data.
+    pub secrets_of: SecretsOf,
+    /// How long to wait for the first complete Snapshot, and for an API server that does not answer at start.
+    pub patience: Duration,
+}
+
+/// Something that may refer to Secrets.
+#[derive(Clone, Copy, Debug)]
+pub enum Referrer<'a> {
+    /// An Ingress.
+    Ingress(&'a Ingress),
+    /// A ConfigMap.
+    ConfigMap(&'a ConfigMap),
+}
+
+/// Which Secrets an object refers to.
+pub type SecretsOf = Arc<dyn Fn(Referrer<'_>) -> Vec<ObjectKey> + Send + Sync>;
+
+impl fmt::Debug for ClusterOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClusterOptions")
+            .field("namespace", &self.namespace)
+            .field("namespace_selector", &self.namespace_selector)
+            .field("pinned", &self.pinned)
+            .field("patience", &self.patience)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The Snapshot from a cluster; returns when every kind was listed once, and follows every change from then on. An
+/// API server that goes away later leaves the last Snapshot as it is.
+pub async fn cluster(options: ClusterOptions) -> Result<Feed, Error> {
+    let patience = tokio::time::Instant::now() + options.patience;
+    let streaming = watches::greet(&options, patience).await?;
+    let mut tasks = JoinSet::new();
+    let mut follower = Follower::start(&options, streaming, &mut tasks);
+    let first = follower.first(patience).await?;
+    let (sender, snapshots) = watch::channel(first);
+    tasks.spawn(follower.run(sender));
+    Ok(Feed::new(snapshots, tasks))
+}

@@ -1,0 +1,254 @@
+//! Which watches a cluster needs, and whether its API server can be talked to at all.
+
+use super::ClusterOptions;
+use crate::client::reason;
+use crate::objects::ObjectKey;
+use crate::store::{Kind, Object};
+use crate::trim::Trim;
+use crate::watch::{Guarded, News, Watch, WatchId, backoff};
+use crate::{Error, Reference};
+use imbl::OrdSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::watcher::Config;
+use kube::{Api, Client};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How often listing what was forbidden is tried again.
+const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
+
+/// Every message from the watches on its way; more than fits makes the watches wait, never grow.
+const QUEUE: usize = 1024;
+
+/// The Secrets that something refers to; none until that is known.
+pub(super) type Wanted = watch::Receiver<Option<OrdSet<ObjectKey>>>;
+
+/// What is known of a watch without it saying anything.
+#[derive(Clone, Copy)]
+pub(super) struct Watched {
+    pub(super) kind: Kind,
+    /// Being forbidden to list it is no reason to wait.
+    pub(super) optional: bool,
+}
+
+/// All watches of a cluster.
+pub(super) struct Watches {
+    pub(super) watched: Vec<Watched>,
+    pub(super) news: mpsc::Receiver<(WatchId, News)>,
+}
+
+/// Waits for an answer of the API server, and finds out whether it can stream lists.
+pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result<bool, Error> {
+    let mut pauses = backoff();
+    let streaming = loop {
+        let asked = timeout_at(patience, options.client.apiserver_version()).await;
+        let reason = match asked {
+            Ok(Ok(version)) => break can_stream(&version.major, &version.minor),
+            Ok(Err(kube::Error::Api(status))) if status.code == 401 => {
+                return Err(Error::Unauthorized { reason: status.message.clone() });
+            }
+            // It answers; whether it lets us list is seen by listing.
+            Ok(Err(kube::Error::Api(status))) if status.code == 403 || status.code == 404 => {
+                break true;
+            }
+            Ok(Err(error)) => reason(&error),
+            Err(_) => "it does not answer".to_owned(),
+        };
+        let pause = pauses.next().unwrap_or(FORBIDDEN_PAUSE);
+        if Instant::now() + pause >= patience {
+            return Err(Error::Unreachable { reason });
+        }
+        tracing::warn!(reason, "cannot reach the API server; trying again");
+        drop(timeout(pause, std::future::pending::<()>()).await);
+    };
+    if let Some(namespace) = &options.namespace {
+        let namespaces: Api<Namespace> = Api::all(options.client.clone());
+        // Only a clear no counts; asking may be forbidden.
+        if let Ok(Ok(None)) = timeout_at(patience, namespaces.get_opt(namespace)).await {
+            return Err(Error::NoNamespace { namespace: namespace.clone() });
+        }
+    }
+    Ok(streaming)
+}
+
+/// Older servers take the question for a plain watch, and never say that the list is complete.
+fn can_stream(major: &str, minor: &str) -> bool {
+    let number = |text: &str| {
+        let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse::<u32>().ok()
+    };
+    match (number(major), number(minor)) {
+        (Some(major), Some(minor)) => (major, minor) >= (1, 27),
+        _ => false,
+    }
+}
+
+impl Watches {
+    /// Starts all of them. Secrets begin when it is known which of them are wanted: so that the data of the others
+    /// is never held, not even at start.
+    pub(super) fn start(
+        options: &ClusterOptions,
+        streaming: bool,
+        wanted: &Wanted,
+        tasks: &mut JoinSet<()>,
+    ) -> Self {
+        let (sender, news) = mpsc::channel(QUEUE);
+        let mut start = Start { options, streaming, sender, tasks, watched: Vec::new() };
+        let here = options.namespace.as_deref();
+        start.namespaced::<Ingress>(here, start.config());
+        start.classes();
+        start.namespaced::<Service>(here, start.config());
+        start
+            .namespaced::<EndpointSlice>(here, start.config().labels("kubernetes.io/service-name"));
+        start.namespaced::<ConfigMap>(here, start.config().labels("OWNER!=TILLER"));
+        let config = start.config().fields("type!=helm.sh/release.v1");
+        start.secrets(here, config, wanted, false);
+        if let Some(selector) = &options.namespace_selector {
+            start.namespaces(selector);
+        }
+        if let Some(here) = here {
+            start.pinned_elsewhere(here, wanted);
+        }
+        Self { watched: start.watched, news }
+    }
+}
+
+struct Start<'a> {
+    options: &'a ClusterOptions,
+    streaming: bool,
+    sender: mpsc::Sender<(WatchId, News)>,
+    tasks: &'a mut JoinSet<()>,
+    watched: Vec<Watched>,
+}
+
+impl Start<'_> {
+    fn config(&self) -> Config {
+        if self.streaming { Config::default().streaming_lists() } else { Config::default() }
+    }
+
+    fn client(&self) -> Client {
+        self.options.client.clone()
+    }
+
+    /// A watch that is ready to run.
+    fn watch<K: Trim>(&mut self, api: Api<Guarded<K>>, config: Config, optional: bool) -> Watch<K> {
+        let id = self.watched.len();
+        self.watched.push(Watched { kind: K::KIND, optional });
+        Watch {
+            id,
+            api,
+            config,
+            forbidden_pause: FORBIDDEN_PAUSE,
+            keep: Box::new(|object| object),
+            sender: self.sender.clone(),
+        }
+    }
+
+    fn namespaced<K: Trim<Scope = NamespaceResourceScope>>(
+        &mut self,
+        namespace: Option<&str>,
+        config: Config,
+    ) {
+        let watch = self.watch::<K>(api(self.client(), namespace), config, false);
+        self.tasks.spawn(watch.run());
+    }
+
+    fn classes(&mut self) {
+        let watch = self.watch::<IngressClass>(Api::all(self.client()), self.config(), true);
+        self.tasks.spawn(watch.run());
+    }
+
+    /// The API server applies the selector: a namespace that no longer matches is told as gone.
+    fn namespaces(&mut self, selector: &str) {
+        let config = self.config().labels(selector);
+        let watch = self.watch::<Namespace>(Api::all(self.client()), config, false);
+        self.tasks.spawn(watch.run());
+    }
+
+    fn secrets(
+        &mut self,
+        namespace: Option<&str>,
+        config: Config,
+        wanted: &Wanted,
+        optional: bool,
+    ) {
+        let mut watch = self.watch::<Secret>(api(self.client(), namespace), config, optional);
+        let known = wanted.clone();
+        watch.keep = Box::new(move |object| keep_wanted(object, &known));
+        let mut wanted = wanted.clone();
+        self.tasks.spawn(async move {
+            if wanted.wait_for(Option::is_some).await.is_ok() {
+                watch.run().await;
+            }
+        });
+    }
+
+    /// Pinned objects outside the only namespace that is watched, one watch for each.
+    fn pinned_elsewhere(&mut self, here: &str, wanted: &Wanted) {
+        for reference in self.options.pinned.clone() {
+            let (Reference::Secret(key) | Reference::ConfigMap(key) | Reference::Service(key)) =
+                &reference;
+            if &*key.namespace == here {
+                continue;
+            }
+            let named = self.config().fields(&format!("metadata.name={}", key.name));
+            match &reference {
+                Reference::Secret(key) => self.secrets(Some(&key.namespace), named, wanted, true),
+                Reference::ConfigMap(key) => self.one::<ConfigMap>(key, named),
+                Reference::Service(key) => {
+                    self.one::<Service>(key, named);
+                    let label = format!("kubernetes.io/service-name={}", key.name);
+                    self.one::<EndpointSlice>(key, self.config().labels(&label));
+                }
+            }
+        }
+    }
+
+    fn one<K: Trim<Scope = NamespaceResourceScope>>(&mut self, key: &ObjectKey, config: Config) {
+        let watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, true);
+        self.tasks.spawn(watch.run());
+    }
+}
+
+fn api<K: Trim<Scope = NamespaceResourceScope>>(
+    client: Client,
+    namespace: Option<&str>,
+) -> Api<Guarded<K>> {
+    match namespace {
+        Some(namespace) => Api::namespaced(client, namespace),
+        None => Api::all(client),
+    }
+}
+
+fn keep_wanted(object: Object, wanted: &Wanted) -> Object {
+    match object {
+        Object::Secret(mut secret) => {
+            let wanted = wanted.borrow();
+            if !wanted.as_ref().is_some_and(|wanted| wanted.contains(&secret.meta.key)) {
+                Arc::make_mut(&mut secret).data = None;
+            }
+            Object::Secret(secret)
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::can_stream;
+
+    #[test]
+    fn servers_before_1_27_are_asked_for_plain_lists() {
+        assert!(can_stream("1", "36"));
+        assert!(can_stream("1", "27+"));
+        assert!(can_stream("2", "0"));
+        assert!(!can_stream("1", "26"));
+        assert!(!can_stream("", ""));
+    }
+}

@@ -1,0 +1,198 @@
+//! The documents of a file, and where in the file something is: YAML and JSON.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+use serde_saphyr::{Options, Spanned};
+use std::path::Path;
+
+/// Line and column, both counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl Place {
+    pub(super) const START: Self = Self { line: 1, column: 1 };
+}
+
+/// One document of a file.
+pub(super) struct Document<'a> {
+    text: &'a str,
+    /// Where its text begins in the file.
+    origin: Place,
+    /// Where its first words are.
+    start: Place,
+    json: bool,
+}
+
+/// What an object is read from: what was read already, or the text, for errors that know their place.
+pub(super) enum Source<'a> {
+    Value(Value),
+    Yaml(&'a str),
+    Json(&'a str),
+}
+
+impl Source<'_> {
+    pub(super) fn read<T: DeserializeOwned>(self) -> Result<T, (Option<Place>, String)> {
+        match self {
+            Self::Value(value) => {
+                serde_json::from_value(value).map_err(|error| (None, error.to_string()))
+            }
+            Self::Yaml(text) => {
+                // A number where the API wants text is refused there; so it is here.
+                let mut options = options();
+                options.no_schema = true;
+                serde_saphyr::from_str_with_options(text, options).map_err(yaml_error)
+            }
+            Self::Json(text) => serde_json::from_str(text).map_err(json_error),
+        }
+    }
+}
+
+impl<'a> Document<'a> {
+    /// The document as a plain value.
+    pub(super) fn value(&self) -> Result<Value, (Place, String)> {
+        let read = if self.json {
+            serde_json::from_str(self.text).map_err(json_error)
+        } else {
+            serde_saphyr::from_str_with_options(self.text, options()).map_err(yaml_error)
+        };
+        read.map_err(|(place, message)| (place.map_or(self.start, |at| self.place(at)), message))
+    }
+
+    /// Where its first words are.
+    pub(super) fn start(&self) -> Place {
+        self.start
+    }
+
+    pub(super) fn source(&self) -> Source<'a> {
+        if self.json { Source::Json(self.text) } else { Source::Yaml(self.text) }
+    }
+
+    /// A place in the document as a place in the file.
+    pub(super) fn place(&self, within: Place) -> Place {
+        if within.line > 1 {
+            Place { line: self.origin.line + within.line - 1, column: within.column }
+        } else {
+            Place { line: self.origin.line, column: self.origin.column + within.column - 1 }
+        }
+    }
+
+    /// Where the items of a list are. JSON is YAML enough for that.
+    pub(super) fn item_places(&self) -> Vec<Place> {
+        #[derive(Deserialize)]
+        struct List {
+            items: Vec<Spanned<IgnoredAny>>,
+        }
+        let list = serde_saphyr::from_str_with_options::<List>(self.text, options());
+        let items = list.map_or_else(|_| Vec::new(), |list| list.items);
+        let places = items.iter().map(|item| item.referenced);
+        places
+            .map(|at| self.place(Place { line: at.line() as usize, column: at.column() as usize }))
+            .collect()
+    }
+}
+
+/// Cuts a file into its documents, by its extension. In YAML, a line that begins with `---` can be nothing but the
+/// start of a document, so that an error in one document says nothing about the next.
+pub(super) fn documents<'a>(path: &Path, text: &'a str) -> Vec<Document<'a>> {
+    if path.extension().is_some_and(|extension| extension == "json") {
+        json_documents(text)
+    } else {
+        yaml_documents(text)
+    }
+}
+
+fn yaml_documents(text: &str) -> Vec<Document<'_>> {
+    let mut documents = Vec::new();
+    let (mut begin, mut first_line) = (0, 1);
+    let (mut at, mut line) = (0, 1);
+    for content in text.split_inclusive('\n') {
+        if is_separator(content) && at > begin {
+            documents.extend(yaml_document(&text[begin..at], first_line));
+            (begin, first_line) = (at, line);
+        }
+        at += content.len();
+        line += 1;
+    }
+    documents.extend(yaml_document(&text[begin..], first_line));
+    documents
+}
+
+fn is_separator(line: &str) -> bool {
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+/// A piece between separators; none if it holds nothing but comments and directives.
+fn yaml_document(text: &str, first_line: usize) -> Option<Document<'_>> {
+    let content = |line: &str| {
+        let line = line.trim_start_matches('\u{feff}');
+        let line = if is_separator(line) { &line[3..] } else { line };
+        let words = line.trim_start();
+        !(words.is_empty() || words.starts_with('#') || line.starts_with('%'))
+    };
+    let skipped = text.lines().position(content)?;
+    let start = Place { line: first_line + skipped, column: 1 };
+    Some(Document { text, origin: Place { line: first_line, column: 1 }, start, json: false })
+}
+
+fn json_documents(text: &str) -> Vec<Document<'_>> {
+    let mut documents = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+    let mut begin = 0;
+    loop {
+        begin += text[begin..].len() - text[begin..].trim_start().len();
+        let next = stream.next();
+        // An unreadable document hides where the next one begins: it is the rest of the file.
+        let end = if let Some(Ok(_)) = next { stream.byte_offset() } else { text.len() };
+        if next.is_some() && begin < end {
+            let origin = place_of(text, begin);
+            documents.push(Document { text: &text[begin..end], origin, start: origin, json: true });
+        }
+        if !matches!(next, Some(Ok(_))) {
+            return documents;
+        }
+        begin = end;
+    }
+}
+
+fn place_of(text: &str, offset: usize) -> Place {
+    let before = &text[..offset];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Place {
+        line: before.matches('\n').count() + 1,
+        column: before[line_start..].chars().count() + 1,
+    }
+}
+
+fn options() -> Options {
+    serde_saphyr::options! {
+        with_snippet: false,
+        // A `List` of a whole cluster is one document; what aliases may unfold to stays bounded.
+        budget: serde_saphyr::budget! { max_events: 50_000_000, max_nodes: 20_000_000 },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+    }
+}
+
+fn yaml_error(error: serde_saphyr::Error) -> (Option<Place>, String) {
+    let place = error
+        .location()
+        .map(|at| Place { line: at.line() as usize, column: at.column() as usize })
+        .filter(|place| place.line > 0);
+    let text = error.without_snippet().to_string();
+    // That place is one of the document; the caller turns it into one of the file.
+    let suffix = place.map(|at| format!(" at line {}, column {}", at.line, at.column));
+    let message = suffix.and_then(|suffix| text.strip_suffix(&suffix).map(str::to_owned));
+    (place, message.unwrap_or(text))
+}
+
+fn json_error(error: serde_json::Error) -> (Option<Place>, String) {
+    let place = Place { line: error.line(), column: error.column().max(1) };
+    let text = error.to_string();
+    let suffix = format!(" at line {} column {}", error.line(), error.column());
+    let message = text.strip_suffix(&suffix).unwrap_or(&text).to_owned();
+    ((place.line > 0).then_some(place), message)
+}

@@ -1,0 +1,175 @@
+//! What every file says, which file counts where two say different things, and what stays of a file that broke.
+
+use super::document::Place;
+use super::parse::{Fault, Parsed};
+use crate::Malformed;
+use crate::objects::ObjectKey;
+use crate::store::{Kind, Object, Store};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file. The order of files is the order in which they count: the later one wins.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct FileId {
+    /// The place of its folder among those that were named.
+    pub(super) root: usize,
+    /// Its path.
+    pub(super) path: PathBuf,
+}
+
+type Identity = (Kind, ObjectKey);
+
+/// What all files say.
+#[derive(Debug)]
+pub(super) struct Files {
+    store: Store,
+    contents: BTreeMap<FileId, Content>,
+    /// The files that have an object.
+    holders: HashMap<Identity, BTreeSet<FileId>>,
+    /// Reports about files whose version of an object does not count.
+    shadowed: HashMap<Identity, Vec<Arc<str>>>,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    objects: BTreeMap<Identity, (Place, Object)>,
+    reports: Vec<Arc<str>>,
+}
+
+impl Files {
+    pub(super) fn new() -> Self {
+        let mut store = Store::default();
+        store.set_classes_known(true);
+        Self { store, contents: BTreeMap::new(), holders: HashMap::new(), shadowed: HashMap::new() }
+    }
+
+    pub(super) fn store(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// Takes a file as it is now. Objects that cannot be read keep the version that the file had before; if a
+    /// document is so broken that nobody can tell its object, everything stays that the rest of the file lacks.
+    pub(super) fn set(&mut self, file: &FileId, parsed: Parsed) {
+        let before = self.contents.remove(file).unwrap_or_default();
+        for report in &before.reports {
+            self.store.withdraw(report);
+        }
+        let mut content = Content::default();
+        let Parsed { objects, mut faults } = parsed;
+        for (place, object) in objects {
+            let identity = (object.kind(), object.key().clone());
+            if let Some((first, _)) = content.objects.insert(identity.clone(), (place, object)) {
+                faults.push(repeated(&identity, first, place));
+            }
+        }
+        keep_last_good(&before, &faults, &mut content);
+        for fault in &faults {
+            let (id, malformed) = report_of(&file.path, fault);
+            self.store.report(id.clone(), malformed);
+            content.reports.push(id);
+        }
+        let touched: BTreeSet<_> =
+            before.objects.keys().chain(content.objects.keys()).cloned().collect();
+        self.contents.insert(file.clone(), content);
+        for identity in touched {
+            self.settle(identity, file);
+        }
+    }
+
+    /// A file that cannot be read at all keeps what it held.
+    pub(super) fn unreadable(&mut self, file: &FileId, message: String) {
+        self.set(
+            file,
+            Parsed {
+                objects: Vec::new(),
+                faults: vec![Fault { place: Place::START, object: None, message }],
+            },
+        );
+    }
+
+    /// Forgets a file that is gone.
+    pub(super) fn remove(&mut self, file: &FileId) {
+        if self.contents.contains_key(file) {
+            self.set(file, Parsed::default());
+            self.contents.remove(file);
+        }
+    }
+
+    /// Decides again which version of an object counts, after one file changed.
+    fn settle(&mut self, identity: Identity, file: &FileId) {
+        let has = self.contents.get(file).is_some_and(|c| c.objects.contains_key(&identity));
+        let holders = self.holders.entry(identity.clone()).or_default();
+        if has {
+            holders.insert(file.clone());
+        } else {
+            holders.remove(file);
+        }
+        for report in self.shadowed.remove(&identity).unwrap_or_default() {
+            self.store.withdraw(&report);
+        }
+        let Some(winner) = holders.last() else {
+            self.holders.remove(&identity);
+            self.store.remove(identity.0, &identity.1);
+            return;
+        };
+        let version_of = |file: &FileId| {
+            let content = self.contents.get(file)?;
+            content.objects.get(&identity).cloned()
+        };
+        let mut reports = Vec::new();
+        for loser in holders.iter().filter(|holder| *holder != winner) {
+            let Some((place, _)) = version_of(loser) else { continue };
+            let message = format!(
+                "{} is also in {}, which counts because it comes later; remove one of the two",
+                identity.0.label(&identity.1),
+                winner.path.display()
+            );
+            let fault = Fault { place, object: Some(identity.clone()), message };
+            reports.push(report_of(&loser.path, &fault));
+        }
+        if let Some((_, object)) = version_of(winner) {
+            self.store.put(object);
+        }
+        if !reports.is_empty() {
+            let ids = reports.iter().map(|(id, _)| id.clone()).collect();
+            self.shadowed.insert(identity, ids);
+        }
+        for (id, malformed) in reports {
+            self.store.report(id, malformed);
+        }
+    }
+}
+
+fn keep_last_good(before: &Content, faults: &[Fault], content: &mut Content) {
+    let everything = faults.iter().any(|fault| fault.object.is_none());
+    for (identity, version) in &before.objects {
+        let named = faults.iter().any(|fault| fault.object.as_ref() == Some(identity));
+        if (everything || named) && !content.objects.contains_key(identity) {
+            content.objects.insert(identity.clone(), version.clone());
+        }
+    }
+}
+
+fn repeated(identity: &Identity, first: Place, second: Place) -> Fault {
+    let message = format!(
+        "{} is also in line {} of this file, which counts because it comes later; remove one of the two",
+        identity.0.label(&identity.1),
+        second.line
+    );
+    Fault { place: first, object: Some(identity.clone()), message }
+}
+
+/// A fault as the Snapshot reports it: under the path, line and column where it is.
+fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
+    let Place { line, column } = fault.place;
+    let place = format!("{}:{line}:{column}", path.display());
+    let message = match &fault.object {
+        Some((kind, key)) if !fault.message.starts_with(kind.name()) => {
+            format!("{}: {}", kind.label(key), fault.message)
+        }
+        _ => fault.message.clone(),
+    };
+    let id = format!("{place} {message}").into();
+    (id, Malformed { kind: "File".to_owned(), key: ObjectKey::new("", place), message })
+}

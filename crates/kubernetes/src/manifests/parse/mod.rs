@@ -1,0 +1,197 @@
+//! From the text of one file to the objects in it, and what is wrong with the rest of it.
+
+use super::document::{Document, Place, Source, documents};
+use crate::objects::ObjectKey;
+use crate::store::{Kind, Object};
+use crate::trim::Trim;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1 as discovery;
+use k8s_openapi::api::networking::v1 as networking;
+use serde_json::Value;
+use std::path::Path;
+
+/// What one file holds.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    /// The objects, in the order of the file, with the place where each begins.
+    pub(super) objects: Vec<(Place, Object)>,
+    /// What could not be read.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// Something in a file that could not be read.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// Where.
+    pub(super) place: Place,
+    /// Which object it is; none if not even that can be told.
+    pub(super) object: Option<(Kind, ObjectKey)>,
+    /// What is wrong.
+    pub(super) message: String,
+}
+
+/// Reads a file. Nothing in one document or object keeps the others from being read.
+pub(super) fn parse(path: &Path, text: &str) -> Parsed {
+    let mut parsed = Parsed::default();
+    for document in documents(path, text) {
+        match document.value() {
+            Ok(Value::Null) => {}
+            Ok(value) => parsed.document(&document, value),
+            Err((place, message)) => parsed.faults.push(Fault { place, object: None, message }),
+        }
+    }
+    parsed
+}
+
+/// What the head of an object says about it.
+enum Head {
+    Object(Kind),
+    List { items: Vec<Value>, api_version: String, item_kind: String },
+    Foreign,
+    Wrong(String),
+}
+
+impl Parsed {
+    fn document(&mut self, document: &Document<'_>, mut value: Value) {
+        match head(&mut value) {
+            Head::Foreign => {}
+            Head::Wrong(message) => {
+                self.faults.push(Fault { place: document.start(), object: None, message });
+            }
+            Head::Object(kind) => {
+                let key = settle_namespace(kind, &mut value);
+                let object = typed(kind, Source::Value(value)).map_err(|(_, message)| {
+                    misfit(kind, document).unwrap_or((document.start(), message))
+                });
+                self.take(kind, key, document.start(), object);
+            }
+            Head::List { items, api_version, item_kind } => {
+                let places = document.item_places();
+                for (index, mut item) in items.into_iter().enumerate() {
+                    inherit(&mut item, &api_version, &item_kind);
+                    let place = places.get(index).copied().unwrap_or(document.start());
+                    self.item(place, item);
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, place: Place, mut value: Value) {
+        match head(&mut value) {
+            Head::Foreign => {}
+            Head::List { .. } => {
+                let message = "a list inside a list; put its items into the outer one".to_owned();
+                self.faults.push(Fault { place, object: None, message });
+            }
+            Head::Wrong(message) => self.faults.push(Fault { place, object: None, message }),
+            Head::Object(kind) => {
+                let key = settle_namespace(kind, &mut value);
+                let object = typed(kind, Source::Value(value)).map_err(|(_, why)| (place, why));
+                self.take(kind, key, place, object);
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        kind: Kind,
+        key: Option<ObjectKey>,
+        start: Place,
+        object: Result<Object, (Place, String)>,
+    ) {
+        match object {
+            Ok(object) => self.objects.push((start, object)),
+            Err((place, message)) => {
+                self.faults.push(Fault { place, object: key.map(|key| (kind, key)), message });
+            }
+        }
+    }
+}
+
+/// Where a document of this kind does not fit, as the reader of its text sees it; none if that reader is content.
+fn misfit(kind: Kind, document: &Document<'_>) -> Option<(Place, String)> {
+    let (place, message) = typed(kind, document.source()).err()?;
+    Some((document.place(place?), message))
+}
+
+fn head(value: &mut Value) -> Head {
+    let Value::Object(fields) = value else {
+        // Folders hold more than manifests; what is no mapping was never meant as one.
+        return Head::Foreign;
+    };
+    let api_version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    let kind = match (fields.get("kind"), api_version) {
+        (None, "") => return Head::Foreign,
+        (None, _) => return Head::Wrong("kind is missing; name the kind of the object".to_owned()),
+        (Some(kind), _) => kind.as_str().unwrap_or_default(),
+    };
+    if let Some(known) = Kind::ALL.into_iter().find(|known| known.name() == kind) {
+        return if api_version == known.api_version() {
+            Head::Object(known)
+        } else if is_meant(api_version) {
+            Head::Wrong(format!(
+                "{kind} of apiVersion `{api_version}` is not read; write apiVersion: {}",
+                known.api_version()
+            ))
+        } else {
+            Head::Foreign
+        };
+    }
+    let Some(item_kind) = kind.strip_suffix("List") else { return Head::Foreign };
+    let item_kind = item_kind.to_owned();
+    let api_version = api_version.to_owned();
+    match fields.remove("items") {
+        Some(Value::Array(items)) => Head::List { items, api_version, item_kind },
+        None | Some(Value::Null) => Head::Foreign,
+        Some(_) => Head::Wrong("items is not a list; write one object per item".to_owned()),
+    }
+}
+
+/// Whether somebody who wrote this version of a kind that we know meant the kind that we know.
+fn is_meant(api_version: &str) -> bool {
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    matches!(group, "" | "networking.k8s.io" | "discovery.k8s.io" | "extensions")
+}
+
+/// Items of an `IngressList` need not repeat what they are.
+fn inherit(item: &mut Value, api_version: &str, item_kind: &str) {
+    if let (Value::Object(fields), false) = (item, item_kind.is_empty()) {
+        fields.entry("apiVersion").or_insert_with(|| api_version.into());
+        fields.entry("kind").or_insert_with(|| item_kind.into());
+    }
+}
+
+/// Puts a namespaced object without a namespace into `default`, and says which object this is.
+fn settle_namespace(kind: Kind, value: &mut Value) -> Option<ObjectKey> {
+    let Some(Value::Object(metadata)) = value.get_mut("metadata") else { return None };
+    let written = metadata.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    let namespace = match (kind.is_namespaced(), written) {
+        (false, _) => String::new(),
+        (true, "") => "default".to_owned(),
+        (true, written) => written.to_owned(),
+    };
+    let is_text = metadata.get("namespace").is_none_or(Value::is_string);
+    if is_text {
+        metadata.insert("namespace".to_owned(), namespace.clone().into());
+    }
+    let name = metadata.get("name")?.as_str()?;
+    Some(ObjectKey::new(namespace, name))
+}
+
+fn typed(kind: Kind, source: Source<'_>) -> Result<Object, (Option<Place>, String)> {
+    fn read<K: Trim>(source: Source<'_>) -> Result<Object, (Option<Place>, String)> {
+        source.read::<K>()?.trim().map_err(|message| (None, message))
+    }
+    match kind {
+        Kind::Ingress => read::<networking::Ingress>(source),
+        Kind::IngressClass => read::<networking::IngressClass>(source),
+        Kind::Service => read::<core::Service>(source),
+        Kind::EndpointSlice => read::<discovery::EndpointSlice>(source),
+        Kind::Secret => read::<core::Secret>(source),
+        Kind::ConfigMap => read::<core::ConfigMap>(source),
+        Kind::Namespace => read::<core::Namespace>(source),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,141 @@
+//! Documents, lists, places of mistakes, and what is left alone.
+
+use super::*;
+use crate::objects;
+
+fn yaml(text: &str) -> Parsed {
+    parse(Path::new("a.yaml"), text)
+}
+
+fn names(parsed: &Parsed) -> Vec<String> {
+    parsed.objects.iter().map(|(_, object)| object.kind().label(object.key())).collect()
+}
+
+fn faults(parsed: &Parsed) -> Vec<(usize, usize, &str)> {
+    let faults = parsed.faults.iter();
+    faults.map(|f| (f.place.line, f.place.column, f.message.as_str())).collect()
+}
+
+#[test]
+fn documents_are_read_one_by_one_and_know_their_line() {
+    let parsed = yaml(
+        "# a comment\n---\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n\
+         data:\n  pem: |\n    -----BEGIN-----\n    --- no separator\n--- # another\n\
+         apiVersion: v1\nkind: Namespace\nmetadata: {name: b, namespace: ignored}\n...\n---\n",
+    );
+    assert_eq!(faults(&parsed), []);
+    assert_eq!(names(&parsed), ["ConfigMap default/a", "Namespace b"]);
+    assert_eq!(parsed.objects[0].0, Place { line: 4, column: 1 });
+    assert_eq!(parsed.objects[1].0, Place { line: 12, column: 1 });
+    let Object::ConfigMap(map) = &parsed.objects[0].1 else { panic!("{parsed:?}") };
+    assert_eq!(map.data["pem"], "-----BEGIN-----\n--- no separator\n");
+}
+
+#[test]
+fn a_document_that_is_no_yaml_costs_only_itself() {
+    let parsed = yaml(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\nkind: [Ingress\nmetadata:\n\
+         ---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n",
+    );
+    assert_eq!(names(&parsed), ["ConfigMap default/a", "ConfigMap default/b"]);
+    assert_eq!(parsed.faults.len(), 1);
+    assert_eq!(parsed.faults[0].object, None);
+    assert!((5..=6).contains(&parsed.faults[0].place.line), "{:?}", parsed.faults[0]);
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_reported_where_it_is_with_its_object() {
+    let parsed = yaml(
+        "---\napiVersion: v1\nkind: Service\nmetadata:\n  name: web\nspec:\n  ports:\n\
+         \x20 - port: eighty\n",
+    );
+    assert_eq!(names(&parsed), [""; 0]);
+    let fault = &parsed.faults[0];
+    assert_eq!(fault.object, Some((Kind::Service, ObjectKey::new("default", "web"))));
+    assert_eq!(fault.place, Place { line: 8, column: 11 });
+}
+
+#[test]
+fn text_that_is_not_quoted_is_refused_as_the_api_server_does() {
+    let parsed = yaml(
+        "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: web\n  annotations:\n\
+         \x20   nginx.ingress.kubernetes.io/ssl-redirect: false\n",
+    );
+    assert_eq!(names(&parsed), [""; 0]);
+    assert_eq!(parsed.faults[0].place.line, 6, "{parsed:?}");
+}
+
+#[test]
+fn items_of_lists_are_objects_of_their_own() {
+    let parsed = yaml(
+        "apiVersion: v1\nkind: List\nitems:\n\
+         - apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n\
+         - apiVersion: v1\n  kind: Service\n  metadata: {name: b}\n  spec: {ports: 7}\n\
+         - apiVersion: apps/v1\n  kind: Deployment\n  metadata: {name: c}\n\
+         ---\napiVersion: networking.k8s.io/v1\nkind: IngressList\nitems:\n\
+         - metadata: {name: web, namespace: shop}\n",
+    );
+    assert_eq!(names(&parsed), ["ConfigMap default/a", "Ingress shop/web"]);
+    assert_eq!(parsed.faults.len(), 1);
+    assert_eq!(parsed.faults[0].place, Place { line: 7, column: 3 });
+    assert_eq!(parsed.faults[0].object, Some((Kind::Service, ObjectKey::new("default", "b"))));
+}
+
+#[test]
+fn json_may_hold_several_documents_and_its_mistakes_have_places() {
+    let text = "{\"apiVersion\": \"v1\", \"kind\": \"ConfigMap\", \"metadata\": {\"name\": \"a\"}}\n\
+                {\"apiVersion\": \"v1\", \"kind\": \"Service\", \"metadata\": {\"name\": \"b\"},\n \
+                \"spec\": {\"ports\": 7}}\n  {\"kind\": }";
+    let parsed = parse(Path::new("a.json"), text);
+    assert_eq!(names(&parsed), ["ConfigMap default/a"]);
+    let places: Vec<_> = parsed.faults.iter().map(|f| (f.place.line, f.object.is_some())).collect();
+    assert_eq!(places, [(3, true), (4, false)]);
+    assert_eq!(parsed.faults[1].place.column, 12);
+}
+
+#[test]
+fn what_is_no_manifest_is_left_alone_and_an_old_version_is_not() {
+    let parsed = yaml(
+        "replicas: 3\n---\n- a\n- b\n---\napiVersion: serving.knative.dev/v1\nkind: Service\n\
+         metadata: {name: a}\n---\napiVersion: extensions/v1beta1\nkind: Ingress\n\
+         metadata: {name: a}\n---\napiVersion: v1\nmetadata: {name: a}\n",
+    );
+    assert_eq!(names(&parsed), [""; 0]);
+    assert_eq!(
+        faults(&parsed),
+        [
+            (
+                10,
+                1,
+                "Ingress of apiVersion `extensions/v1beta1` is not read; \
+                 write apiVersion: networking.k8s.io/v1"
+            ),
+            (14, 1, "kind is missing; name the kind of the object"),
+        ]
+    );
+}
+
+#[test]
+fn an_endpoint_slice_may_point_at_loopback() {
+    let parsed = yaml(
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: web\n  labels:\n\
+         \x20   kubernetes.io/service-name: web\naddressType: IPv4\nports:\n- port: 8080\n\
+         endpoints:\n- addresses: [127.0.0.1]\n",
+    );
+    let Object::EndpointSlice(slice) = &parsed.objects[0].1 else { panic!("{parsed:?}") };
+    assert_eq!(&*slice.endpoints[0].addresses[0], "127.0.0.1");
+    assert_eq!(
+        slice.ports,
+        [objects::SlicePort { name: None, port: Some(8080), protocol: "TCP".into() }]
+    );
+}
+
+#[test]
+fn aliases_that_unfold_without_end_are_refused() {
+    let mut text = "a0: &a0 [x, x]\n".to_owned();
+    for level in 1..40 {
+        let below = level - 1;
+        text.push_str(&format!("a{level}: &a{level} [*a{below}, *a{below}]\n"));
+    }
+    assert_eq!(yaml(&text).faults.len(), 1);
+}

@@ -1,0 +1,332 @@
+//! The Snapshot that is being built: objects come and go one by one, and taking a copy costs a few pointers.
+
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, ObjectKey, Secret, Service,
+};
+use crate::{Malformed, Snapshot};
+use imbl::OrdMap;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The kinds that Fairway reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Kind {
+    Ingress,
+    IngressClass,
+    Service,
+    EndpointSlice,
+    Secret,
+    ConfigMap,
+    Namespace,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 7] = [
+        Self::Ingress,
+        Self::IngressClass,
+        Self::Service,
+        Self::EndpointSlice,
+        Self::Secret,
+        Self::ConfigMap,
+        Self::Namespace,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "Ingress",
+            Self::IngressClass => "IngressClass",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Namespace => "Namespace",
+        }
+    }
+
+    pub(crate) fn api_version(self) -> &'static str {
+        match self {
+            Self::Ingress | Self::IngressClass => "networking.k8s.io/v1",
+            Self::EndpointSlice => "discovery.k8s.io/v1",
+            Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
+        }
+    }
+
+    pub(crate) fn is_namespaced(self) -> bool {
+        !matches!(self, Self::IngressClass | Self::Namespace)
+    }
+
+    /// How messages name one object: `Ingress shop/web`, `IngressClass nginx`.
+    pub(crate) fn label(self, key: &ObjectKey) -> String {
+        if key.namespace.is_empty() {
+            format!("{self} {}", key.name)
+        } else {
+            format!("{self} {}/{}", key.namespace, key.name)
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// An object of any kind, trimmed and shared.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Object {
+    Ingress(Arc<Ingress>),
+    IngressClass(Arc<IngressClass>),
+    Service(Arc<Service>),
+    EndpointSlice(Arc<EndpointSlice>),
+    Secret(Arc<Secret>),
+    ConfigMap(Arc<ConfigMap>),
+    Namespace(Arc<Namespace>),
+}
+
+impl Object {
+    pub(crate) fn key(&self) -> &ObjectKey {
+        let meta = match self {
+            Self::Ingress(object) => &object.meta,
+            Self::IngressClass(object) => &object.meta,
+            Self::Service(object) => &object.meta,
+            Self::EndpointSlice(object) => &object.meta,
+            Self::Secret(object) => &object.meta,
+            Self::ConfigMap(object) => &object.meta,
+            Self::Namespace(object) => &object.meta,
+        };
+        &meta.key
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Ingress(_) => Kind::Ingress,
+            Self::IngressClass(_) => Kind::IngressClass,
+            Self::Service(_) => Kind::Service,
+            Self::EndpointSlice(_) => Kind::EndpointSlice,
+            Self::Secret(_) => Kind::Secret,
+            Self::ConfigMap(_) => Kind::ConfigMap,
+            Self::Namespace(_) => Kind::Namespace,
+        }
+    }
+}
+
+/// The Snapshot that is being built.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Store {
+    snapshot: Snapshot,
+    /// Something changed since the last `publish`.
+    changed: bool,
+    /// The Service of each EndpointSlice that has one: where in the Snapshot the slice is.
+    slice_services: HashMap<ObjectKey, ObjectKey>,
+}
+
+impl Store {
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// The Snapshot, if anything changed since the last time.
+    pub(crate) fn publish(&mut self) -> Option<Snapshot> {
+        std::mem::take(&mut self.changed).then(|| self.snapshot.clone())
+    }
+
+    /// Adds or replaces an object.
+    pub(crate) fn put(&mut self, object: Object) {
+        if self.is_known(&object) {
+            return;
+        }
+        self.changed = true;
+        let key = object.key().clone();
+        match object {
+            Object::Ingress(object) => drop(self.snapshot.ingresses.insert(key, object)),
+            Object::IngressClass(object) => {
+                drop(self.snapshot.classes.get_or_insert_default().insert(key, object));
+            }
+            Object::Service(object) => drop(self.snapshot.services.insert(key, object)),
+            Object::EndpointSlice(object) => self.put_slice(key, object),
+            Object::Secret(object) => drop(self.snapshot.secrets.insert(key, object)),
+            Object::ConfigMap(object) => drop(self.snapshot.config_maps.insert(key, object)),
+            Object::Namespace(object) => drop(self.snapshot.namespaces.insert(key, object)),
+        }
+    }
+
+    /// Whether exactly this is there already: then it keeps its place in memory, and nothing downstream takes it for
+    /// changed. A list that is taken again after an interruption says mostly what is known.
+    fn is_known(&self, object: &Object) -> bool {
+        let key = object.key();
+        let all = &self.snapshot;
+        match object {
+            Object::Ingress(new) => all.ingresses.get(key) == Some(new),
+            Object::IngressClass(new) => {
+                all.classes.as_ref().and_then(|classes| classes.get(key)) == Some(new)
+            }
+            Object::Service(new) => all.services.get(key) == Some(new),
+            Object::EndpointSlice(new) => {
+                let service = self.slice_services.get(key);
+                let slices = service.and_then(|service| all.slices.get(service));
+                slices.and_then(|slices| slices.get(key)) == Some(new)
+            }
+            Object::Secret(new) => all.secrets.get(key) == Some(new),
+            Object::ConfigMap(new) => all.config_maps.get(key) == Some(new),
+            Object::Namespace(new) => all.namespaces.get(key) == Some(new),
+        }
+    }
+
+    /// Takes an object away, if it is there.
+    pub(crate) fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+        let all = &mut self.snapshot;
+        self.changed |= match kind {
+            Kind::Ingress => all.ingresses.remove(key).is_some(),
+            Kind::IngressClass => {
+                all.classes.as_mut().is_some_and(|classes| classes.remove(key).is_some())
+            }
+            Kind::Service => all.services.remove(key).is_some(),
+            Kind::EndpointSlice => self.remove_slice(key),
+            Kind::Secret => all.secrets.remove(key).is_some(),
+            Kind::ConfigMap => all.config_maps.remove(key).is_some(),
+            Kind::Namespace => all.namespaces.remove(key).is_some(),
+        };
+    }
+
+    /// Says whether IngressClasses can be listed at all.
+    pub(crate) fn set_classes_known(&mut self, known: bool) {
+        self.changed |= known != self.snapshot.classes.is_some();
+        if known {
+            self.snapshot.classes.get_or_insert_default();
+        } else {
+            self.snapshot.classes = None;
+        }
+    }
+
+    /// Reports something that could not be read.
+    pub(crate) fn report(&mut self, id: Arc<str>, malformed: Malformed) {
+        self.changed = true;
+        self.snapshot.malformed.insert(id, Arc::new(malformed));
+    }
+
+    /// Takes a report back.
+    pub(crate) fn withdraw(&mut self, id: &str) {
+        self.changed |= self.snapshot.malformed.remove(id).is_some();
+    }
+
+    /// All namespaced objects of one namespace.
+    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Object> {
+        let all = &self.snapshot;
+        let mut found = Vec::new();
+        found.extend(within(&all.ingresses, namespace).map(|o| Object::Ingress(o.clone())));
+        found.extend(within(&all.services, namespace).map(|o| Object::Service(o.clone())));
+        found.extend(within(&all.secrets, namespace).map(|o| Object::Secret(o.clone())));
+        found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
+        for slices in within(&all.slices, namespace) {
+            found.extend(slices.values().map(|o| Object::EndpointSlice(o.clone())));
+        }
+        found
+    }
+
+    fn put_slice(&mut self, key: ObjectKey, slice: Arc<EndpointSlice>) {
+        let service = slice
+            .service
+            .as_ref()
+            .map(|name| ObjectKey { namespace: key.namespace.clone(), name: name.clone() });
+        if self.slice_services.get(&key) != service.as_ref() {
+            self.remove_slice(&key);
+        }
+        // Nothing leads to the endpoints of a slice that names no Service.
+        if let Some(service) = service {
+            let slices = self.snapshot.slices.entry(service.clone()).or_default();
+            Arc::make_mut(slices).insert(key.clone(), slice);
+            self.slice_services.insert(key, service);
+        }
+    }
+
+    fn remove_slice(&mut self, key: &ObjectKey) -> bool {
+        let Some(service) = self.slice_services.remove(key) else { return false };
+        if let Some(slices) = self.snapshot.slices.get_mut(&service) {
+            let slices = Arc::make_mut(slices);
+            slices.remove(key);
+            if slices.is_empty() {
+                self.snapshot.slices.remove(&service);
+            }
+        }
+        true
+    }
+}
+
+/// The values of one namespace.
+fn within<'a, V>(
+    map: &'a OrdMap<ObjectKey, V>,
+    namespace: &'a str,
+) -> impl Iterator<Item = &'a V> + use<'a, V> {
+    map.range(ObjectKey::new(namespace, "")..)
+        .take_while(move |(key, _)| &*key.namespace == namespace)
+        .map(|(_, value)| value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trim::trimmed;
+    use k8s_openapi::api::discovery::v1::EndpointSlice;
+    use serde_json::json;
+
+    fn slice(name: &str, service: Option<&str>) -> Object {
+        trimmed::<EndpointSlice>(json!({
+            "metadata": {
+                "name": name, "namespace": "shop",
+                "labels": service.map(|name| json!({"kubernetes.io/service-name": name})),
+            },
+            "addressType": "IPv4", "endpoints": [],
+        }))
+    }
+
+    fn services(store: &Store) -> Vec<(String, usize)> {
+        let slices = store.snapshot().slices.iter();
+        slices.map(|(key, slices)| (key.name.to_string(), slices.len())).collect()
+    }
+
+    #[test]
+    fn a_slice_is_found_under_its_service_also_after_the_label_changed() {
+        let mut store = Store::default();
+        store.put(slice("a", Some("web")));
+        store.put(slice("b", Some("web")));
+        store.put(slice("c", None));
+        assert_eq!(services(&store), [("web".to_owned(), 2)]);
+        store.put(slice("a", Some("api")));
+        assert_eq!(services(&store), [("api".to_owned(), 1), ("web".to_owned(), 1)]);
+        store.put(slice("a", None));
+        store.remove(Kind::EndpointSlice, &ObjectKey::new("shop", "b"));
+        assert_eq!(services(&store), []);
+    }
+
+    #[test]
+    fn a_copy_does_not_see_later_changes() {
+        let mut store = Store::default();
+        store.put(slice("a", Some("web")));
+        let before = store.snapshot().clone();
+        store.put(slice("b", Some("web")));
+        assert_eq!(before.slices.values().next().map(|slices| slices.len()), Some(1));
+    }
+
+    #[test]
+    fn putting_what_is_known_changes_nothing() {
+        let mut store = Store::default();
+        store.put(slice("a", Some("web")));
+        assert!(store.publish().is_some());
+        store.put(slice("a", Some("web")));
+        store.remove(Kind::Service, &ObjectKey::new("shop", "web"));
+        store.withdraw("nothing");
+        assert_eq!(store.publish(), None);
+        store.put(slice("a", Some("api")));
+        assert!(store.publish().is_some());
+    }
+
+    #[test]
+    fn a_namespace_is_listed_without_its_neighbours() {
+        let mut store = Store::default();
+        store.put(slice("a", Some("web")));
+        assert_eq!(store.in_namespace("shop").len(), 1);
+        assert_eq!(store.in_namespace("sho").len(), 0);
+        assert_eq!(store.in_namespace("shop2").len(), 0);
+    }
+}

@@ -1,0 +1,279 @@
+//! From the objects of the Kubernetes API to what Fairway keeps of them.
+
+use crate::objects::{
+    ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
+    IngressTls, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service, ServicePort,
+    SliceEndpoint, SlicePort,
+};
+use crate::store::{Kind, Object};
+use k8s_openapi::api::{
+    core::v1 as core, discovery::v1 as discovery, networking::v1 as networking,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+const SERVICE_NAME: &str = "kubernetes.io/service-name";
+
+/// A kind of the API that Fairway keeps something of.
+pub(crate) trait Trim:
+    kube::Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
+{
+    const KIND: Kind;
+
+    /// What Fairway keeps, or what is wrong with the object.
+    fn trim(self) -> Result<Object, String>;
+}
+
+impl Trim for networking::Ingress {
+    const KIND: Kind = Kind::Ingress;
+
+    fn trim(self) -> Result<Object, String> {
+        let spec = self.spec.unwrap_or_default();
+        let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
+        Ok(Object::Ingress(Arc::new(Ingress {
+            meta: meta(self.metadata, Annotations::Kept)?,
+            class: spec.ingress_class_name,
+            default_backend: spec
+                .default_backend
+                .map(|found| backend(found, "spec.defaultBackend"))
+                .transpose()?,
+            rules: each(spec.rules, rule)?,
+            tls: each(spec.tls, |_, tls| Ok(ingress_tls(tls)))?,
+            addresses: each(addresses, |_, address| Ok((address.hostname, address.ip)))?,
+        })))
+    }
+}
+
+fn ingress_tls(tls: networking::IngressTLS) -> IngressTls {
+    let mut hosts = tls.hosts.unwrap_or_default();
+    hosts.shrink_to_fit();
+    IngressTls { hosts, secret: tls.secret_name.filter(|name| !name.is_empty()) }
+}
+
+fn rule(index: usize, rule: networking::IngressRule) -> Result<IngressRule, String> {
+    let paths =
+        rule.http.map(|http| each(Some(http.paths), |at, path| ingress_path(path, index, at)));
+    Ok(IngressRule { host: rule.host.filter(|host| !host.is_empty()), paths: paths.transpose()? })
+}
+
+fn ingress_path(
+    path: networking::HTTPIngressPath,
+    rule: usize,
+    at: usize,
+) -> Result<IngressPath, String> {
+    Ok(IngressPath {
+        path: path.path.unwrap_or_default(),
+        kind: match path.path_type.as_str() {
+            "Exact" => PathType::Exact,
+            "Prefix" => PathType::Prefix,
+            _ => PathType::ImplementationSpecific,
+        },
+        backend: backend(path.backend, &format!("spec.rules[{rule}].http.paths[{at}].backend"))?,
+    })
+}
+
+fn backend(backend: networking::IngressBackend, field: &str) -> Result<IngressBackend, String> {
+    let Some(service) = backend.service else { return Ok(IngressBackend::Other) };
+    let port = match service.port {
+        None => None,
+        Some(networking::ServiceBackendPort { number: None | Some(0), name }) => {
+            name.filter(|name| !name.is_empty()).map(PortRef::Name)
+        }
+        Some(networking::ServiceBackendPort { number: Some(number), .. }) => {
+            let field = || format!("{field}.service.port.number");
+            Some(PortRef::Number(port_number(number, field)?))
+        }
+    };
+    Ok(IngressBackend::Service { name: service.name, port })
+}
+
+impl Trim for networking::IngressClass {
+    const KIND: Kind = Kind::IngressClass;
+
+    fn trim(self) -> Result<Object, String> {
+        Ok(Object::IngressClass(Arc::new(IngressClass {
+            meta: meta(self.metadata, Annotations::Kept)?,
+            controller: self.spec.and_then(|spec| spec.controller).unwrap_or_default(),
+        })))
+    }
+}
+
+impl Trim for core::Service {
+    const KIND: Kind = Kind::Service;
+
+    fn trim(self) -> Result<Object, String> {
+        let spec = self.spec.unwrap_or_default();
+        let addresses = self.status.and_then(|s| s.load_balancer).and_then(|l| l.ingress);
+        let mut external_ips = spec.external_ips.unwrap_or_default();
+        external_ips.shrink_to_fit();
+        Ok(Object::Service(Arc::new(Service {
+            meta: meta(self.metadata, Annotations::Kept)?,
+            kind: spec.type_.unwrap_or_else(|| "ClusterIP".to_owned()),
+            cluster_ip: spec.cluster_ip.filter(|ip| !ip.is_empty() && ip != "None"),
+            external_name: spec.external_name.filter(|name| !name.is_empty()),
+            external_ips,
+            addresses: each(addresses, |_, address| Ok((address.hostname, address.ip)))?,
+            traffic_distribution: spec.traffic_distribution,
+            ports: each(spec.ports, service_port)?,
+        })))
+    }
+}
+
+fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, String> {
+    let target = match port.target_port {
+        // Zero and empty mean "the same as the port", as they do to the API server.
+        None | Some(IntOrString::Int(0)) => None,
+        Some(IntOrString::Int(number)) => Some(PortRef::Number(port_number(number, || {
+            format!("spec.ports[{index}].targetPort")
+        })?)),
+        Some(IntOrString::String(name)) => (!name.is_empty()).then_some(PortRef::Name(name)),
+    };
+    Ok(ServicePort {
+        name: port.name.filter(|name| !name.is_empty()),
+        port: port_number(port.port, || format!("spec.ports[{index}].port"))?,
+        target,
+        protocol: port.protocol.unwrap_or_else(tcp),
+    })
+}
+
+impl Trim for discovery::EndpointSlice {
+    const KIND: Kind = Kind::EndpointSlice;
+
+    fn trim(self) -> Result<Object, String> {
+        let service = self.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
+        let service = service.map(|name| Arc::from(name.as_str()));
+        Ok(Object::EndpointSlice(Arc::new(EndpointSlice {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            service,
+            fqdn: self.address_type == "FQDN",
+            ports: each(self.ports, slice_port)?,
+            endpoints: each(self.endpoints, |_, endpoint| slice_endpoint(endpoint))?,
+        })))
+    }
+}
+
+fn slice_port(index: usize, port: discovery::EndpointPort) -> Result<SlicePort, String> {
+    let number = port.port.map(|port| port_number(port, || format!("ports[{index}].port")));
+    Ok(SlicePort {
+        name: port.name.filter(|name| !name.is_empty()),
+        port: number.transpose()?,
+        protocol: port.protocol.unwrap_or_else(tcp),
+    })
+}
+
+fn slice_endpoint(endpoint: discovery::Endpoint) -> Result<SliceEndpoint, String> {
+    let conditions = endpoint.conditions.unwrap_or_default();
+    let ready = conditions.ready.unwrap_or(true);
+    let zones = endpoint.hints.and_then(|hints| hints.for_zones);
+    Ok(SliceEndpoint {
+        addresses: each(Some(endpoint.addresses), |_, address| Ok(address.into()))?,
+        ready,
+        serving: conditions.serving.unwrap_or(ready),
+        terminating: conditions.terminating.unwrap_or(false),
+        zones: zones.map(|zones| each(Some(zones), |_, zone| Ok(zone.name))).transpose()?,
+    })
+}
+
+impl Trim for core::Secret {
+    const KIND: Kind = Kind::Secret;
+
+    fn trim(self) -> Result<Object, String> {
+        let data = self.data.unwrap_or_default().into_iter().map(|(key, value)| (key, value.0));
+        // The API server folds `stringData` into `data`; a file may still have it, and it wins there.
+        let plain = self.string_data.unwrap_or_default().into_iter();
+        Ok(Object::Secret(Arc::new(Secret {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            kind: self.type_.unwrap_or_else(|| "Opaque".to_owned()),
+            data: Some(data.chain(plain.map(|(key, value)| (key, value.into_bytes()))).collect()),
+        })))
+    }
+}
+
+impl Trim for core::ConfigMap {
+    const KIND: Kind = Kind::ConfigMap;
+
+    fn trim(self) -> Result<Object, String> {
+        Ok(Object::ConfigMap(Arc::new(ConfigMap {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            data: self.data.unwrap_or_default(),
+        })))
+    }
+}
+
+impl Trim for core::Namespace {
+    const KIND: Kind = Kind::Namespace;
+
+    fn trim(mut self) -> Result<Object, String> {
+        let labels = self.metadata.labels.take().unwrap_or_default();
+        let meta = meta(self.metadata, Annotations::Dropped)?;
+        Ok(Object::Namespace(Arc::new(Namespace { meta, labels })))
+    }
+}
+
+/// Whether anybody reads the annotations of a kind.
+enum Annotations {
+    Kept,
+    Dropped,
+}
+
+fn meta(meta: ObjectMeta, annotations: Annotations) -> Result<Meta, String> {
+    let kept: BTreeMap<String, String> = match annotations {
+        Annotations::Dropped => BTreeMap::new(),
+        Annotations::Kept => {
+            let mut annotations = meta.annotations.unwrap_or_default();
+            annotations.remove(LAST_APPLIED);
+            annotations
+        }
+    };
+    let name = meta.name.filter(|name| !name.is_empty());
+    Ok(Meta {
+        key: ObjectKey::new(
+            meta.namespace.unwrap_or_default(),
+            name.ok_or("metadata.name is missing; give the object a name")?,
+        ),
+        uid: meta.uid.unwrap_or_default().into(),
+        created: meta.creation_timestamp.map_or(0, |time| time.0.as_second()),
+        generation: meta.generation.unwrap_or_default(),
+        resource_version: meta.resource_version.unwrap_or_default().into(),
+        annotations: kept,
+    })
+}
+
+/// Turns each item into what is kept of it. `collect` would keep them in the room that the originals took, which is
+/// several times too large.
+fn each<T, U>(
+    items: Option<Vec<T>>,
+    mut turn: impl FnMut(usize, T) -> Result<U, String>,
+) -> Result<Vec<U>, String> {
+    let items = items.unwrap_or_default();
+    let mut kept = Vec::with_capacity(items.len());
+    for (index, item) in items.into_iter().enumerate() {
+        kept.push(turn(index, item)?);
+    }
+    Ok(kept)
+}
+
+fn port_number(number: i32, field: impl FnOnce() -> String) -> Result<u16, String> {
+    match u16::try_from(number) {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(format!("{} is {number}; a port is a number from 1 to 65535", field())),
+    }
+}
+
+fn tcp() -> String {
+    "TCP".to_owned()
+}
+
+/// An object as tests write it.
+#[cfg(test)]
+pub(crate) fn trimmed<K: Trim>(object: serde_json::Value) -> Object {
+    serde_json::from_value::<K>(object).expect("the object fits its kind").trim().expect("trims")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,340 @@
+//! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it.
+
+use crate::client::reason;
+use crate::objects::ObjectKey;
+use crate::store::{Kind, Object};
+use crate::trim::Trim;
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures_util::{Stream, StreamExt};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::runtime::watcher::{self, Config, Event, InitialListStrategy, watcher};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::marker::PhantomData;
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// What happened to one object.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// It is there, in this version.
+    Put(Object),
+    /// It is there, but cannot be read.
+    Malformed(Kind, ObjectKey, String),
+    /// It is gone.
+    Removed(Kind, ObjectKey),
+}
+
+/// What a watch tells.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The list is complete; this is what differs from before.
+    Listed(Vec<Change>),
+    /// One object changed.
+    Changed(Change),
+    /// The API server cannot be reached or refuses; the watch tries again.
+    Trouble {
+        /// The status that it answered, if it did.
+        code: Option<u16>,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// Which of several watches this is.
+pub(crate) type WatchId = usize;
+
+/// A watch of one kind.
+pub(crate) struct Watch<K: Trim> {
+    pub(crate) id: WatchId,
+    pub(crate) api: Api<Guarded<K>>,
+    pub(crate) config: Config,
+    /// The pause before the next try when listing is forbidden.
+    pub(crate) forbidden_pause: Duration,
+    /// What to keep of an object, beyond trimming.
+    pub(crate) keep: Box<dyn Fn(Object) -> Object + Send + Sync>,
+    pub(crate) sender: mpsc::Sender<(WatchId, News)>,
+}
+
+/// What is remembered from one event to the next.
+struct Progress {
+    /// Everything that is there, readable or not.
+    known: HashSet<ObjectKey>,
+    /// The list that is arriving.
+    fresh: HashSet<ObjectKey>,
+    changes: Vec<Change>,
+    /// A list began and did not end yet.
+    listing: bool,
+    backoff: ExponentialBackoff,
+    in_trouble: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        Self {
+            known: HashSet::new(),
+            fresh: HashSet::new(),
+            changes: Vec::new(),
+            listing: false,
+            backoff: backoff(),
+            in_trouble: false,
+        }
+    }
+
+    /// Something arrived: what was wrong is over.
+    fn succeed(&mut self, kind: Kind) {
+        if std::mem::take(&mut self.in_trouble) {
+            tracing::info!(%kind, "the API server is followed again");
+        }
+        self.backoff = backoff();
+    }
+}
+
+/// What to do after an error.
+enum Next {
+    /// Go on with the same stream.
+    Resume,
+    /// Begin again with a list.
+    StartOver,
+}
+
+impl<K: Trim> Watch<K> {
+    /// Tells everything for ever; ends when nobody listens any more.
+    pub(crate) async fn run(mut self) {
+        let mut progress = Progress::new();
+        while !self.sender.is_closed() {
+            let mut stream = pin!(watcher(self.api.clone(), self.config.clone()));
+            self.follow(&mut stream, &mut progress).await;
+        }
+    }
+
+    /// Follows one stream until it is of no more use.
+    async fn follow<S>(&mut self, stream: &mut S, progress: &mut Progress)
+    where
+        S: Stream<Item = watcher::Result<Event<Guarded<K>>>> + Unpin,
+    {
+        progress.listing = false;
+        while let Some(event) = stream.next().await {
+            let delivered = match event {
+                Ok(event) => self.event(event, progress).await,
+                Err(error) => match self.trouble(&error, progress).await {
+                    Next::Resume => true,
+                    Next::StartOver => return,
+                },
+            };
+            if !delivered {
+                return;
+            }
+        }
+    }
+
+    /// Takes an event; false if nobody listens any more.
+    async fn event(&self, event: Event<Guarded<K>>, progress: &mut Progress) -> bool {
+        match event {
+            Event::Init => {
+                // A server that ends every list before it is complete is not asked again at once.
+                if std::mem::replace(&mut progress.listing, true) {
+                    self.pause(progress.backoff.next()).await;
+                }
+                progress.fresh.clear();
+                progress.changes.clear();
+                true
+            }
+            Event::InitApply(object) => {
+                progress.fresh.insert(object.key());
+                progress.changes.push(self.change(object));
+                true
+            }
+            Event::InitDone => {
+                let fresh = std::mem::take(&mut progress.fresh);
+                let gone = progress.known.difference(&fresh).cloned();
+                progress.changes.extend(gone.map(|key| Change::Removed(K::KIND, key)));
+                progress.known = fresh;
+                progress.listing = false;
+                progress.succeed(K::KIND);
+                self.tell(News::Listed(std::mem::take(&mut progress.changes))).await
+            }
+            Event::Apply(object) => {
+                progress.succeed(K::KIND);
+                progress.known.insert(object.key());
+                self.tell(News::Changed(self.change(object))).await
+            }
+            Event::Delete(object) => {
+                progress.succeed(K::KIND);
+                let key = object.key();
+                progress.known.remove(&key);
+                self.tell(News::Changed(Change::Removed(K::KIND, key))).await
+            }
+        }
+    }
+
+    fn change(&self, object: Guarded<K>) -> Change {
+        let key = object.key();
+        match object.object {
+            Ok(object) => Change::Put((self.keep)(object)),
+            Err(message) => Change::Malformed(K::KIND, key, message),
+        }
+    }
+
+    async fn trouble(&mut self, error: &watcher::Error, progress: &mut Progress) -> Next {
+        let (code, reason) = explain(error);
+        let at_start = matches!(error, watcher::Error::WatchStartFailed(_));
+        let streaming = self.config.initial_list_strategy == InitialListStrategy::StreamingList;
+        if at_start && streaming && matches!(code, Some(400 | 422)) {
+            tracing::debug!(kind = %K::KIND, reason, "no streaming list; a plain one then");
+            self.config.initial_list_strategy = InitialListStrategy::ListWatch;
+            return Next::StartOver;
+        }
+        if code == Some(410) {
+            // The server is there and says what to do; the long pauses were for one that is not.
+            progress.backoff = backoff();
+            tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
+        } else if !std::mem::replace(&mut progress.in_trouble, true) {
+            tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
+        }
+        self.tell(News::Trouble { code, reason }).await;
+        let pause = progress.backoff.next();
+        let forbidden = (code == Some(403)).then_some(self.forbidden_pause);
+        self.pause(pause.max(forbidden)).await;
+        // The stream goes back to a list by itself when a running watch is too old, but not when it is to be resumed.
+        if at_start && code == Some(410) { Next::StartOver } else { Next::Resume }
+    }
+
+    /// Waits, unless nobody listens any more.
+    async fn pause(&self, duration: Option<Duration>) {
+        drop(timeout(duration.unwrap_or_default(), self.sender.closed()).await);
+    }
+
+    async fn tell(&self, news: News) -> bool {
+        self.sender.send((self.id, news)).await.is_ok()
+    }
+}
+
+/// Short at first, since most interruptions are; with jitter, so that replicas do not come back in step.
+pub(crate) fn backoff() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(Duration::from_secs(2))
+        .with_factor(2.0)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
+fn explain(error: &watcher::Error) -> (Option<u16>, String) {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => {
+            let code = if let kube::Error::Api(status) = error { Some(status.code) } else { None };
+            (code, reason(error))
+        }
+        watcher::Error::WatchError(status) => {
+            (Some(status.code), format!("{} {}: {}", status.code, status.reason, status.message))
+        }
+        watcher::Error::NoResourceVersion => (None, "the answer has no resourceVersion".to_owned()),
+    }
+}
+
+/// An object as it comes from the API server, trimmed while it is read: of a list, no more than one object is there
+/// in full at a time. One that does not fit its kind is a message instead, and the rest of the list goes on.
+#[derive(Clone, Debug)]
+pub(crate) struct Guarded<K> {
+    meta: ObjectMeta,
+    object: Result<Object, String>,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K: Trim> Guarded<K> {
+    /// What was read.
+    pub(crate) fn into_object(self) -> Result<Object, String> {
+        self.object
+    }
+
+    fn key(&self) -> ObjectKey {
+        match &self.object {
+            Ok(object) => object.key().clone(),
+            Err(_) => ObjectKey::new(
+                self.meta.namespace.as_deref().unwrap_or_default(),
+                self.meta.name.as_deref().unwrap_or_default(),
+            ),
+        }
+    }
+}
+
+impl<'de, K: Trim> Deserialize<'de> for Guarded<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// The least that an object must be.
+        #[derive(Deserialize)]
+        struct Named {
+            metadata: Identity,
+        }
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Identity {
+            name: String,
+            #[serde(default)]
+            namespace: Option<String>,
+            resource_version: String,
+        }
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let full = serde_json::from_str::<K>(text.get()).map_err(|error| error.to_string());
+        // The watcher asks for the version, and the key is needed when the object cannot be trimmed.
+        let meta = match &full {
+            Ok(object) => ObjectMeta {
+                name: object.meta().name.clone(),
+                namespace: object.meta().namespace.clone(),
+                resource_version: object.meta().resource_version.clone(),
+                ..ObjectMeta::default()
+            },
+            Err(_) => {
+                let named: Named =
+                    serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+                ObjectMeta {
+                    name: Some(named.metadata.name),
+                    namespace: named.metadata.namespace,
+                    resource_version: Some(named.metadata.resource_version),
+                    ..ObjectMeta::default()
+                }
+            }
+        };
+        Ok(Self { meta, object: full.and_then(K::trim), kind: PhantomData })
+    }
+}
+
+impl<K: Trim> kube::Resource for Guarded<K> {
+    type DynamicType = ();
+    type Scope = K::Scope;
+
+    fn kind(&(): &()) -> Cow<'_, str> {
+        K::kind(&())
+    }
+
+    fn group(&(): &()) -> Cow<'_, str> {
+        K::group(&())
+    }
+
+    fn version(&(): &()) -> Cow<'_, str> {
+        K::version(&())
+    }
+
+    fn plural(&(): &()) -> Cow<'_, str> {
+        K::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.meta
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.meta
+    }
+}
+
+#[cfg(test)]
+mod tests;

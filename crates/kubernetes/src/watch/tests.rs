@@ -1,0 +1,146 @@
+//! Objects that do not fit, lists that are taken again, and what an error leads to.
+
+use super::*;
+use k8s_openapi::api::core::v1::Service;
+use kube::Resource;
+use kube::core::Status;
+use kube::core::{ObjectList, WatchEvent};
+use serde_json::json;
+
+const GOOD: &str = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}"#;
+const BAD: &str =
+    r#"{"metadata":{"name":"b","namespace":"n","resourceVersion":"8"},"spec":{"ports":7}}"#;
+
+#[test]
+fn an_object_that_does_not_fit_costs_only_itself_in_a_list() {
+    let text = format!(
+        r#"{{"kind":"ServiceList","apiVersion":"v1","metadata":{{}},"items":[{BAD},{GOOD}]}}"#
+    );
+    let list: ObjectList<Guarded<Service>> = serde_json::from_str(&text).expect("a list");
+    assert_eq!(list.items[0].key(), ObjectKey::new("n", "b"));
+    assert!(list.items[0].object.as_ref().is_err_and(|why| why.contains("invalid type")));
+    assert_eq!(list.items[1].key(), ObjectKey::new("n", "a"));
+    assert!(list.items[1].object.is_ok());
+}
+
+#[test]
+fn an_object_that_does_not_fit_keeps_its_version_in_a_watch() {
+    let text = format!(r#"{{"type":"MODIFIED","object":{BAD}}}"#);
+    let event: WatchEvent<Guarded<Service>> = serde_json::from_str(&text).expect("an event");
+    let WatchEvent::Modified(object) = event else { panic!("{event:?}") };
+    assert_eq!(object.meta().resource_version.as_deref(), Some("8"));
+    assert!(object.object.is_err());
+}
+
+#[test]
+fn a_port_that_is_no_port_is_told_like_a_wrong_type() {
+    let text = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"},"spec":{"ports":[{"port":0}]}}"#;
+    let object: Guarded<Service> = serde_json::from_str(text).expect("an object");
+    assert_eq!(object.key(), ObjectKey::new("n", "a"));
+    assert!(object.into_object().is_err_and(|why| why.contains("spec.ports[0].port is 0")));
+}
+
+fn service(name: &str) -> Guarded<Service> {
+    let text = json!({"metadata": {"name": name, "namespace": "n", "resourceVersion": "7"}});
+    serde_json::from_str(&text.to_string()).expect("an object")
+}
+
+fn refusal(code: u16) -> Box<Status> {
+    let status = json!({"status": "Failure", "message": "no", "reason": "No", "code": code});
+    Box::new(serde_json::from_value(status).expect("a status"))
+}
+
+/// Runs a watch over these events, and says what it told and how it is configured afterwards.
+async fn told(
+    events: Vec<watcher::Result<Event<Guarded<Service>>>>,
+) -> (Vec<String>, InitialListStrategy) {
+    let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+    let client = kube::Client::try_from(config).expect("a client");
+    let (sender, mut news) = mpsc::channel(64);
+    let mut watch = Watch::<Service> {
+        id: 3,
+        api: Api::all(client),
+        config: Config::default().streaming_lists(),
+        forbidden_pause: Duration::from_millis(1),
+        keep: Box::new(|object| object),
+        sender,
+    };
+    let mut progress = Progress::new();
+    watch.follow(&mut futures_util::stream::iter(events), &mut progress).await;
+    let strategy = watch.config.initial_list_strategy.clone();
+    drop(watch);
+    let mut told = Vec::new();
+    while let Some((id, news)) = news.recv().await {
+        assert_eq!(id, 3);
+        told.push(match news {
+            News::Listed(changes) => {
+                format!("listed {}", changes.iter().map(name).collect::<Vec<_>>().join(" "))
+            }
+            News::Changed(change) => name(&change),
+            News::Trouble { code, .. } => format!("trouble {code:?}"),
+        });
+    }
+    (told, strategy)
+}
+
+fn name(change: &Change) -> String {
+    match change {
+        Change::Put(object) => format!("+{}", object.key().name),
+        Change::Malformed(_, key, _) => format!("?{}", key.name),
+        Change::Removed(_, key) => format!("-{}", key.name),
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_is_taken_again_tells_what_went_away_in_between() {
+    let bad = || serde_json::from_str::<Guarded<Service>>(BAD).expect("an object");
+    let (told, _) = told(vec![
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("a"))),
+        Ok(Event::InitApply(bad())),
+        Ok(Event::InitDone),
+        Ok(Event::Apply(service("c"))),
+        Ok(Event::Delete(service("a"))),
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("d"))),
+        Ok(Event::InitDone),
+    ])
+    .await;
+    assert_eq!(told[..3], ["listed +a ?b", "+c", "-a"]);
+    let mut last: Vec<_> = told[3].split(' ').collect();
+    last.sort_unstable();
+    assert_eq!(last, ["+d", "-b", "-c", "listed"]);
+}
+
+#[tokio::test]
+async fn half_a_list_is_never_told() {
+    let (told, _) = told(vec![
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("a"))),
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("b"))),
+        Ok(Event::InitDone),
+        Ok(Event::Init),
+        Ok(Event::InitApply(service("c"))),
+    ])
+    .await;
+    assert_eq!(told, ["listed +b"]);
+}
+
+#[tokio::test]
+async fn a_server_that_streams_no_lists_is_asked_for_a_plain_one() {
+    let refused = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(422)));
+    let (told, strategy) = told(vec![Err(refused), Ok(Event::Apply(service("a")))]).await;
+    assert_eq!((told, strategy), (Vec::new(), InitialListStrategy::ListWatch));
+}
+
+#[tokio::test]
+async fn a_watch_that_is_too_old_to_be_resumed_begins_again_and_others_go_on() {
+    let gone = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(410)));
+    let (after_gone, _) = told(vec![Err(gone), Ok(Event::Apply(service("a")))]).await;
+    assert_eq!(after_gone, ["trouble Some(410)"]);
+    let cut = watcher::Error::WatchError(refusal(500));
+    let (after_cut, strategy) = told(vec![Err(cut), Ok(Event::Apply(service("a")))]).await;
+    assert_eq!(after_cut, ["trouble Some(500)", "+a"]);
+    assert_eq!(strategy, InitialListStrategy::StreamingList);
+}

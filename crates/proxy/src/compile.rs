@@ -1,0 +1,102 @@
+//! From a Configuration to the next Generation: only what differs is compiled again.
+
+use crate::generation::{Generation, Site, Spot};
+use crate::tls::{Certificates, Profiles, TlsFront};
+use crate::upstream::Group;
+use imbl::OrdMap;
+use model::policy::Protocol;
+use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use route::{Locations, Routes};
+use std::sync::Arc;
+
+/// What outlives generations and is needed to make them.
+#[derive(Debug, Default)]
+pub struct Compiler {
+    profiles: Profiles,
+}
+
+impl Compiler {
+    /// The generation before the first: it serves nothing.
+    pub fn nothing(&self) -> Result<Generation, Box<dyn std::error::Error + Send + Sync>> {
+        let configuration = Configuration::default();
+        let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
+        let front = TlsFront::new(&configuration.global, certificates.clone())?;
+        let (sites, groups) = (Routes::default(), OrdMap::new());
+        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+    }
+
+    /// The generation after `before`.
+    pub fn next(
+        &self,
+        before: &Generation,
+        configuration: &Configuration,
+        changes: &Changes,
+    ) -> Result<Generation, rustls::Error> {
+        let certificates = before.certificates.follow(configuration, changes);
+        let front = before.front.follow(&configuration.global, &certificates)?;
+        let mut groups = before.groups.clone();
+        for id in &changes.upstreams {
+            follow(&mut groups, id, configuration);
+        }
+        let mut sites = before.sites.clone();
+        for name in &changes.servers {
+            let server = configuration.servers.get(name);
+            let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
+            sites = sites.with(name, site.map(Arc::new));
+        }
+        Ok(Generation {
+            number: before.number + 1,
+            configuration: configuration.clone(),
+            sites,
+            certificates,
+            front,
+            groups,
+        })
+    }
+
+    fn site(&self, server: &Arc<Server>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Result<Site, rustls::Error> {
+        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        Ok(Site { server: server.clone(), locations: Locations::compile(server), spots: spots.collect::<Result<_, _>>()? })
+    }
+
+    fn spot(
+        &self,
+        location: &Arc<Location>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Spot, rustls::Error> {
+        let group = match &location.backend {
+            Backend::Upstream(id) => Some(group(groups, id)),
+            Backend::NotFound | Backend::Denied(_) => None,
+        };
+        let policy = &location.policy;
+        let upstream_tls = match policy.protocol {
+            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Https | Protocol::AutoHttp => Some(self.profiles.profile(&policy.upstream_tls, false)?),
+            Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
+        };
+        Ok(Spot { location: location.clone(), group, upstream_tls })
+    }
+}
+
+/// The group of an upstream, which may not have any endpoints yet.
+fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Group> {
+    groups.entry(id.clone()).or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default()))).clone()
+}
+
+/// Brings a group's endpoints up to date; locations keep the group they have.
+fn follow(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId, configuration: &Configuration) {
+    let Some(upstream) = configuration.upstreams.get(id) else {
+        if let Some(gone) = groups.get(id) {
+            gone.replace(Arc::new(Endpoints::default()));
+        }
+        return;
+    };
+    let group = group(groups, id);
+    match &upstream.external {
+        None => {
+            group.resolve(None);
+            group.replace(upstream.endpoints.clone());
+        }
+        Some(external) => group.resolve(Some(external.clone())),
+    }
+}

@@ -1,0 +1,97 @@
+//! What is known about a client's connection, whatever it speaks.
+
+use std::cell::{Cell, RefCell};
+use std::net::{IpAddr, SocketAddr};
+use std::task::{Context, Waker};
+use stream::proxy_protocol::Announced;
+use tokio::time::Instant;
+
+/// A client's connection.
+#[derive(Debug)]
+pub struct Connection {
+    /// Its number in this process.
+    pub serial: u64,
+    /// The peer's address.
+    pub peer: SocketAddr,
+    /// The address it came to.
+    pub local: SocketAddr,
+    /// What its PROXY protocol header says.
+    pub announced: Option<Announced>,
+    /// Its TLS session.
+    pub tls: Option<TlsSession>,
+    /// When it was accepted.
+    pub since: Instant,
+    /// Requests so far.
+    pub requests: Cell<u64>,
+    closing: Cell<bool>,
+    waker: RefCell<Option<Waker>>,
+}
+
+/// A TLS session with a client.
+#[derive(Clone, Debug)]
+pub struct TlsSession {
+    /// `TLSv1.2` or `TLSv1.3`.
+    pub version: &'static str,
+    /// The cipher suite's name as OpenSSL spells it.
+    pub cipher: String,
+    /// The name asked for.
+    pub server_name: Option<String>,
+    /// Whether an earlier session was resumed.
+    pub resumed: bool,
+}
+
+impl Connection {
+    /// A connection that was just accepted.
+    pub fn new(
+        serial: u64,
+        peer: SocketAddr,
+        local: SocketAddr,
+        announced: Option<Announced>,
+        tls: Option<TlsSession>,
+    ) -> Self {
+        Self {
+            serial,
+            peer: canonical(peer),
+            local: canonical(local),
+            announced,
+            tls,
+            since: Instant::now(),
+            requests: Cell::new(0),
+            closing: Cell::new(false),
+            waker: RefCell::new(None),
+        }
+    }
+
+    /// Asks the connection to end: at once if idle, else after the request it is busy with.
+    pub fn close_when_idle(&self) {
+        self.closing.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    /// Whether it was asked to end; the task is woken when it is.
+    pub fn poll_closing(&self, cx: &Context<'_>) -> bool {
+        if self.closing.get() {
+            return true;
+        }
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+        false
+    }
+}
+
+/// IPv4 addresses that arrive on an IPv6 socket as what they are.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V6(ip) => SocketAddr::new(ip.to_canonical(), address.port()),
+        IpAddr::V4(_) => address,
+    }
+}

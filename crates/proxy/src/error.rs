@@ -1,0 +1,122 @@
+//! What can go wrong with a request. Each error answers: what is the client told, who is to blame, may it be tried again.
+
+use crate::http::BodyError;
+use crate::upstream::TryError;
+use http::StatusCode;
+use model::policy::{Condition, Retries};
+
+/// Why a request has no answer of its own.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The path is not one.
+    #[error("the path is not valid: {0}")]
+    BadPath(route::path::BadPath),
+    /// The body is larger than the location takes (`proxy-body-size`).
+    #[error("the body is larger than proxy-body-size allows")]
+    BodyTooLarge,
+    /// The location is closed by configuration.
+    #[error("denied: {0}")]
+    Denied(String),
+    /// Nobody is there to answer.
+    #[error("upstream {0} has no endpoints")]
+    NoEndpoints(model::UpstreamId),
+    /// The client's body did not arrive.
+    #[error("reading the request body: {0}")]
+    RequestBody(BodyError),
+    /// All tries failed; this is the last one.
+    #[error("{0}")]
+    Upstream(TryError),
+    /// The rewritten path is not one.
+    #[error("the rewritten path is not valid: {0}")]
+    BadRewrite(route::path::BadPath),
+}
+
+/// Who is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The client.
+    Client,
+    /// The upstream.
+    Upstream,
+    /// Fairway, or who configured it.
+    Proxy,
+}
+
+impl Error {
+    /// What the client is told.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::BadPath(_) => StatusCode::BAD_REQUEST,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Denied(_) | Self::NoEndpoints(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => match error {
+                BodyError::Malformed | BodyError::Aborted => StatusCode::BAD_REQUEST,
+                BodyError::Timeout => StatusCode::REQUEST_TIMEOUT,
+                BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+                BodyError::Storage => StatusCode::INTERNAL_SERVER_ERROR,
+            },
+            Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Who is to blame.
+    pub fn blame(&self) -> Blame {
+        match self {
+            Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => Blame::Proxy,
+            Self::BadPath(_) | Self::BodyTooLarge | Self::RequestBody(_) => Blame::Client,
+            Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
+            Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
+        }
+    }
+
+    /// Whether the client's connection is of no use afterwards.
+    pub fn closes(&self) -> bool {
+        matches!(
+            self,
+            Self::BadPath(_)
+                | Self::BodyTooLarge
+                | Self::RequestBody(_)
+                | Self::Upstream(TryError::RequestBody(_))
+        )
+    }
+
+    /// How loud the error log says it.
+    pub fn level(&self) -> Option<tracing::Level> {
+        match self.blame() {
+            Blame::Client => Some(tracing::Level::DEBUG),
+            Blame::Upstream => Some(tracing::Level::ERROR),
+            Blame::Proxy => Some(tracing::Level::WARN),
+        }
+    }
+}
+
+impl TryError {
+    /// Whether another endpoint may be tried after this.
+    pub fn retry(&self, retries: &Retries) -> bool {
+        let wanted = |condition| retries.conditions.contains(&condition);
+        match self {
+            // What speaks no HTTP/2 at all is like an invalid head.
+            Self::Http2(error) if !(error.is_io() || error.is_remote()) => wanted(Condition::InvalidHeader),
+            Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
+            Self::Timeout(_) => wanted(Condition::Timeout),
+            Self::InvalidHeader => wanted(Condition::InvalidHeader),
+            Self::RequestBody(_) => false,
+        }
+    }
+
+    /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
+    pub fn is_stale(&self) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Http2(error) => error.is_io() || error.is_go_away(),
+            _ => false,
+        }
+    }
+
+    /// The status that stands for it in `$upstream_status`.
+    pub fn status(&self) -> u16 {
+        if matches!(self, Self::Timeout(_)) { 504 } else { 502 }
+    }
+}

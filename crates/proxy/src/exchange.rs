@@ -1,0 +1,163 @@
+//! A request from its head to its last byte: what phases see and decide.
+
+use crate::connection::Connection;
+use crate::generation::{Generation, Site, Spot};
+use crate::http::{Body, Headers, Request, Version};
+use crate::phases;
+use crate::upstream::Try;
+use crate::worker::Worker;
+use bytes::Bytes;
+use http::Method;
+use model::policy::Protocol;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use tokio::time::Instant;
+
+/// A request on its way through the phases.
+#[derive(Debug)]
+pub struct Exchange {
+    /// What the client sent.
+    pub request: Request,
+    /// The connection it came over.
+    pub connection: Rc<Connection>,
+    /// The thread that serves it.
+    pub worker: Rc<Worker>,
+    /// The Configuration that it sees, all its life.
+    pub generation: Arc<Generation>,
+    /// When its head was there.
+    pub since: Instant,
+    /// The client's address, after real-IP replacement.
+    pub client: IpAddr,
+    /// Host, scheme and port as they are passed on.
+    pub forwarded: Forwarded,
+    /// The host asked for: lower case, without port and trailing dot.
+    pub host: String,
+    /// The canonical path.
+    pub path: Bytes,
+    /// Whether the path had dot segments.
+    pub dotted: bool,
+    /// The server and location that answer.
+    pub place: Option<Place>,
+    /// Path and query towards the upstream, if they are not those of the request.
+    pub rewritten: Option<Bytes>,
+    /// `X-Request-ID` as passed on.
+    pub request_id: Bytes,
+    /// What is noted for logs and metrics.
+    pub log: Log,
+}
+
+/// The server and location that answer a request.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The server.
+    pub site: Arc<Site>,
+    /// The number of its location.
+    pub index: usize,
+}
+
+impl Place {
+    /// The location.
+    pub fn spot(&self) -> &Spot {
+        &self.site.spots[self.index]
+    }
+}
+
+/// What is passed on about how the client came in (compat/behaviour.md section 15).
+#[derive(Clone, Debug, Default)]
+pub struct Forwarded {
+    /// "best host": with its port, if it has one.
+    pub host: Bytes,
+    /// "effective scheme".
+    pub scheme: Bytes,
+    /// "pass port".
+    pub port: Bytes,
+}
+
+/// What is noted for logs and metrics.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// Status of the answer.
+    pub status: u16,
+    /// Bytes sent.
+    pub sent: u64,
+    /// Bytes of the body sent.
+    pub body_sent: u64,
+    /// Bytes received, head and body.
+    pub received: u64,
+    /// The tries at upstreams.
+    pub tries: Vec<Rc<Try>>,
+}
+
+impl Exchange {
+    /// A request whose head was just read.
+    pub fn new(
+        request: Request,
+        connection: Rc<Connection>,
+        worker: Rc<Worker>,
+        generation: Arc<Generation>,
+    ) -> Self {
+        Self {
+            client: connection.announced.map_or(connection.peer, |announced| announced.source).ip(),
+            since: Instant::now(),
+            forwarded: Forwarded::default(),
+            host: String::new(),
+            path: Bytes::new(),
+            dotted: false,
+            place: None,
+            rewritten: None,
+            request_id: Bytes::new(),
+            log: Log::default(),
+            request,
+            connection,
+            worker,
+            generation,
+        }
+    }
+
+    /// What could not be understood as a request, for its line in the access log.
+    pub fn refused(
+        head: &[u8],
+        connection: Rc<Connection>,
+        worker: Rc<Worker>,
+        generation: Arc<Generation>,
+    ) -> Self {
+        let line = head.split(|&byte| byte == b'\r' || byte == b'\n').next().unwrap_or_default();
+        let request = Request {
+            method: Method::GET,
+            target: Bytes::new(),
+            line: Some(Bytes::copy_from_slice(line)),
+            version: Version::Http11,
+            authority: Bytes::new(),
+            headers: Headers::default(),
+            body: Body::empty(),
+            head_size: head.len(),
+        };
+        Self::new(request, connection, worker, generation)
+    }
+
+    /// The location that answers.
+    ///
+    /// # Panics
+    /// Before the phase `find_location` has chosen one.
+    pub fn spot(&self) -> &Spot {
+        self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot do without.
+    pub fn wants_trailers(&self) -> bool {
+        let grpc = |place: &Place| matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
+        self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
+    }
+
+    /// Lets go of the request's body, and with it of the client's connection.
+    pub fn release_body(&mut self) {
+        self.request.body = Body::empty();
+    }
+
+    /// The end: writes the access log. `body_received` counts what came after the head.
+    pub fn finish(&mut self, body_received: u64) {
+        self.log.received = self.request.head_size as u64 + body_received;
+        phases::access_log::write(self);
+    }
+}

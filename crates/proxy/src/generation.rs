@@ -1,0 +1,67 @@
+//! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
+
+use crate::tls::{Certificates, Profile, TlsFront};
+use crate::upstream::Group;
+use model::{Configuration, Global, Location, Server};
+use route::{Locations, Routes};
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// A Configuration compiled for serving.
+#[derive(Debug)]
+pub struct Generation {
+    /// Its number, counted from 1.
+    pub number: u64,
+    /// What it was made of.
+    pub configuration: Configuration,
+    /// Hosts.
+    pub sites: Routes<Site>,
+    /// Certificates by host.
+    pub certificates: Certificates,
+    /// TLS towards clients.
+    pub front: TlsFront,
+    /// All upstreams, for what looks at them from outside.
+    pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
+}
+
+/// A server compiled for serving.
+#[derive(Debug)]
+pub struct Site {
+    /// What it was made of.
+    pub server: Arc<Server>,
+    /// Which location answers a path.
+    pub locations: Locations,
+    /// The locations, in the order of `server.locations`.
+    pub spots: Vec<Spot>,
+}
+
+/// A location compiled for serving.
+#[derive(Debug)]
+pub struct Spot {
+    /// What it was made of.
+    pub location: Arc<Location>,
+    /// Its upstream; none if it answers by itself.
+    pub group: Option<Arc<Group>>,
+    /// TLS towards its upstream.
+    pub upstream_tls: Option<Arc<Profile>>,
+}
+
+impl Generation {
+    /// Settings of the process as a whole.
+    pub fn global(&self) -> &Global {
+        &self.configuration.global
+    }
+
+    /// Whether a server other than the catch-all answers for a host.
+    pub fn has_host(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.sites.find(&host).is_some_and(|site| site.server.name.as_str() != "_")
+    }
+
+    /// The addresses of all endpoints.
+    pub fn addresses(&self) -> HashSet<SocketAddr> {
+        let endpoints = self.groups.values().map(|group| group.endpoints());
+        endpoints.flat_map(|endpoints| [endpoints.ready.clone(), endpoints.draining.clone()].concat()).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! The time of day for `Date` headers and log lines, computed once a second.
+
+use bytes::Bytes;
+use std::cell::RefCell;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Cached texts of the current second; one per thread.
+#[derive(Default)]
+pub struct Clock {
+    cached: RefCell<Cached>,
+}
+
+#[derive(Clone, Default)]
+struct Cached {
+    second: u64,
+    http: Bytes,
+    local: Bytes,
+}
+
+impl Clock {
+    /// Now as an IMF-fixdate (RFC 9110 section 5.6.7).
+    pub fn http_date(&self) -> Bytes {
+        self.refreshed(|cached| cached.http.clone())
+    }
+
+    /// Now as nginx's `$time_local` (in UTC), `21/Nov/2026:12:00:00 +0000`.
+    pub fn time_local(&self) -> Bytes {
+        self.refreshed(|cached| cached.local.clone())
+    }
+
+    fn refreshed<T>(&self, take: impl FnOnce(&Cached) -> T) -> T {
+        let second = since_epoch().as_secs();
+        let mut cached = self.cached.borrow_mut();
+        if cached.second != second {
+            let date = Date::of(second);
+            *cached = Cached { second, http: date.http().into(), local: date.local().into() };
+        }
+        take(&cached)
+    }
+}
+
+/// Time since 1970.
+pub fn since_epoch() -> std::time::Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// ISO 8601 with offset, nginx's `$time_iso8601`.
+pub fn iso8601(second: u64) -> String {
+    let Date { year, month, day, hour, minute, second, .. } = Date::of(second);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
+}
+
+struct Date {
+    year: i64,
+    month: u32,
+    day: u32,
+    weekday: usize,
+    hour: u64,
+    minute: u64,
+    second: u64,
+}
+
+const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+impl Date {
+    /// The civil date of a second since 1970, in UTC.
+    fn of(second: u64) -> Self {
+        let moment = jiff::Timestamp::from_second(second.cast_signed()).unwrap_or_default();
+        let civil = jiff::tz::Offset::UTC.to_datetime(moment);
+        Self {
+            year: i64::from(civil.year()),
+            month: u32::from(civil.month().unsigned_abs()),
+            day: u32::from(civil.day().unsigned_abs()),
+            weekday: usize::try_from((second / 86_400) % 7).unwrap_or(0),
+            hour: (second / 3600) % 24,
+            minute: (second / 60) % 60,
+            second: second % 60,
+        }
+    }
+
+    fn month(&self) -> &'static str {
+        MONTHS[(self.month as usize - 1) % 12]
+    }
+
+    fn http(&self) -> String {
+        let Self { year, day, hour, minute, second, .. } = self;
+        let (weekday, month) = (DAYS[self.weekday], self.month());
+        format!("{weekday}, {day:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT")
+    }
+
+    fn local(&self) -> String {
+        let Self { year, day, hour, minute, second, .. } = self;
+        format!("{day:02}/{}/{year:04}:{hour:02}:{minute:02}:{second:02} +0000", self.month())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Date, iso8601};
+
+    #[test]
+    fn the_example_of_rfc_9110_is_spelled_so() {
+        assert_eq!(Date::of(784_111_777).http(), "Sun, 06 Nov 1994 08:49:37 GMT");
+        assert_eq!(Date::of(784_111_777).local(), "06/Nov/1994:08:49:37 +0000");
+        assert_eq!(iso8601(784_111_777), "1994-11-06T08:49:37+00:00");
+    }
+}

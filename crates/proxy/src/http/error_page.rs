@@ -1,0 +1,41 @@
+//! The pages that answer where no upstream does: those of nginx with `server_tokens off`.
+
+use bytes::Bytes;
+use http::StatusCode;
+
+/// The page for `status`, byte for byte nginx's (ngx_http_special_response.c).
+pub fn error_page(status: StatusCode) -> Bytes {
+    let title = title(status);
+    Bytes::from(format!(
+        "<html>\r\n<head><title>{title}</title></head>\r\n<body>\r\n<center><h1>{title}</h1></center>\r\n\
+         <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
+    ))
+}
+
+/// Code and reason as nginx words them.
+fn title(status: StatusCode) -> String {
+    let reason = match status.as_u16() {
+        302 => "Found",
+        408 => "Request Time-out",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Large",
+        416 => "Requested Range Not Satisfiable",
+        503 => "Service Temporarily Unavailable",
+        504 => "Gateway Time-out",
+        _ => status.canonical_reason().unwrap_or_default(),
+    };
+    format!("{} {reason}", status.as_u16())
+}
+
+/// The reason phrase nginx writes into status lines.
+pub fn reason(status: StatusCode) -> &'static str {
+    match status.as_u16() {
+        302 => "Moved Temporarily",
+        408 => "Request Time-out",
+        413 => "Request Entity Too Large",
+        414 => "Request-URI Too Large",
+        503 => "Service Temporarily Unavailable",
+        504 => "Gateway Time-out",
+        _ => status.canonical_reason().unwrap_or_default(),
+    }
+}

@@ -1,0 +1,327 @@
+//! The loop of an HTTP/1 connection: a head, a request, an answer, and again.
+
+use super::framing::Framing;
+use super::head::{BadRequest, Limits, RequestHead, parse_request};
+use super::transport::{Client, NoHead};
+use super::tunnel::{Tunnel, tunnel};
+use super::write::{self, Closing, response_framing, response_head};
+use crate::connection::Connection;
+use crate::exchange::Exchange;
+use crate::generation::Generation;
+use crate::http::{Body, Frame, Length, Request, Response};
+use crate::io::Io;
+use crate::outbox::Outbox;
+use crate::patience::Patience;
+use crate::phases;
+use crate::worker::Worker;
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Method, StatusCode};
+use model::Global;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+/// Bytes of an unread request body that are read and dropped to keep a connection.
+const DISCARD: u64 = 64 << 10;
+
+/// Serves a client until the connection ends.
+pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker: Rc<Worker>) {
+    let mut client = Rc::new(Client::new(io, buffer, connection));
+    loop {
+        let generation = worker.generation();
+        let global = generation.global();
+        let idle = match client.connection.requests.get() {
+            0 => global.limits.header_timeout,
+            _ => global.keep_alive.idle,
+        };
+        let limits = &global.limits;
+        let head = client.head(idle, limits.header_timeout, (limits.header_line, limits.header_total)).await;
+        client.connection.requests.set(client.connection.requests.get() + 1);
+        let next = match head {
+            Ok(head) => one(client, head, &generation, &worker).await,
+            Err(NoHead::Over) => None,
+            Err(NoHead::Slow) => refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await,
+            Err(NoHead::TooLong { in_line: true }) => {
+                refuse(&client, StatusCode::URI_TOO_LONG, &[], &generation, &worker).await
+            }
+            Err(NoHead::TooLong { in_line: false }) => {
+                refuse(&client, StatusCode::BAD_REQUEST, &[], &generation, &worker).await
+            }
+        };
+        match next {
+            Some(kept) => client = kept,
+            None => return,
+        }
+    }
+}
+
+/// Answers one request; gives the connection back if it stays.
+async fn one(
+    client: Rc<Client>,
+    head: Bytes,
+    generation: &Arc<Generation>,
+    worker: &Rc<Worker>,
+) -> Option<Rc<Client>> {
+    let global = generation.global();
+    let limits = Limits {
+        line: global.limits.header_line,
+        count: global.limits.header_count,
+        underscores: global.underscores_in_headers,
+        drop_odd: global.ignore_invalid_headers,
+    };
+    let parsed = match parse_request(&head, limits) {
+        Ok(parsed) => parsed,
+        Err(BadRequest(status)) => return refuse(&client, status, &head, generation, worker).await,
+    };
+    let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
+    let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
+    let body = client.start_body(framing, parsed.expects_continue, global.limits.body_timeout);
+    let request = Request {
+        method,
+        target,
+        line: Some(line),
+        version,
+        authority,
+        headers,
+        body,
+        head_size: head.len(),
+    };
+    let mut exchange = Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
+    let response = answer(&client, &mut exchange).await;
+    let Some(response) = response else {
+        // The client went away: nginx logs 499.
+        exchange.log.status = 499;
+        exchange.finish(client.body_received());
+        return None;
+    };
+    let keep = wants_to_stay && may_stay(&client, &response, global, worker);
+    deliver(client, exchange, response, keep, global).await
+}
+
+/// The answer, unless the client goes away before it is there.
+async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
+    let mut serving = pin!(phases::serve(exchange));
+    poll_fn(|cx| {
+        if let Poll::Ready(response) = serving.as_mut().poll(cx) {
+            return Poll::Ready(Some(response));
+        }
+        client.poll_gone(cx).map(|()| None)
+    })
+    .await
+}
+
+/// Whether the connection may stay after this answer.
+fn may_stay(client: &Client, response: &Response, global: &Global, worker: &Worker) -> bool {
+    let connection = &client.connection;
+    !response.close
+        && !connection.is_closing()
+        && !worker.is_draining()
+        && !global.keep_alive.idle.is_zero()
+        && connection.requests.get() < global.keep_alive.requests
+        && connection.since.elapsed() < global.keep_alive.age
+        && !client.awaits_continue()
+}
+
+/// Writes an answer and what follows it.
+async fn deliver(
+    client: Rc<Client>,
+    mut exchange: Exchange,
+    response: Response,
+    keep: bool,
+    global: &Global,
+) -> Option<Rc<Client>> {
+    let version = exchange.request.version;
+    let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
+    let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
+    let mut head = BytesMut::with_capacity(512);
+    response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
+    exchange.log.status = response.status.as_u16();
+    let mut writer = Writer::new(&client, global, exchange.wants_trailers());
+    let mut body = response.body;
+    let head_size = head.len() as u64;
+    if response.status == StatusCode::SWITCHING_PROTOCOLS {
+        let written = writer.write(head.freeze()).await;
+        return upgrade(client, exchange, body, written.is_ok(), head_size).await;
+    }
+    let written = writer.message(head.freeze(), framing, &mut body).await;
+    exchange.log.sent = writer.sent;
+    exchange.log.body_sent = writer.body.min(writer.sent.saturating_sub(head_size));
+    let whole = written.is_ok();
+    exchange.finish(client.body_received());
+    if !whole {
+        // An answer that broke off must not look complete: the connection just ends.
+        return None;
+    }
+    let kept = closing.keep_alive && discard_rest(&client, global).await;
+    if kept {
+        return Some(client);
+    }
+    client.linger().await;
+    None
+}
+
+/// Hands the connection over to both sides' bytes.
+async fn upgrade(
+    client: Rc<Client>,
+    mut exchange: Exchange,
+    body: Body,
+    written: bool,
+    head_size: u64,
+) -> Option<Rc<Client>> {
+    let (Ok(upgraded), true) = (body.into_upgraded(), written) else { return None };
+    exchange.release_body();
+    let connection = client.connection.clone();
+    let client = Rc::into_inner(client)?;
+    let Tunnel { received, sent } = tunnel(client, upgraded).await;
+    drop(connection);
+    exchange.log.sent = head_size + sent;
+    exchange.log.body_sent = sent;
+    exchange.finish(received);
+    None
+}
+
+/// Reads past a request body that nobody wanted, if it is short; whether the connection is clean then.
+async fn discard_rest(client: &Rc<Client>, global: &Global) -> bool {
+    if client.body_is_done() {
+        return true;
+    }
+    let mut rest = client.rest_of_body();
+    let started = client.body_received();
+    let patience = global.limits.body_timeout.min(std::time::Duration::from_secs(5));
+    let reading = async {
+        while client.body_received() - started <= DISCARD {
+            match rest.frame().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+        false
+    };
+    tokio::time::timeout(patience, reading).await.unwrap_or(false)
+}
+
+/// Answers what is not a request, and ends the connection.
+async fn refuse(
+    client: &Rc<Client>,
+    status: StatusCode,
+    head: &[u8],
+    generation: &Arc<Generation>,
+    worker: &Rc<Worker>,
+) -> Option<Rc<Client>> {
+    let mut response = Response::page(status);
+    response.close = true;
+    let length = match response.body.length() {
+        Length::Known(length) => length,
+        Length::Unknown => 0,
+    };
+    let mut out = BytesMut::with_capacity(512);
+    let closing = Closing { framing: Framing::Length(length), keep_alive: false };
+    response_head(&mut out, &response, &closing, &worker.clock.http_date());
+    let mut writer = Writer::new(client, generation.global(), false);
+    let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
+    let mut exchange = Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
+    (exchange.log.status, exchange.log.sent, exchange.log.body_sent) = (status.as_u16(), writer.sent, writer.body);
+    exchange.finish(0);
+    client.linger().await;
+    None
+}
+
+/// Writes one message.
+struct Writer<'a> {
+    client: &'a Client,
+    patience: Patience,
+    sent: u64,
+    body: u64,
+    trailers: bool,
+}
+
+/// The message could not be completed: the client or the sender of its body failed.
+struct Broken;
+
+impl<'a> Writer<'a> {
+    fn new(client: &'a Client, global: &Global, trailers: bool) -> Self {
+        Self { client, patience: Patience::new(global.limits.send_timeout), sent: 0, body: 0, trailers }
+    }
+
+    async fn write(&mut self, data: impl Buf) -> Result<(), Broken> {
+        let size = data.remaining() as u64;
+        self.client.write(data, &mut self.patience).await.map_err(|_| Broken)?;
+        self.sent += size;
+        Ok(())
+    }
+
+    /// Head and body; the head goes out with the first piece of the body if that is there already.
+    async fn message(&mut self, head: Bytes, framing: Framing, body: &mut Body) -> Result<(), Broken> {
+        let mut outbox = Outbox::default();
+        outbox.push(head);
+        if framing == Framing::None {
+            self.write(outbox).await?;
+            return self.flush().await;
+        }
+        loop {
+            let ready = poll_fn(|cx| Poll::Ready(body.poll_frame(cx))).await;
+            let frame = match ready {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    self.write(std::mem::take(&mut outbox)).await?;
+                    self.flush().await?;
+                    body.frame().await
+                }
+            };
+            let ended = match frame {
+                Err(_) => {
+                    // What is there is the client's; that it is not all of it shows in how the connection ends.
+                    self.write(outbox).await?;
+                    return Err(Broken);
+                }
+                Ok(Some(frame)) => self.queue(&mut outbox, frame, framing),
+                Ok(None) => {
+                    if framing == Framing::Chunked {
+                        outbox.push(write::last_chunk(None));
+                    }
+                    true
+                }
+            };
+            let ended = ended || (matches!(framing, Framing::Length(_)) && body.is_empty());
+            if ended || outbox.remaining() >= GATHERED {
+                self.write(std::mem::take(&mut outbox)).await?;
+            }
+            if ended {
+                return self.flush().await;
+            }
+        }
+    }
+
+    /// Queues a piece of the body; whether it was the last.
+    fn queue(&mut self, outbox: &mut Outbox, frame: Frame, framing: Framing) -> bool {
+        match frame {
+            Frame::Data(data) => {
+                self.body += data.len() as u64;
+                if framing == Framing::Chunked {
+                    outbox.push(write::chunk_line(data.len()));
+                    outbox.push(data);
+                    outbox.push(&b"\r\n"[..]);
+                } else {
+                    outbox.push(data);
+                }
+                false
+            }
+            Frame::Trailers(trailers) => {
+                if framing == Framing::Chunked {
+                    outbox.push(write::last_chunk(Some(&trailers).filter(|_| self.trailers)));
+                }
+                true
+            }
+        }
+    }
+
+    async fn flush(&self) -> Result<(), Broken> {
+        self.client.flush().await.map_err(|_| Broken)
+    }
+}
+
+/// Bytes of a body gathered before they are written.
+const GATHERED: usize = 64 << 10;

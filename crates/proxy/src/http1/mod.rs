@@ -1,0 +1,19 @@
+//! HTTP/1 on the wire, our own: raw heads are judged before anything else sees them, framing fields are never copied
+//! but always written anew (RFC 9112; docs/limits.md).
+
+mod chunked;
+mod connection;
+mod framing;
+mod head;
+mod lines;
+mod response_head;
+mod transport;
+mod tunnel;
+pub(crate) mod write;
+
+pub use connection::serve;
+pub use framing::{Decoder, Framing};
+pub use head::{Limits, parse_request};
+pub use lines::head_end;
+pub use response_head::{BadResponse, ResponseHead, parse_response};
+pub use transport::RequestBody;

@@ -1,0 +1,278 @@
+//! The client's side of an HTTP/1 connection: one buffer in, one way out, shared by the loop that writes answers and
+//! the body that is still being read.
+
+use super::framing::{Decoder, Framing};
+use super::lines::head_end;
+use crate::connection::Connection;
+use crate::http::{Body, BodyError, Frame, Length};
+use crate::io::Io;
+use crate::patience::Patience;
+use crate::timer::Timer;
+use bytes::{Buf, Bytes, BytesMut};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Empty lines that may precede a request (RFC 9112 section 2.2).
+const EMPTY_LINES: usize = 4;
+/// Bytes read ahead of a request that is still being answered.
+const READ_AHEAD: usize = 64 << 10;
+
+/// The client's connection.
+#[derive(Debug)]
+pub struct Client {
+    io: RefCell<Io>,
+    buffer: RefCell<BytesMut>,
+    body: RefCell<BodyState>,
+    /// Everything else that is known about the connection.
+    pub connection: Rc<Connection>,
+    timer: Timer,
+    body_timer: Timer,
+}
+
+#[derive(Debug)]
+struct BodyState {
+    decoder: Decoder,
+    continue_first: bool,
+    received: u64,
+    patience: Patience,
+}
+
+/// What came instead of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoHead {
+    /// The client closed, or the connection is not wanted any longer; nothing is owed.
+    Over,
+    /// A head began and did not end in time.
+    Slow,
+    /// It is longer than allowed; in its first line or later.
+    TooLong { in_line: bool },
+}
+
+impl Client {
+    /// A connection whose first bytes may have been read already.
+    pub fn new(io: Io, buffer: BytesMut, connection: Rc<Connection>) -> Self {
+        let body = BodyState {
+            decoder: Decoder::Done,
+            continue_first: false,
+            received: 0,
+            patience: Patience::new(Duration::ZERO),
+        };
+        Self {
+            io: RefCell::new(io),
+            buffer: RefCell::new(buffer),
+            body: RefCell::new(body),
+            connection,
+            timer: Timer::new(Duration::from_secs(60)),
+            body_timer: Timer::new(Duration::from_secs(60)),
+        }
+    }
+
+    /// The next head, whole. `idle` is the time until its first byte, `limit` that from there to its end.
+    pub(super) async fn head(
+        &self,
+        idle: Duration,
+        limit: Duration,
+        sizes: (usize, usize),
+    ) -> Result<Bytes, NoHead> {
+        let mut scanned = 0;
+        let mut started = !self.buffer.borrow().is_empty();
+        self.timer.reset(if started { limit } else { idle });
+        poll_fn(|cx| {
+            loop {
+                if let Some(found) = self.take_head(&mut scanned, sizes) {
+                    return Poll::Ready(found);
+                }
+                if !started && self.connection.poll_closing(cx) {
+                    return Poll::Ready(Err(NoHead::Over));
+                }
+                match self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut()) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
+                    Poll::Ready(Ok(_)) if started => {}
+                    Poll::Ready(Ok(_)) => {
+                        started = true;
+                        self.timer.reset(limit);
+                    }
+                    Poll::Pending => {
+                        ready!(self.timer.poll(cx));
+                        return Poll::Ready(Err(if started { NoHead::Slow } else { NoHead::Over }));
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// Cuts a whole head off the buffer, if there is one.
+    fn take_head(&self, scanned: &mut usize, (line, total): (usize, usize)) -> Option<Result<Bytes, NoHead>> {
+        let mut buffer = self.buffer.borrow_mut();
+        if *scanned == 0 {
+            let empty = buffer.chunks_exact(2).take(EMPTY_LINES).take_while(|pair| *pair == b"\r\n").count();
+            buffer.advance(2 * empty);
+        }
+        match head_end(&buffer, *scanned) {
+            Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
+            None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
+                *scanned = buffer.len();
+                None
+            }
+            _ => Some(Err(NoHead::TooLong { in_line: !buffer[..buffer.len().min(line)].contains(&b'\n') })),
+        }
+    }
+
+    /// Starts a body with this framing.
+    pub(super) fn start_body(self: &Rc<Self>, framing: Framing, expects_continue: bool, idle: Duration) -> Body {
+        *self.body.borrow_mut() = BodyState {
+            decoder: Decoder::new(framing),
+            continue_first: expects_continue,
+            received: 0,
+            patience: Patience::new(idle),
+        };
+        match framing {
+            Framing::None => Body::empty(),
+            _ => Body::request(RequestBody { client: self.clone(), framing }),
+        }
+    }
+
+    /// What is left of the body.
+    pub(super) fn rest_of_body(self: &Rc<Self>) -> Body {
+        Body::request(RequestBody { client: self.clone(), framing: Framing::Chunked })
+    }
+
+    /// Whether the body was read to its end.
+    pub(super) fn body_is_done(&self) -> bool {
+        self.body.borrow().decoder.is_done()
+    }
+
+    /// Whether the client still waits for `100 Continue`.
+    pub(super) fn awaits_continue(&self) -> bool {
+        self.body.borrow().continue_first
+    }
+
+    /// Bytes of the body that arrived.
+    pub(super) fn body_received(&self) -> u64 {
+        self.body.borrow().received
+    }
+
+    /// Ready when the client has gone while its whole request is being answered; reads ahead a little.
+    pub(super) fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.body_is_done() && self.buffer.borrow().len() < READ_AHEAD {
+            match ready!(self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut())) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(_) => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Writes all of `data`, as long as `patience` lasts.
+    pub(super) async fn write(&self, mut data: impl Buf, patience: &mut Patience) -> io::Result<()> {
+        poll_fn(|cx| {
+            let before = data.remaining();
+            let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
+            let moved = before - data.remaining();
+            if moved > 0 {
+                patience.progressed(moved as u64);
+            }
+            if written.is_ready() {
+                return written;
+            }
+            patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+        })
+        .await
+    }
+
+    /// Pushes out what TLS may still hold.
+    pub(super) async fn flush(&self) -> io::Result<()> {
+        if matches!(&*self.io.borrow(), Io::Plain(_)) {
+            return Ok(());
+        }
+        poll_fn(|cx| self.io.borrow_mut().poll_flush_all(cx)).await
+    }
+
+    /// Ends the connection so that the client can still read what was written: closes the way out, then reads and
+    /// drops for a little while (nginx: lingering_close).
+    pub(super) async fn linger(&self) {
+        let limits = (Duration::from_secs(5), Duration::from_secs(30));
+        let _ = self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
+        let until = Instant::now() + limits.1;
+        let mut waste = BytesMut::new();
+        while Instant::now() < until {
+            let read = poll_fn(|cx| self.io.borrow_mut().poll_read_head(cx, &mut waste));
+            match self.timer.within(limits.0, read).await {
+                Ok(Ok(1..)) => waste.clear(),
+                _ => break,
+            }
+        }
+    }
+
+    /// The connection itself, with what was read beyond the last request.
+    pub(super) fn into_parts(self) -> (Io, BytesMut) {
+        (self.io.into_inner(), self.buffer.into_inner())
+    }
+
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let mut body = self.body.borrow_mut();
+        if std::mem::take(&mut body.continue_first) && !body.decoder.is_done() {
+            let mut line = &b"HTTP/1.1 100 Continue\r\n\r\n"[..];
+            // A fresh connection's send buffer takes 25 bytes; one that does not is as good as gone.
+            match self.io.borrow_mut().poll_write_all(cx, &mut line) {
+                Poll::Ready(Ok(())) => {}
+                _ => return Poll::Ready(Err(BodyError::Aborted)),
+            }
+        }
+        loop {
+            let mut buffer = self.buffer.borrow_mut();
+            match body.decoder.decode(&mut buffer).map_err(|_| BodyError::Malformed)? {
+                Some(Frame::Data(data)) => {
+                    body.received += data.len() as u64;
+                    return Poll::Ready(Ok(Some(Frame::Data(data))));
+                }
+                Some(trailers) => return Poll::Ready(Ok(Some(trailers))),
+                None if body.decoder.is_done() => return Poll::Ready(Ok(None)),
+                None => {}
+            }
+            match self.io.borrow_mut().poll_read_body(cx, &mut buffer, body.decoder.expected()) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
+                Poll::Ready(Ok(count)) => body.patience.progressed(count as u64),
+                Poll::Pending => {
+                    ready!(body.patience.poll_exhausted(&self.body_timer, cx));
+                    return Poll::Ready(Err(BodyError::Timeout));
+                }
+            }
+        }
+    }
+}
+
+/// The body of the request that is being answered.
+#[derive(Debug)]
+pub struct RequestBody {
+    client: Rc<Client>,
+    framing: Framing,
+}
+
+impl RequestBody {
+    pub(crate) fn length(&self) -> Length {
+        match (&self.client.body.borrow().decoder, self.framing) {
+            (Decoder::Done, _) => Length::Known(0),
+            (Decoder::Length(remaining), _) => Length::Known(*remaining),
+            _ => Length::Unknown,
+        }
+    }
+
+    /// Whether all of it lies in the connection's buffer.
+    pub(crate) fn is_at_hand(&self) -> bool {
+        match self.length() {
+            Length::Known(length) => self.client.buffer.borrow().len() as u64 >= length,
+            Length::Unknown => false,
+        }
+    }
+
+    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        self.client.poll_frame(cx)
+    }
+}

@@ -1,0 +1,11 @@
+//! HTTP/2 on the wire: the h2 crate, with bounds of our own around it (docs/limits.md).
+
+mod body;
+mod connection;
+mod fields;
+mod flood;
+
+pub use body::StreamBody;
+pub(crate) use body::poll_send_data;
+pub use connection::{serve, starts_http2};
+pub(crate) use fields::{from_map, to_map};

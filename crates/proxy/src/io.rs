@@ -1,0 +1,153 @@
+//! Connections, plain or under TLS, and the two ways of reading from them: heads through a buffer that all
+//! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
+
+use bytes::{Buf, BytesMut};
+use std::cell::RefCell;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsStream;
+
+/// A connection to a client or an upstream.
+#[derive(Debug)]
+pub enum Io {
+    /// TCP.
+    Plain(TcpStream),
+    /// TLS over TCP.
+    Tls(Box<TlsStream<TcpStream>>),
+    /// A connection whose first bytes were read already.
+    Rewound(BytesMut, Box<Self>),
+}
+
+/// Bytes read at once into the shared buffer.
+const HEAD_READ: usize = 16 << 10;
+/// Bytes read at once of a body.
+const BODY_READ: usize = 64 << 10;
+/// Room made at least for a read of a body.
+const SMALLEST_READ: usize = 512;
+
+thread_local! {
+    static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; HEAD_READ].into_boxed_slice());
+}
+
+impl Io {
+    /// Reads what there is (up to 16 KiB) and appends it to `buffer`, which needs no room before. Zero at the end.
+    pub fn poll_read_head(&mut self, cx: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
+        SHARED.with_borrow_mut(|shared| {
+            let mut read = ReadBuf::new(shared);
+            ready!(Pin::new(self).poll_read(cx, &mut read))?;
+            buffer.extend_from_slice(read.filled());
+            Poll::Ready(Ok(read.filled().len()))
+        })
+    }
+
+    /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Zero at the end.
+    pub fn poll_read_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+        expected: usize,
+    ) -> Poll<io::Result<usize>> {
+        let wanted = expected.clamp(SMALLEST_READ, BODY_READ);
+        if buffer.capacity() - buffer.len() < wanted.min(BODY_READ / 4) {
+            buffer.reserve(wanted);
+        }
+        let mut limited = bytes::BufMut::limit(buffer, BODY_READ);
+        let mut read = std::pin::pin!(tokio::io::AsyncReadExt::read_buf(self, &mut limited));
+        Future::poll(read.as_mut(), cx)
+    }
+
+    /// Writes all of `data`, taking off its front what is gone.
+    pub fn poll_write_all(&mut self, cx: &mut Context<'_>, data: &mut impl Buf) -> Poll<io::Result<()>> {
+        while data.has_remaining() {
+            let mut slices = [io::IoSlice::new(&[]); 4];
+            let count = data.chunks_vectored(&mut slices);
+            let written = match count {
+                0 | 1 => ready!(Pin::new(&mut *self).poll_write(cx, data.chunk()))?,
+                _ => ready!(Pin::new(&mut *self).poll_write_vectored(cx, &slices[..count]))?,
+            };
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            data.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Pushes out what TLS may still hold.
+    pub fn poll_flush_all(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self).poll_flush(cx)
+    }
+
+    /// Closes the way out.
+    pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(self).poll_shutdown(cx)
+    }
+
+    /// Whether the peer has closed, or sent what nobody asked for; never waits.
+    pub fn is_stale(&mut self) -> bool {
+        let mut buffer = [0; 1];
+        let mut read = ReadBuf::new(&mut buffer);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        Pin::new(self).poll_read(&mut cx, &mut read).is_ready()
+    }
+}
+
+impl AsyncRead for Io {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
+            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
+            Self::Rewound(first, inner) if first.is_empty() => Pin::new(inner.as_mut()).poll_read(cx, buffer),
+            Self::Rewound(first, _) => {
+                let count = first.len().min(buffer.remaining());
+                buffer.put_slice(&first.split_to(count));
+                Poll::Ready(Ok(()))
+            }
+        }
+    }
+}
+
+impl AsyncWrite for Io {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, data),
+            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
+            Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write(cx, data),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
+            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
+            Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write_vectored(cx, slices),
+        }
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
+            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
+            Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
+            Self::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
+            Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_shutdown(cx),
+        }
+    }
+}

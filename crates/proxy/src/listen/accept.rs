@@ -1,0 +1,170 @@
+//! Accepts connections and finds out what they speak.
+
+use super::Sockets;
+use crate::connection::{Connection, TlsSession};
+use crate::io::Io;
+use crate::timer::Timer;
+use crate::worker::Worker;
+use crate::{http1, http2};
+use bytes::BytesMut;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+use stream::proxy_protocol;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The listeners of a thread at work.
+pub struct Accepting {
+    stop: watch::Sender<bool>,
+    loops: JoinSet<()>,
+}
+
+impl Accepting {
+    /// Takes what already waits, then closes the listeners.
+    pub async fn stop(mut self) {
+        self.stop.send_replace(true);
+        while self.loops.join_next().await.is_some() {}
+    }
+}
+
+/// Starts accepting on all sockets of a thread.
+pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
+    let (stop, stopped) = watch::channel(false);
+    let mut loops = JoinSet::new();
+    let kinds = [(sockets.http, false), (sockets.https, true)];
+    for (sockets, tls) in kinds {
+        for listener in Sockets::listeners(sockets) {
+            loops.spawn_local(accept_on(listener, tls, worker.clone(), stopped.clone()));
+        }
+    }
+    Accepting { stop, loops }
+}
+
+async fn accept_on(listener: TcpListener, tls: bool, worker: Rc<Worker>, mut stopped: watch::Receiver<bool>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        };
+        match accepted {
+            Ok((tcp, peer)) => begin(tcp, peer, tls, &worker),
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted; idle ones are closed");
+                worker.close_idle();
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    while let Poll::Ready(Ok((tcp, peer))) = poll_once(&listener).await {
+        begin(tcp, peer, tls, &worker);
+    }
+}
+
+async fn poll_once(listener: &TcpListener) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
+    poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await
+}
+
+fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
+    if worker.is_full() {
+        // There is no room: those that wait for nothing go, and so does the newcomer.
+        worker.close_idle();
+        return;
+    }
+    let worker = worker.clone();
+    tokio::task::spawn_local(async move {
+        if let Err(error) = converse(tcp, peer, tls, worker).await {
+            tracing::debug!(%peer, %error, "a connection ended before its first request");
+        }
+    });
+}
+
+/// A connection from its first byte.
+async fn converse(mut tcp: TcpStream, peer: SocketAddr, tls: bool, worker: Rc<Worker>) -> io::Result<()> {
+    tcp.set_nodelay(true)?;
+    let local = tcp.local_addr()?;
+    let generation = worker.generation();
+    let global = generation.global();
+    let announced = match global.proxy_protocol {
+        true => tokio::time::timeout(global.limits.proxy_protocol_timeout, proxy_protocol::take(&mut tcp)).await??,
+        false => None,
+    };
+    let serial = worker.next_serial();
+    let make = |session| Rc::new(Connection::new(serial, peer, local, announced, session));
+    if !tls {
+        let connection = make(None);
+        let _entry = worker.enter(&connection);
+        return plain(Io::Plain(tcp), connection, worker).await;
+    }
+    let handshake = Box::pin(generation.front.accept(tcp, &generation));
+    let accepted = tokio::time::timeout(global.limits.header_timeout, handshake).await??;
+    let Some((stream, session)) = accepted else { return Ok(()) };
+    drop(generation);
+    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let connection = make(Some(session));
+    let _entry = worker.enter(&connection);
+    let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
+    match speaks_http2 {
+        true => Box::pin(http2::serve(io, connection, worker.clone())).await,
+        false => http1::serve(io, BytesMut::new(), connection, worker.clone()).await,
+    }
+    Ok(())
+}
+
+/// HTTP in clear: its first bytes tell the version (prior knowledge, RFC 9113 section 3.3).
+async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io::Result<()> {
+    let mut buffer = BytesMut::new();
+    let limit = worker.generation().global().limits.header_timeout;
+    let may_be_http2 = worker.generation().global().http2;
+    let timer = Timer::new(limit);
+    let verdict = timer.within(limit, poll_fn(|cx| {
+        loop {
+            if let Some(verdict) = http2::starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
+                return Poll::Ready(Some(verdict));
+            }
+            if connection.poll_closing(cx) && buffer.is_empty() {
+                return Poll::Ready(None);
+            }
+            match io.poll_read_head(cx, &mut buffer) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
+                Poll::Ready(Ok(_)) => {}
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+    }));
+    let verdict = verdict.await;
+    drop(timer);
+    match verdict {
+        Ok(None) => {}
+        Ok(Some(true)) if may_be_http2 => {
+            Box::pin(http2::serve(Io::Rewound(buffer, Box::new(io)), connection, worker)).await;
+        }
+        // A preface that never came to its end is no request either.
+        Ok(Some(_)) | Err(_) if !buffer.is_empty() => http1::serve(io, buffer, connection, worker).await,
+        Ok(Some(_)) | Err(_) => {}
+    }
+    Ok(())
+}
+
+/// What is known of a client's TLS session.
+pub(crate) fn session(connection: &rustls::ServerConnection) -> TlsSession {
+    use rustls::{HandshakeKind, ProtocolVersion};
+    let version = match connection.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        _ => "TLSv1.3",
+    };
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    TlsSession {
+        version,
+        cipher: suite.map(crate::tls::openssl_name).unwrap_or_default(),
+        server_name: connection.server_name().map(str::to_owned),
+        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+    }
+}

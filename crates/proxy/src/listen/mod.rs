@@ -1,0 +1,8 @@
+//! Sockets: bound before anything else, one set for each thread, and what happens to a connection until it speaks HTTP.
+
+mod accept;
+mod sockets;
+
+pub use accept::accept;
+pub(crate) use accept::session;
+pub use sockets::{BindError, Listen, Listening, Sockets, bind};

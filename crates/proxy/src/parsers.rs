@@ -1,0 +1,41 @@
+//! Parsers of what comes from outside, by themselves, so that fuzz targets and benches can call them.
+
+use crate::http::Frame;
+use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
+use bytes::{Bytes, BytesMut};
+
+/// Reads a request head, if there is a whole one; whether it was accepted.
+pub fn request_head(bytes: &[u8]) -> bool {
+    let Some(end) = head_end(bytes, 0) else { return false };
+    let limits = Limits { line: 8 << 10, count: 100, underscores: false, drop_odd: true };
+    parse_request(&Bytes::copy_from_slice(&bytes[..end]), limits).is_ok()
+}
+
+/// Reads a response head, if there is a whole one; whether it was accepted.
+pub fn response_head(bytes: &[u8]) -> bool {
+    let Some(end) = head_end(bytes, 0) else { return false };
+    parse_response(&Bytes::copy_from_slice(&bytes[..end]), &::http::Method::GET).is_ok()
+}
+
+/// Decodes a chunked body that arrives in pieces of `step` bytes: its data if it is whole, and what follows it.
+pub fn chunked(bytes: &[u8], step: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut decoder = Decoder::new(Framing::Chunked);
+    let (mut buffer, mut data) = (BytesMut::new(), Vec::new());
+    let mut pieces = bytes.chunks(step.max(1));
+    loop {
+        match decoder.decode(&mut buffer).ok()? {
+            Some(Frame::Data(piece)) => data.extend_from_slice(&piece),
+            Some(Frame::Trailers(_)) => {}
+            None if decoder.is_done() => {
+                let rest = pieces.flatten().copied();
+                return Some((data, buffer.iter().copied().chain(rest).collect()));
+            }
+            None => buffer.extend_from_slice(pieces.next()?),
+        }
+    }
+}
+
+/// Reads a PROXY protocol header; whether it was accepted.
+pub fn proxy_header(bytes: &[u8]) -> bool {
+    stream::proxy_protocol::parse(bytes).is_ok()
+}

@@ -1,0 +1,87 @@
+//! Who the client is, and how it came in: real-IP replacement and the values of X-Forwarded-* (compat/behaviour.md
+//! sections 14 and 15). Forwarded headers count only from trusted peers.
+
+use crate::exchange::{Exchange, Forwarded};
+use crate::http::tokens;
+use bytes::Bytes;
+use model::{Global, RealIp};
+use std::net::IpAddr;
+use stream::proxy_protocol::Announced;
+
+pub(super) fn find(exchange: &mut Exchange) {
+    let generation = exchange.generation.clone();
+    let global = generation.global();
+    exchange.client = address(exchange, global);
+    exchange.forwarded = forwarded(exchange, global);
+    exchange.request_id = request_id(exchange, global);
+}
+
+/// The peer, the PROXY protocol's source, or the last untrusted address of the forwarded-for header.
+fn address(exchange: &Exchange, global: &Global) -> IpAddr {
+    let announced = exchange.connection.announced.map(|Announced { source, .. }| source.ip().to_canonical());
+    let real = &global.real_ip;
+    if global.proxy_protocol && !real.forwarded_headers && !real.enabled {
+        return announced.unwrap_or(exchange.connection.peer.ip());
+    }
+    let peer = announced.unwrap_or(exchange.connection.peer.ip());
+    if !(real.forwarded_headers || real.enabled) || !is_trusted(real, peer) {
+        return peer;
+    }
+    let mut client = peer;
+    let values: Vec<&Bytes> = exchange.request.headers.all(&real.forwarded_for_header).collect();
+    for member in values.iter().rev().flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev()) {
+        let Some(address) = parse_address(member) else { break };
+        client = address;
+        if !is_trusted(real, address) {
+            break;
+        }
+    }
+    client
+}
+
+fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
+    real.trusted.iter().any(|net| net.contains(&address))
+}
+
+/// An address as nginx's realip module takes it: bare, with a port, or in brackets.
+fn parse_address(text: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(text).ok()?;
+    let bracketed = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
+    let without_port = text.rsplit_once(':').map(|(address, _)| address);
+    [Some(text), bracketed, without_port].into_iter().flatten().find_map(|text| text.parse().ok())
+}
+
+fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
+    let believed = global.real_ip.forwarded_headers && is_trusted(&global.real_ip, exchange.connection.peer.ip());
+    let header = |name| exchange.request.headers.get(name).filter(|value| believed && !value.is_empty()).cloned();
+    let host = header("x-forwarded-host").and_then(|hosts| {
+        let first = tokens(&hosts).next()?;
+        Some(hosts.slice_ref(first))
+    });
+    let destination = exchange.connection.announced.filter(|_| global.proxy_protocol).map(|to| to.destination.port());
+    let own_scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };
+    let scheme = match destination {
+        Some(443) => "https",
+        _ => own_scheme,
+    };
+    let port = match destination.unwrap_or(exchange.connection.local.port()) {
+        // A PROXY header without addresses says nothing about the port either.
+        _ if global.proxy_protocol && destination.is_none() => Bytes::new(),
+        port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
+        port => exchange.worker.decimal(port),
+    };
+    Forwarded {
+        host: host.unwrap_or_else(|| exchange.request.authority.clone()),
+        scheme: header("x-forwarded-proto").unwrap_or(Bytes::from_static(scheme.as_bytes())),
+        port: header("x-forwarded-port").unwrap_or(port),
+    }
+}
+
+/// The client's id if it gave one, else 32 random hexadecimal digits.
+fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
+    match exchange.request.headers.get("x-request-id").filter(|id| !id.is_empty()) {
+        Some(given) => given.clone(),
+        None if global.generate_request_id => exchange.worker.random_id(),
+        None => Bytes::new(),
+    }
+}

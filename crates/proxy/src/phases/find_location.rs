@@ -1,0 +1,81 @@
+//! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
+
+use super::Stop;
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
+use crate::http::{Length, Response};
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use model::Backend;
+use route::Found;
+use std::borrow::Cow;
+
+/// `--health-check-path` on the catch-all server.
+const HEALTH: &[u8] = b"/healthz";
+
+pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
+    exchange.host = host(exchange);
+    let generation = exchange.generation.clone();
+    let raw = exchange.request.target.clone();
+    let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
+    let canonical = route::path::canonical(raw_path).map_err(Error::BadPath)?;
+    exchange.dotted = canonical.dotted;
+    let path = match &canonical.path {
+        Cow::Borrowed(path) => Bytes::copy_from_slice(path),
+        Cow::Owned(path) => Bytes::copy_from_slice(path),
+    };
+    let Some(site) = generation.sites.find(&exchange.host) else {
+        return Err(Response::page(StatusCode::NOT_FOUND).into());
+    };
+    let found = site.locations.find(&canonical);
+    exchange.path = path;
+    if site.server.name.as_str() == "_" && exchange.path.starts_with(HEALTH) {
+        return Err(Response::empty(StatusCode::OK).into());
+    }
+    let (index, slash) = match found {
+        Found::Location { index } => (index, false),
+        Found::AddSlash { index } => (index, true),
+        Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
+    };
+    exchange.place = Some(Place { site: site.clone(), index });
+    fits(exchange)?;
+    if slash {
+        return Err(add_slash(exchange).into());
+    }
+    match &exchange.spot().location.backend {
+        Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
+        Backend::NotFound => Err(Response::page(StatusCode::NOT_FOUND).into()),
+        Backend::Upstream(_) => Ok(()),
+    }
+}
+
+/// The host asked for, as servers are named.
+fn host(exchange: &Exchange) -> String {
+    route::host::parse(&exchange.request.authority).map(|host| host.name.into_owned()).unwrap_or_default()
+}
+
+/// A body that is announced larger than the location takes is refused at once (ngx_http_core_find_config_phase).
+fn fits(exchange: &Exchange) -> Result<(), Error> {
+    let limit = exchange.spot().location.policy.body.max_size;
+    match (exchange.request.body.length(), limit) {
+        (Length::Known(length), Some(limit)) if length > limit => Err(Error::BodyTooLarge),
+        _ => Ok(()),
+    }
+}
+
+/// nginx answers a path that only its slash keeps from a location with a redirect to the path with the slash.
+fn add_slash(exchange: &Exchange) -> Response {
+    let scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };
+    let relative = exchange.generation.global().relative_redirects;
+    let mut location = BytesMut::new();
+    if !relative {
+        location.extend_from_slice(format!("{scheme}://{}", exchange.host).as_bytes());
+    }
+    location.extend_from_slice(route::path::encode(&exchange.path).as_bytes());
+    location.extend_from_slice(b"/");
+    if let Some(query) = exchange.request.query() {
+        location.extend_from_slice(b"?");
+        location.extend_from_slice(query);
+    }
+    Response::redirect(StatusCode::MOVED_PERMANENTLY, location.freeze())
+}

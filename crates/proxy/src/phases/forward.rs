@@ -1,0 +1,146 @@
+//! To the upstream: an endpoint, a connection, a try, and another one where that may help
+//! (ngx_http_upstream_module, proxy_next_upstream).
+
+use super::{Stop, request_headers};
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::{Body, Response};
+use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
+use http::{Method, StatusCode};
+use model::policy::{Condition, Policy, Protocol, Retries};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Kept connections that may turn out to be closed before it counts as a failed try.
+const STALE: u32 = 2;
+/// Tries where `proxy-next-upstream-tries` is 0.
+const MANY: u32 = 32;
+
+/// A location whose upstream has no endpoints answers 503, before limits and guards are asked.
+pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
+    match &exchange.spot().group {
+        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        Some(_) => Ok(()),
+        None => Err(Response::page(StatusCode::NOT_FOUND).into()),
+    }
+}
+
+pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
+    let policy = exchange.spot().location.policy.clone();
+    let Some(head) = request_headers::head(exchange) else {
+        return Err(Response::page(StatusCode::BAD_REQUEST).into());
+    };
+    let upgrade = request_headers::upgrade(exchange).is_some();
+    let started = Instant::now();
+    let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
+    let mut stale = 0;
+    loop {
+        let (target, journal) = next_try(exchange)?;
+        let attempt = Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
+        let (outcome, may_repeat) = body.attempt(attempt).await;
+        let more = may_repeat && tries_left(exchange, &policy.retries, started);
+        match outcome {
+            Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
+                journal.end();
+                drop(response);
+            }
+            Ok(response) => return Ok(response),
+            Err(Failed { error, sent, reused }) => {
+                journal.failed(error.status());
+                let repeatable = !sent || is_idempotent(&exchange.request.method, &policy.retries);
+                // A kept connection may end at any time: that is no failed try (nginx: peer.cached).
+                if reused && stale < STALE && repeatable && may_repeat && error.is_stale() {
+                    stale += 1;
+                    exchange.log.tries.pop();
+                    continue;
+                }
+                if !(more && repeatable && error.retry(&policy.retries)) {
+                    return Err(Error::Upstream(error).into());
+                }
+            }
+        }
+    }
+}
+
+/// The endpoint for the next try, which is noted.
+fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
+    let spot = exchange.spot();
+    let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
+    let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
+    let secure = match spot.location.policy.protocol {
+        Protocol::Http | Protocol::Grpc => false,
+        Protocol::Https | Protocol::Grpcs => true,
+        Protocol::AutoHttp => exchange.connection.tls.is_some(),
+    };
+    let tls = spot.upstream_tls.clone().filter(|_| secure);
+    let journal = Rc::new(Try::new(address));
+    exchange.log.tries.push(journal.clone());
+    Ok((Target { address, tls }, journal))
+}
+
+/// The request's body, for as many tries as it can serve.
+enum Bodies {
+    /// Read whole (or empty): every try gets it from its beginning.
+    Kept(Option<crate::http::Spool>),
+    /// Streamed: the first byte that is sent is gone.
+    Streamed(Body),
+}
+
+impl Bodies {
+    fn of(body: Body) -> Self {
+        if body.is_empty() {
+            return Self::Kept(None);
+        }
+        match body.into_spool() {
+            Ok(spool) => Self::Kept(Some(spool)),
+            Err(body) => Self::Streamed(body),
+        }
+    }
+
+    /// One try; whether there could be another one with the same body.
+    async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
+        let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
+        let mut kept = match self {
+            Self::Kept(spool) => spool.as_ref().map_or_else(Body::empty, |spool| Body::spool(spool.again())),
+            Self::Streamed(_) => Body::empty(),
+        };
+        let body = match self {
+            Self::Kept(_) => &mut kept,
+            Self::Streamed(body) => body,
+        };
+        let mut outgoing = Outgoing { method: &exchange.request.method, head: head.clone(), body, upgrade, policy };
+        let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
+        let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);
+        (outcome, matches!(self, Self::Kept(_)) || untouched)
+    }
+}
+
+/// What a try is made of, besides the body.
+struct Attempt<'a> {
+    exchange: &'a Exchange,
+    policy: &'a Policy,
+    head: &'a Head,
+    upgrade: bool,
+    target: Target,
+    journal: &'a Rc<Try>,
+}
+
+fn tries_left(exchange: &Exchange, retries: &Retries, started: Instant) -> bool {
+    let allowed = if retries.tries == 0 { MANY } else { retries.tries };
+    let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
+    !retries.conditions.is_empty() && in_time && exchange.log.tries.len() < allowed as usize
+}
+
+/// Whether the status of an answer counts as a failed try.
+fn asks_for_another(exchange: &Exchange, response: &Response, retries: &Retries) -> bool {
+    retries.conditions.contains(&Condition::Status(response.status.as_u16()))
+        && is_idempotent(&exchange.request.method, retries)
+}
+
+/// POST, LOCK and PATCH are not sent twice unless that was asked for.
+fn is_idempotent(method: &Method, retries: &Retries) -> bool {
+    retries.conditions.contains(&Condition::NonIdempotent)
+        || !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
+}
+

@@ -1,0 +1,52 @@
+//! The header section of the answer: what stays between proxy and upstream goes, what Fairway adds comes
+//! (ngx_http_proxy_module's hidden fields; compat/behaviour.md sections 12 and 15).
+
+use crate::exchange::Exchange;
+use crate::http::{Field, Response, Source};
+use bytes::Bytes;
+use http::StatusCode;
+use model::Global;
+
+/// Fields that belong to the upstream's connection, or that nginx keeps for itself.
+const HIDDEN: [&str; 10] = [
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "x-pad",
+    "x-accel-expires",
+    "x-accel-redirect",
+    "x-accel-limit-rate",
+    "x-accel-buffering",
+    "x-accel-charset",
+    "te",
+];
+
+pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
+    let global = exchange.generation.global();
+    if response.source == Source::Upstream {
+        let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
+        let nominated = response.headers.get("connection").cloned();
+        response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
+    }
+    if global.server_tokens && !response.headers.has("server") {
+        response.headers.add("Server", Bytes::from_static(b"fairway"));
+    }
+    if let Some(policy) = global.hsts.as_ref().filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some()) {
+        response.headers.set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
+    }
+    response
+}
+
+fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Bytes>) -> bool {
+    if HIDDEN.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
+        return false;
+    }
+    if field.is("server") && !global.upstream_server_header {
+        return false;
+    }
+    let named = |value: &Bytes| crate::http::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name));
+    if !upgraded && nominated.is_some_and(named) {
+        return false;
+    }
+    global.hide_headers.is_empty() || !global.hide_headers.contains(&*String::from_utf8_lossy(&field.name).to_ascii_lowercase())
+}

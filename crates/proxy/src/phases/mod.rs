@@ -1,0 +1,79 @@
+//! The life of a request, one file per phase, in the order nginx runs its own phases.
+
+pub mod access_log;
+mod client_address;
+mod find_location;
+mod forward;
+mod headers;
+mod read_body;
+mod redirects;
+mod request_headers;
+mod rewrite;
+
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::Response;
+
+/// Why a phase ends the request: it has an answer, or it failed.
+#[derive(Debug)]
+pub enum Stop {
+    /// This is the answer.
+    Answer(Box<Response>),
+    /// There is none; [`Error::status`] says what the client is told.
+    Fail(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Fail(error)
+    }
+}
+
+impl From<Response> for Stop {
+    fn from(response: Response) -> Self {
+        Self::Answer(Box::new(response))
+    }
+}
+
+/// The life of a request, top to bottom.
+pub async fn serve(exchange: &mut Exchange) -> Response {
+    let response = match request(exchange).await {
+        Ok(response) => response,
+        Err(Stop::Answer(response)) => *response,
+        Err(Stop::Fail(error)) => answer_error(exchange, &error),
+    };
+    headers::filter(exchange, response)
+}
+
+async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
+    client_address::find(exchange); // post-read
+    find_location::choose(exchange)?; // find-config
+    rewrite::path(exchange)?; // rewrite
+    redirects::to_https(exchange)?;
+    forward::has_endpoints(exchange)?;
+    read_body::whole(exchange).await?; // content
+    forward::send(exchange).await
+}
+
+/// The only place where an error becomes an answer.
+fn answer_error(exchange: &Exchange, error: &Error) -> Response {
+    let mut response = Response::page(error.status());
+    response.close = error.closes();
+    if let Some(level) = error.level() {
+        log_error(exchange, error, level);
+    }
+    response
+}
+
+/// The error log's line: what went wrong for which request of whom.
+fn log_error(exchange: &Exchange, error: &Error, level: tracing::Level) {
+    let client = exchange.client;
+    let host = exchange.host.as_str();
+    let request = String::from_utf8_lossy(&exchange.request.target);
+    let upstream = exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
+    match level {
+        tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
+        tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),
+        _ => tracing::info!(%client, host, %request, upstream, "{error}"),
+    }
+}

@@ -1,0 +1,208 @@
+//! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
+//! (compat/behaviour.md section 15). Framing fields are always our own.
+
+use crate::exchange::Exchange;
+use crate::http::{Field, Length, tokens};
+use crate::http1::write;
+use crate::upstream::Head;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use model::policy::{HttpVersion, Protocol};
+
+/// Bytes of the longest name in [`is_own`].
+const LONGEST: usize = 25;
+
+/// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
+/// would be believed as proof of a client certificate.
+fn is_own(name: &[u8]) -> bool {
+    let mut lower = [0; LONGEST];
+    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    matches!(
+        &*lower,
+        b"host"
+            | b"connection"
+            | b"keep-alive"
+            | b"proxy-connection"
+            | b"transfer-encoding"
+            | b"content-length"
+            | b"te"
+            | b"expect"
+            | b"upgrade"
+            | b"http2-settings"
+            | b"proxy"
+            | b"x-request-id"
+            | b"x-real-ip"
+            | b"x-forwarded-for"
+            | b"x-forwarded-host"
+            | b"x-forwarded-port"
+            | b"x-forwarded-proto"
+            | b"x-forwarded-scheme"
+            | b"x-scheme"
+            | b"x-original-forwarded-for"
+            | b"x-original-forwarded-host"
+            | b"ssl-client-cert"
+            | b"ssl-client-verify"
+            | b"ssl-client-subject-dn"
+            | b"ssl-client-issuer-dn"
+    )
+}
+
+/// The fields of the client that travel on, and not those that its Connection field names.
+fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
+    let headers = &exchange.request.headers;
+    let original_uri = exchange.generation.global().original_uri_header;
+    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
+    headers.iter().filter(move |field| {
+        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        !(replaced || is_named)
+    })
+}
+
+/// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
+pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
+    let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
+    let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
+    (!tokens(wanted).any(is_http2)).then_some(wanted)
+}
+
+/// The fields that Fairway sets, in the order of ingress-nginx.
+fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+    let global = exchange.generation.global();
+    let real = &global.real_ip;
+    let request = &exchange.request;
+    let client = exchange.client.to_string();
+    let forwarded = &exchange.forwarded;
+    if !exchange.request_id.is_empty() {
+        put("X-Request-ID", &exchange.request_id);
+    }
+    put("X-Real-IP", client.as_bytes());
+    let received = joined(exchange, &real.forwarded_for_header);
+    match (&received, real.forwarded_headers && real.full_forwarded_for) {
+        (Some(received), true) => {
+            let direct = exchange.connection.announced.map_or(exchange.connection.peer, |announced| announced.source);
+            put("X-Forwarded-For", &[received.as_ref(), b", ", direct.ip().to_string().as_bytes()].concat());
+        }
+        (None, true) => {
+            let direct = exchange.connection.announced.map_or(exchange.connection.peer, |announced| announced.source);
+            put("X-Forwarded-For", direct.ip().to_string().as_bytes());
+        }
+        (_, false) => put("X-Forwarded-For", client.as_bytes()),
+    }
+    put("X-Forwarded-Host", &forwarded.host);
+    if !forwarded.port.is_empty() {
+        put("X-Forwarded-Port", &forwarded.port);
+    }
+    put("X-Forwarded-Proto", &forwarded.scheme);
+    put("X-Forwarded-Scheme", &forwarded.scheme);
+    put("X-Scheme", &forwarded.scheme);
+    if global.original_uri_header {
+        put("X-Original-URI", &request.target);
+    }
+    if let Some(received) = &received {
+        put("X-Original-Forwarded-For", received);
+    }
+    if let Some(received) = joined(exchange, &real.forwarded_host_header) {
+        put("X-Original-Forwarded-Host", &received);
+    }
+}
+
+/// The values of a field in one line; none if it is absent or empty.
+fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
+    let mut values = exchange.request.headers.all(name);
+    let first = values.next()?.clone();
+    let rest: Vec<&[u8]> = values.map(AsRef::as_ref).collect();
+    let value = if rest.is_empty() { first } else { [vec![first.as_ref()], rest].concat().join(&b", "[..]).into() };
+    Some(value).filter(|value| !value.is_empty())
+}
+
+/// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
+fn target(exchange: &Exchange) -> &Bytes {
+    exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+}
+
+/// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
+pub(super) fn head(exchange: &Exchange) -> Option<Head> {
+    match exchange.spot().location.policy.protocol {
+        Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
+        Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
+    }
+}
+
+fn http1(exchange: &Exchange) -> Bytes {
+    let request = &exchange.request;
+    let policy = &exchange.spot().location.policy;
+    let old = policy.http_version == HttpVersion::Http10;
+    let mut out = BytesMut::with_capacity(request.head_size + 512);
+    out.put_slice(request.method.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(target(exchange));
+    out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+    write::field(&mut out, b"Host", &exchange.forwarded.host);
+    set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
+    match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
+        (Some(wanted), _) => {
+            write::field(&mut out, b"Upgrade", wanted);
+            write::field(&mut out, b"Connection", b"upgrade");
+        }
+        (None, true) => write::field(&mut out, b"Connection", b"close"),
+        (None, false) => {}
+    }
+    match request.body.length() {
+        Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
+        Length::Known(0) if !wants_length(&request.method) => {}
+        Length::Known(length) => write::content_length(&mut out, length),
+    }
+    for field in travelling(exchange) {
+        write::field(&mut out, &field.name, &field.value);
+    }
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+/// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).
+fn wants_length(method: &Method) -> bool {
+    [Method::POST, Method::PUT, Method::PATCH].contains(method)
+}
+
+/// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be said,
+/// and with it the authority.
+fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
+    let request = &exchange.request;
+    let path = String::from_utf8_lossy(target(exchange)).into_owned();
+    let authority = std::str::from_utf8(&exchange.forwarded.host).ok()?;
+    let mut head = Request::new(());
+    *head.method_mut() = request.method.clone();
+    if secure {
+        *head.uri_mut() = Uri::builder().scheme("https").authority(authority).path_and_query(path).build().ok()?;
+        *head.version_mut() = http::Version::HTTP_2;
+    } else {
+        *head.uri_mut() = Uri::builder().path_and_query(path).build().ok()?;
+        *head.version_mut() = http::Version::HTTP_11;
+    }
+    let headers = head.headers_mut();
+    let mut put = |name: &[u8], value: &[u8]| {
+        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+            headers.append(name, value);
+        }
+    };
+    if !secure {
+        put(b"host", authority.as_bytes());
+    }
+    set(exchange, |name, value| put(name.as_bytes(), value));
+    if request.headers.has_token("te", "trailers") {
+        put(b"te", b"trailers");
+    }
+    if let Length::Known(length) = request.body.length()
+        && length > 0
+    {
+        put(b"content-length", length.to_string().as_bytes());
+    }
+    for field in travelling(exchange) {
+        put(&field.name, &field.value);
+    }
+    Some(head)
+}

@@ -1,0 +1,84 @@
+//! `rewrite-target`: the path towards the upstream (ngx_http_rewrite_module, `rewrite … break`).
+
+use super::Stop;
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::variables;
+use bytes::{Bytes, BytesMut};
+use model::{Part, Template};
+
+pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
+    let policy = exchange.spot().location.policy.clone();
+    if let Some(rewrite) = &policy.rewrite {
+        let canonical = route::path::Canonical {
+            path: exchange.path.as_ref().into(),
+            dotted: exchange.dotted,
+            merged: false,
+        };
+        let text = canonical.text().into_owned();
+        if let Some(groups) = rewrite.pattern.captures(&text) {
+            exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
+            return Ok(());
+        }
+    }
+    if exchange.dotted {
+        // One meaning of a path: dot segments were resolved for matching, so they are for the upstream, too.
+        let encoded = route::path::encode(&exchange.path).into_owned();
+        exchange.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
+    }
+    Ok(())
+}
+
+/// The target with its groups and variables filled in. Only a `?` that the target itself has starts arguments.
+fn rewritten(exchange: &Exchange, target: &Template, groups: &[Option<&str>]) -> Result<Bytes, Error> {
+    let (mut path, mut arguments) = (String::new(), None::<String>);
+    for part in target.parts() {
+        if let (Part::Text(literal), None) = (part, &arguments)
+            && let Some((before, after)) = literal.split_once('?')
+        {
+            path.push_str(before);
+            arguments = Some(after.to_owned());
+            continue;
+        }
+        let out = arguments.as_mut().unwrap_or(&mut path);
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Capture(group) => out.push_str(groups.get(*group).copied().flatten().unwrap_or_default()),
+            Part::Variable(variable) => variables::push(variable, exchange, out),
+        }
+    }
+    if !path.starts_with('/') {
+        path.insert(0, '/');
+    }
+    let path = resolved(&route::path::bytes(&path))?;
+    let encoded = route::path::encode(&path).into_owned().into_bytes();
+    let query = exchange.request.query().filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
+    let own = arguments.as_deref().map(|own| own.strip_suffix('?').unwrap_or(own)).filter(|own| !own.is_empty());
+    let query = match (own, query) {
+        (Some(own), Some(query)) => Some([own.as_bytes(), b"&", query].concat()),
+        (Some(own), None) => Some(own.as_bytes().to_vec()),
+        (None, query) => query.map(<[u8]>::to_vec),
+    };
+    Ok(with_query(encoded, query.as_deref()))
+}
+
+/// A target that ends in `?` does not take the request's arguments along.
+fn drops_query(own: &str) -> bool {
+    own.is_empty() || own.ends_with('?')
+}
+
+/// A rewritten path is canonical again before it leaves (compat/decisions.md). What is a `%` in it stands for itself.
+fn resolved(path: &[u8]) -> Result<Vec<u8>, Error> {
+    let escaped = route::path::encode(path).into_owned();
+    let canonical = route::path::canonical(escaped.as_bytes()).map_err(Error::BadRewrite)?;
+    Ok(canonical.path.into_owned())
+}
+
+fn with_query(path: Vec<u8>, query: Option<&[u8]>) -> Bytes {
+    let mut target = BytesMut::from(&path[..]);
+    if let Some(query) = query {
+        target.extend_from_slice(b"?");
+        target.extend_from_slice(query);
+    }
+    target.freeze()
+}

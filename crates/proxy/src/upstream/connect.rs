@@ -1,0 +1,72 @@
+//! New connections to endpoints, in clear or under TLS.
+
+use super::TryError;
+use crate::io::Io;
+use crate::timer::Timer;
+use crate::tls::Profile;
+use bytes::BytesMut;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_rustls::{TlsConnector, TlsStream};
+
+/// Where to connect, and how.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The endpoint.
+    pub address: SocketAddr,
+    /// TLS towards it; none: in clear.
+    pub tls: Option<Arc<Profile>>,
+}
+
+impl Target {
+    /// What connections must have in common to be exchanged for one another.
+    pub(super) fn key(&self) -> (SocketAddr, u64) {
+        (self.address, self.tls.as_ref().map_or(0, |profile| profile.id))
+    }
+}
+
+/// A connection to an endpoint.
+#[derive(Debug)]
+pub struct Connection {
+    /// The bytes' way.
+    pub io: Io,
+    /// What was read and not used yet.
+    pub buffer: BytesMut,
+    /// Requests sent over it.
+    pub requests: u64,
+    /// When it was made.
+    pub since: Instant,
+    /// Its deadlines.
+    pub timer: Timer,
+    pub(super) key: (SocketAddr, u64),
+}
+
+impl Connection {
+    /// Connects within `limit`, which covers the TLS handshake, too.
+    pub(super) async fn open(target: &Target, limit: Duration) -> Result<Self, TryError> {
+        let timer = Timer::new(limit);
+        let connecting = connect(target);
+        let io = timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
+        Ok(Self {
+            io: io.map_err(TryError::Connect)?,
+            buffer: BytesMut::new(),
+            requests: 0,
+            since: Instant::now(),
+            timer,
+            key: target.key(),
+        })
+    }
+}
+
+async fn connect(target: &Target) -> io::Result<Io> {
+    let tcp = TcpStream::connect(target.address).await?;
+    tcp.set_nodelay(true)?;
+    let Some(profile) = &target.tls else { return Ok(Io::Plain(tcp)) };
+    let name = profile.name_for(target.address.ip());
+    let tls = TlsConnector::from(profile.config.clone()).connect(name, tcp).await?;
+    Ok(Io::Tls(Box::new(TlsStream::Client(tls))))
+}

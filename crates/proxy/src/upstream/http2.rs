@@ -1,0 +1,214 @@
+//! One try over HTTP/2, as gRPC wants it: many requests share a session.
+
+use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
+use crate::http::{Body, Frame, Response, Source};
+use crate::http2::{StreamBody, from_map, poll_send_data, to_map};
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, SendStream};
+use http::Request;
+use model::UpstreamKeepAlive;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Requests that share one session at most, whatever the upstream allows.
+const STREAMS: usize = 100;
+
+/// An HTTP/2 connection to an endpoint.
+#[derive(Debug)]
+pub(super) struct Session {
+    sender: SendRequest<Bytes>,
+    since: Instant,
+    used: Cell<Instant>,
+    requests: Cell<u64>,
+    /// One more than the requests in flight.
+    load: Rc<()>,
+    /// Gone when the connection is.
+    alive: Rc<Cell<bool>>,
+}
+
+impl Session {
+    /// Whether it may go: broken, worn out, or idle for too long.
+    pub(super) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
+        let idle = Rc::strong_count(&self.load) == 1 && self.used.get().elapsed() >= limits.idle;
+        !self.alive.get() || idle || (self.is_worn(limits) && Rc::strong_count(&self.load) == 1)
+    }
+
+    fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
+        self.requests.get() >= limits.requests || self.since.elapsed() >= limits.age
+    }
+
+    fn has_room(&self) -> bool {
+        self.alive.get() && Rc::strong_count(&self.load) <= STREAMS && self.requests.get() < u64::from(u32::MAX >> 2)
+    }
+}
+
+/// Sends a request over a shared session, or a new one.
+pub(super) async fn send(
+    pool: &Rc<Pool>,
+    target: &Target,
+    request: &mut Outgoing<'_>,
+    journal: &Rc<Try>,
+) -> Result<Response, Failed> {
+    let fail = |error, sent, reused| Failed { error, sent, reused };
+    let timeouts = request.policy.timeouts;
+    let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
+        Some(lease) => (lease, true),
+        None => (open(pool, target, timeouts.connect).await.map_err(|error| fail(error, false, false))?, false),
+    };
+    // A session that fails a request as a whole serves no other one.
+    let broken = |error: h2::Error| {
+        alive.set(alive.get() && error.is_reset());
+        TryError::Http2(error)
+    };
+    journal.connected();
+    let Head::Http2(head) = &request.head else { return Err(fail(TryError::InvalidHeader, false, reused)) };
+    let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
+    ready
+        .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
+        .map_err(|error| fail(broken(error), false, reused))?;
+    let bodyless = request.body.is_empty();
+    let head: Request<()> = (**head).clone();
+    let (answer, stream) =
+        sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
+    let exchange = Exchange { answer, stream, body: request.body, sent: bodyless, pending: None };
+    let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
+    let response = response
+        .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
+        .map_err(|error| match error {
+            TryError::Http2(error) => fail(broken(error), true, reused),
+            other => fail(other, true, reused),
+        })?;
+    journal.answered(response.status().as_u16());
+    Ok(answered(response, load, timeouts.read, journal))
+}
+
+/// A place in a session.
+struct Lease {
+    sender: SendRequest<Bytes>,
+    load: Rc<()>,
+    alive: Rc<Cell<bool>>,
+}
+
+/// A place in a session that has room.
+fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
+    let sessions = pool.sessions().borrow();
+    let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
+    session.requests.set(session.requests.get() + 1);
+    session.used.set(Instant::now());
+    Some(Lease { sender: session.sender.clone(), load: session.load.clone(), alive: session.alive.clone() })
+}
+
+/// Makes a session; its connection is driven by a task of this thread.
+async fn open(
+    pool: &Rc<Pool>,
+    target: &Target,
+    limit: Duration,
+) -> Result<Lease, TryError> {
+    let Connection { io, .. } = Connection::open(target, limit).await?;
+    let handshake = h2::client::Builder::new()
+        .enable_push(false)
+        .initial_window_size(1 << 20)
+        .initial_connection_window_size(4 << 20)
+        .max_header_list_size(64 << 10)
+        .handshake(io);
+    let handshake = tokio::time::timeout(limit, handshake).await;
+    let (sender, connection) = handshake
+        .map_err(|_| TryError::Timeout("starting HTTP/2"))?
+        .map_err(TryError::Http2)?;
+    let alive = Rc::new(Cell::new(true));
+    let ending = alive.clone();
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+        ending.set(false);
+    });
+    let load = Rc::new(());
+    let now = Instant::now();
+    let session = Session {
+        sender: sender.clone(),
+        since: now,
+        used: Cell::new(now),
+        requests: Cell::new(1),
+        load: load.clone(),
+        alive: alive.clone(),
+    };
+    pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
+    Ok(Lease { sender, load, alive })
+}
+
+/// A request on its way out while its answer may come in.
+struct Exchange<'r> {
+    answer: ResponseFuture,
+    stream: SendStream<Bytes>,
+    body: &'r mut Body,
+    sent: bool,
+    pending: Option<Bytes>,
+}
+
+impl Exchange<'_> {
+    async fn run(mut self) -> Result<http::Response<h2::RecvStream>, TryError> {
+        poll_fn(|cx| {
+            if !self.sent {
+                match self.poll_send(cx) {
+                    Poll::Ready(Ok(())) => self.sent = true,
+                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
+                        self.stream.send_reset(Reason::CANCEL);
+                        return Poll::Ready(Err(error));
+                    }
+                    // The upstream may have answered before it stopped reading.
+                    Poll::Ready(Err(_)) => self.sent = true,
+                    Poll::Pending => {}
+                }
+            }
+            Pin::new(&mut self.answer).poll(cx).map_err(TryError::Http2)
+        })
+        .await
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
+        loop {
+            ready!(poll_send_data(&mut self.stream, &mut self.pending, cx)).map_err(TryError::Http2)?;
+            match ready!(self.body.poll_frame(cx)).map_err(TryError::RequestBody)? {
+                Some(Frame::Data(data)) => self.pending = Some(data),
+                Some(Frame::Trailers(trailers)) => {
+                    return Poll::Ready(self.stream.send_trailers(to_map(&trailers)).map_err(TryError::Http2));
+                }
+                None => return Poll::Ready(self.stream.send_data(Bytes::new(), true).map_err(TryError::Http2)),
+            }
+        }
+    }
+}
+
+fn answered(
+    response: http::Response<h2::RecvStream>,
+    load: Rc<()>,
+    read: Duration,
+    journal: &Rc<Try>,
+) -> Response {
+    let (parts, stream) = response.into_parts();
+    let mut headers = from_map(&parts.headers);
+    let length = headers.text("content-length").and_then(|text| text.parse().ok());
+    headers.remove("content-length");
+    let ended = stream.is_end_stream();
+    let body = match ended {
+        true => Body::empty(),
+        false => Body::stream(StreamBody::of_answer(stream, length, read, load, journal.clone())),
+    };
+    if ended {
+        journal.end();
+    }
+    Response {
+        status: parts.status,
+        reason: None,
+        headers,
+        body,
+        source: Source::Upstream,
+        announced_length: length.filter(|_| ended),
+        close: false,
+    }
+}

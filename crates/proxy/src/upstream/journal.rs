@@ -1,0 +1,65 @@
+//! What is noted about each try, for logs and metrics.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One try at an endpoint.
+#[derive(Debug)]
+pub struct Try {
+    /// The endpoint.
+    pub address: SocketAddr,
+    /// When it began.
+    pub since: Instant,
+    /// The status it gave, or the one its failure stands for.
+    pub status: Cell<Option<u16>>,
+    /// Time until connected.
+    pub connected: Cell<Option<Duration>>,
+    /// Time until the head was there.
+    pub header: Cell<Option<Duration>>,
+    /// Time until the last byte.
+    pub ended: Cell<Option<Duration>>,
+    /// Bytes of the body.
+    pub received: Cell<u64>,
+}
+
+
+impl Try {
+    /// A try that begins now.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            since: Instant::now(),
+            status: Cell::new(None),
+            connected: Cell::new(None),
+            header: Cell::new(None),
+            ended: Cell::new(None),
+            received: Cell::new(0),
+        }
+    }
+
+    /// Notes that the connection stands.
+    pub fn connected(&self) {
+        self.connected.set(Some(self.since.elapsed()));
+    }
+
+    /// Notes the head.
+    pub fn answered(&self, status: u16) {
+        self.status.set(Some(status));
+        self.header.set(Some(self.since.elapsed()));
+    }
+
+    /// Notes the end.
+    pub fn end(&self) {
+        if self.ended.get().is_none() {
+            self.ended.set(Some(self.since.elapsed()));
+        }
+    }
+
+    /// Notes that it gave no answer; `status` is what the client would be told.
+    pub fn failed(&self, status: u16) {
+        self.status.set(Some(status));
+        self.end();
+    }
+}

@@ -1,0 +1,89 @@
+//! Towards the upstreams: connections, their pools, and one try of a request over them.
+
+mod connect;
+mod group;
+mod http1;
+mod http2;
+mod journal;
+mod pool;
+
+pub use connect::{Connection, Target};
+pub use group::Group;
+pub use http1::{ResponseBody, Upgraded};
+pub use journal::Try;
+pub use pool::Pool;
+
+use crate::http::{Body, BodyError, Response};
+use http::Method;
+use model::policy::{Policy, Protocol};
+use std::rc::Rc;
+
+/// One request as it is sent to an upstream.
+pub struct Outgoing<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The head, written for HTTP/1 or in parts for HTTP/2.
+    pub head: Head,
+    /// The body; read from the front at each try.
+    pub body: &'a mut Body,
+    /// Whether the client asked to leave HTTP (Upgrade).
+    pub upgrade: bool,
+    /// The location's policies.
+    pub policy: &'a Policy,
+}
+
+/// The head of a request.
+#[derive(Clone, Debug)]
+pub enum Head {
+    /// All bytes of an HTTP/1 head.
+    Http1(bytes::Bytes),
+    /// The parts of an HTTP/2 one.
+    Http2(Box<::http::Request<()>>),
+}
+
+/// Why a try ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TryError {
+    /// No connection.
+    #[error("connecting: {0}")]
+    Connect(std::io::Error),
+    /// No connection, no progress or no head in time.
+    #[error("timed out while {0}")]
+    Timeout(&'static str),
+    /// The connection ended before the head did.
+    #[error("the upstream closed the connection before its answer")]
+    Closed,
+    /// The head is not one.
+    #[error("the upstream's answer is not valid HTTP")]
+    InvalidHeader,
+    /// HTTP/2 went wrong.
+    #[error("HTTP/2: {0}")]
+    Http2(h2::Error),
+    /// The client did not deliver the body: nobody upstream is to blame.
+    #[error("reading the request body: {0}")]
+    RequestBody(BodyError),
+}
+
+/// What a try that failed leaves to say.
+#[derive(Debug)]
+pub struct Failed {
+    /// What went wrong.
+    pub error: TryError,
+    /// Whether bytes of the request were sent.
+    pub sent: bool,
+    /// Whether it was a kept connection, which the upstream may close at any time.
+    pub reused: bool,
+}
+
+/// Sends a request to an endpoint and gives back the head of the answer with its body still to come.
+pub async fn send(
+    pool: &Rc<Pool>,
+    target: &Target,
+    request: &mut Outgoing<'_>,
+    journal: &Rc<Try>,
+) -> Result<Response, Failed> {
+    match request.policy.protocol {
+        Protocol::Grpc | Protocol::Grpcs => http2::send(pool, target, request, journal).await,
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => http1::send(pool, target, request, journal).await,
+    }
+}

@@ -1,0 +1,248 @@
+//! The values of nginx's variables for a request.
+
+use crate::exchange::Exchange;
+use crate::http::{Headers, iso8601, since_epoch};
+use crate::upstream::Try;
+use model::{Backend, ServiceRef, Variable};
+use std::fmt::Write;
+use std::time::Duration;
+
+/// Appends the value of a variable; nothing where it has none.
+pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    match variable {
+        V::RequestHeader(name) => header(&exchange.request.headers, name, out),
+        V::Cookie(name) => cookie(exchange, name, out),
+        V::Argument(name) => argument(exchange, name, out),
+        // The answer is gone when the log is written; what it said is not kept.
+        V::ResponseHeader(_) | V::UpstreamHeader(_) | V::RemoteUser => {}
+        V::UpstreamAddr
+        | V::UpstreamStatus
+        | V::UpstreamResponseTime
+        | V::UpstreamConnectTime
+        | V::UpstreamHeaderTime
+        | V::UpstreamResponseLength => upstream(variable, exchange, out),
+        V::SslProtocol | V::SslCipher | V::SslServerName | V::SslSessionReused | V::Https | V::Scheme => {
+            tls(variable, exchange, out);
+        }
+        V::ProxyUpstreamName
+        | V::ProxyAlternativeUpstreamName
+        | V::Namespace
+        | V::IngressName
+        | V::ServiceName
+        | V::ServicePort
+        | V::LocationPath
+        | V::ServerName => place(variable, exchange, out),
+        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime => time(variable, exchange, out),
+        V::RemoteAddr
+        | V::RemotePort
+        | V::RealipRemoteAddr
+        | V::ProxyProtocolAddr
+        | V::ProxyProtocolPort
+        | V::ServerAddr
+        | V::ServerPort
+        | V::Connection
+        | V::ConnectionRequests
+        | V::Hostname => connection(variable, exchange, out),
+        _ => request(variable, exchange, out),
+    }
+}
+
+fn text(bytes: &[u8], out: &mut String) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => out.push_str(text),
+        Err(_) => out.extend(bytes.iter().map(|&byte| char::from(byte))),
+    }
+}
+
+/// Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+}
+
+fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    let request = &exchange.request;
+    let log = &exchange.log;
+    match variable {
+        V::Request => match &request.line {
+            Some(line) => text(line, out),
+            None => {
+                put!(out, "{} ", request.method);
+                text(&request.target, out);
+                put!(out, " {}", request.version.as_str());
+            }
+        },
+        V::RequestMethod => out.push_str(request.method.as_str()),
+        V::RequestUri => text(&request.target, out),
+        V::Uri | V::DocumentUri => text(&exchange.path, out),
+        V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
+        V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) { "?" } else { "" }),
+        V::RequestLength => put!(out, "{}", log.received),
+        V::RequestId | V::ReqId => text(&exchange.request_id, out),
+        V::RequestCompletion => out.push_str(if log.status > 0 { "OK" } else { "" }),
+        V::Status => put!(out, "{:03}", log.status),
+        V::BodyBytesSent => put!(out, "{}", log.body_sent),
+        V::BytesSent => put!(out, "{}", log.sent),
+        V::Host => out.push_str(&exchange.host),
+        V::ServerProtocol => out.push_str(request.version.as_str()),
+        V::Http2 => out.push_str(if request.version == crate::http::Version::Http2 { "h2" } else { "" }),
+        V::Pipe => out.push('.'),
+        V::ContentLength => match request.body.length() {
+            crate::http::Length::Known(length) if length > 0 => put!(out, "{length}"),
+            _ => {}
+        },
+        V::ContentType => header(&request.headers, "content_type", out),
+        V::ProxyAddXForwardedFor => {
+            header(&request.headers, "x_forwarded_for", out);
+            let separator = if out.is_empty() { "" } else { ", " };
+            put!(out, "{separator}{}", exchange.client);
+        }
+        V::BestHttpHost => text(&exchange.forwarded.host, out),
+        V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
+        V::PassPort => text(&exchange.forwarded.port, out),
+        _ => {}
+    }
+}
+
+fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    let connection = &exchange.connection;
+    match variable {
+        V::RemoteAddr => put!(out, "{}", exchange.client),
+        V::RemotePort => put!(out, "{}", connection.peer.port()),
+        V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
+        V::ProxyProtocolAddr => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.source.ip());
+            }
+        }
+        V::ProxyProtocolPort => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.source.port());
+            }
+        }
+        V::ServerAddr => put!(out, "{}", connection.local.ip()),
+        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::Connection => put!(out, "{}", connection.serial),
+        V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
+        V::Hostname => out.push_str(&exchange.worker.listen.hostname),
+        _ => {}
+    }
+}
+
+fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    let Some(place) = &exchange.place else { return };
+    let location = &place.spot().location;
+    let service = |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
+    match variable {
+        V::ProxyUpstreamName => match &location.backend {
+            Backend::Upstream(id) => out.push_str(id.as_str()),
+            Backend::NotFound => out.push_str("upstream-default-backend"),
+            Backend::Denied(_) => {}
+        },
+        V::Namespace => {
+            let own = location.origin.as_ref().map(|origin| &*origin.namespace);
+            out.push_str(own.unwrap_or_else(|| service(|service| &service.namespace)));
+        }
+        V::IngressName => out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default()),
+        V::ServiceName => out.push_str(service(|service| &service.name)),
+        V::ServicePort => out.push_str(service(|service| &service.port)),
+        V::LocationPath => out.push_str(&location.path),
+        V::ServerName => out.push_str(place.site.server.name.as_str()),
+        _ => {}
+    }
+}
+
+fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    let session = exchange.connection.tls.as_ref();
+    match (variable, session) {
+        (V::Scheme, session) => out.push_str(if session.is_some() { "https" } else { "http" }),
+        (V::Https, Some(_)) => out.push_str("on"),
+        (V::SslProtocol, Some(session)) => out.push_str(session.version),
+        (V::SslCipher, Some(session)) => out.push_str(&session.cipher),
+        (V::SslServerName, Some(session)) => out.push_str(session.server_name.as_deref().unwrap_or_default()),
+        (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
+        _ => {}
+    }
+}
+
+fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    match variable {
+        Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
+        Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
+        Variable::Msec => seconds(since_epoch(), out),
+        _ => seconds(exchange.since.elapsed(), out),
+    }
+}
+
+/// Seconds with milliseconds, as nginx prints times.
+fn seconds(duration: Duration, out: &mut String) {
+    put!(out, "{}.{:03}", duration.as_secs(), duration.subsec_millis());
+}
+
+/// One value for each try, separated by `, ` (ngx_http_upstream_module).
+fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    for (number, attempt) in exchange.log.tries.iter().enumerate() {
+        if number > 0 {
+            out.push_str(", ");
+        }
+        attempted(variable, attempt, out);
+    }
+}
+
+fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
+    use Variable as V;
+    let mut moment = |time: Option<Duration>| match time {
+        Some(time) => seconds(time, out),
+        None => out.push('-'),
+    };
+    match variable {
+        V::UpstreamResponseTime => moment(attempt.ended.get().or(Some(attempt.since.elapsed()))),
+        V::UpstreamConnectTime => moment(attempt.connected.get()),
+        V::UpstreamHeaderTime => moment(attempt.header.get()),
+        V::UpstreamAddr => put!(out, "{}", attempt.address),
+        V::UpstreamResponseLength => put!(out, "{}", attempt.received.get()),
+        V::UpstreamStatus => match attempt.status.get() {
+            Some(status) => put!(out, "{status}"),
+            None => out.push('-'),
+        },
+        _ => {}
+    }
+}
+
+/// A header field by its variable's name; several lines are joined by `, `.
+fn header(headers: &Headers, name: &str, out: &mut String) {
+    let spelled = |field: &[u8]| {
+        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+        field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
+    };
+    let mut first = true;
+    for field in headers.iter().filter(|field| spelled(&field.name)) {
+        if !std::mem::take(&mut first) {
+            out.push_str(", ");
+        }
+        text(&field.value, out);
+    }
+}
+
+fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
+    let values = exchange.request.headers.all("cookie");
+    let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
+    let found = pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
+        let at = pair.iter().position(|&byte| byte == b'=')?;
+        pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
+    });
+    text(found.unwrap_or_default(), out);
+}
+
+fn argument(exchange: &Exchange, name: &str, out: &mut String) {
+    let query = exchange.request.query().unwrap_or_default();
+    let found = query.split(|&byte| byte == b'&').find_map(|pair| {
+        let at = pair.iter().position(|&byte| byte == b'=')?;
+        pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
+    });
+    text(found.unwrap_or_default(), out);
+}

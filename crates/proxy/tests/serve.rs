@@ -1,0 +1,154 @@
+//! The native engine over real sockets, with a Configuration made by hand.
+
+use engine::Engine;
+use model::policy::Policy;
+use model::{
+    Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream, UpstreamId,
+};
+use proxy::{Listen, Native};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// An upstream that answers every connection's requests with `answer`, and sends what it read to the channel.
+async fn upstream(answer: &'static [u8]) -> (SocketAddr, tokio::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (seen, seeing) = tokio::sync::mpsc::channel(100);
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let seen = seen.clone();
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
+                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
+                    let _ = tcp.write_all(answer).await;
+                }
+            });
+        }
+    });
+    (address, seeing)
+}
+
+fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
+    let id = UpstreamId::new("demo-echo-80");
+    let location = Location {
+        path: "/".to_owned(),
+        kind: PathKind::Prefix,
+        whole: false,
+        backend: Backend::Upstream(id.clone()),
+        service: None,
+        origin: None,
+        policy: Arc::new(policy),
+    };
+    let name = ServerName::new("a.test");
+    let server =
+        Server { name: name.clone(), certificate: None, regex: false, locations: vec![Arc::new(location)] };
+    let endpoints = Arc::new(Endpoints { ready: endpoints, draining: Vec::new() });
+    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    let mut configuration = Configuration::default();
+    configuration.servers.insert(name, Arc::new(server));
+    configuration.upstreams.insert(id, Arc::new(upstream));
+    configuration
+}
+
+async fn start(configuration: &Configuration) -> Arc<Native> {
+    let listen = Listen { addresses: vec![Ipv4Addr::LOCALHOST.into()], http_port: 0, https_port: 0 };
+    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    let changes = Changes::between(&Configuration::default(), configuration);
+    native.apply(configuration, &changes).await.expect("a valid configuration");
+    native
+}
+
+/// Sends bytes and reads until the proxy closes, or is silent for a while.
+async fn talk(native: &Native, request: &[u8]) -> String {
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port)).await.expect("listening");
+    tcp.write_all(request).await.expect("written");
+    let mut answer = Vec::new();
+    let mut buffer = [0; 4096];
+    while let Ok(Ok(count @ 1..)) = tokio::time::timeout(Duration::from_millis(300), tcp.read(&mut buffer)).await {
+        answer.extend_from_slice(&buffer[..count]);
+    }
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Up: yes\r\n\r\nok";
+
+#[tokio::test]
+async fn a_request_reaches_the_upstream_and_its_answer_the_client() {
+    let (address, mut seen) = upstream(OK).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let answer = talk(&native, b"GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-A: b\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    assert!(answer.ends_with("X-Up: yes\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"), "{answer}");
+    let seen = seen.recv().await.expect("one request");
+    assert!(seen.starts_with("GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-Request-ID: "), "{seen}");
+    assert!(seen.contains("\r\nX-Real-IP: 127.0.0.1\r\nX-Forwarded-For: 127.0.0.1\r\n"), "{seen}");
+    assert!(seen.ends_with("X-A: b\r\n\r\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn several_requests_share_a_connection() {
+    let (address, _seen) = upstream(OK).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let one = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let answer = talk(&native, one.repeat(5).as_bytes()).await;
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 5, "{answer}");
+}
+
+#[tokio::test]
+async fn a_chunked_body_is_measured_before_it_is_sent() {
+    let (address, mut seen) = upstream(OK).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
+    let answer = talk(&native, request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let seen = seen.recv().await.expect("one request");
+    assert!(seen.contains("\r\nContent-Length: 6\r\n") && seen.ends_with("\r\n\r\nhello!"), "{seen}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_refuses_is_passed_over() {
+    let refusing = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let gone = refusing.local_addr().expect("bound");
+    drop(refusing);
+    let (address, _seen) = upstream(OK).await;
+    let native = start(&configuration(vec![gone, address], Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let native = start(&configuration(vec![gone], Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 502 Bad Gateway"), "{answer}");
+}
+
+#[tokio::test]
+async fn no_endpoints_are_503_and_unknown_hosts_404() {
+    let native = start(&configuration(Vec::new(), Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 503 Service Temporarily Unavailable"), "{answer}");
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 404 Not Found"), "{answer}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_completed() {
+    let (address, _seen) = upstream(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.contains("2\r\nok\r\n") && !answer.contains("0\r\n\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_change_of_endpoints_takes_effect_and_draining_ends_the_threads() {
+    let (first, _seen) = upstream(OK).await;
+    let before = configuration(vec![first], Policy::default());
+    let native = start(&before).await;
+    let (second, _seen) = upstream(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").await;
+    let after = configuration(vec![second], Policy::default());
+    native.apply(&after, &Changes::between(&before, &after)).await.expect("applied");
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
+    native.drain(Duration::from_secs(5)).await;
+}

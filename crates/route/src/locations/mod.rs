@@ -1,0 +1,59 @@
+//! Which location of a host answers a path: plain hosts by longest prefix, regex hosts by the first match.
+
+mod patterns;
+mod prefixes;
+#[cfg(test)]
+mod tests;
+
+use crate::path::Canonical;
+use model::Server;
+use patterns::Patterns;
+use prefixes::Prefixes;
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// To a location.
+    Location {
+        /// Its place in [`Server::locations`].
+        index: usize,
+    },
+    /// To a location only once a slash is added: 301 to the path with `/`.
+    AddSlash {
+        /// Its place in [`Server::locations`].
+        index: usize,
+    },
+    /// Nowhere.
+    None,
+}
+
+/// The locations of one server, compiled for matching (compat/behaviour.md section 5).
+#[derive(Debug)]
+pub struct Locations {
+    matcher: Matcher,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Prefixes(Prefixes),
+    Patterns(Patterns),
+}
+
+impl Locations {
+    /// Compiles the locations of `server`. In regex mode a path that is no valid pattern matches nothing.
+    pub fn compile(server: &Server) -> Self {
+        let matcher = match server.regex {
+            true => Matcher::Patterns(Patterns::compile(&server.locations)),
+            false => Matcher::Prefixes(Prefixes::compile(&server.locations)),
+        };
+        Self { matcher }
+    }
+
+    /// What `path` leads to.
+    pub fn find(&self, path: &Canonical<'_>) -> Found {
+        match &self.matcher {
+            Matcher::Prefixes(prefixes) => prefixes.find(&path.path),
+            Matcher::Patterns(patterns) => patterns.find(path),
+        }
+    }
+}

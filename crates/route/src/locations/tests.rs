@@ -1,0 +1,162 @@
+//! The recorded cases of paths: each is one host with its paths and what requests led to.
+
+use super::{Found, Locations};
+use crate::path::canonical;
+use model::PathKind::{Exact, Prefix};
+use model::{Backend, Location, PathKind, Server, ServerName};
+use std::sync::Arc;
+
+fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
+    let location = |(path, kind, whole): &(&str, PathKind, bool)| Location {
+        path: (*path).to_owned(),
+        kind: *kind,
+        whole: *whole,
+        backend: Backend::NotFound,
+        service: None,
+        origin: None,
+        policy: Arc::default(),
+    };
+    Locations::compile(&Server {
+        name: ServerName::new("a.test"),
+        certificate: None,
+        regex,
+        locations: paths.iter().map(location).map(Arc::new).collect(),
+    })
+}
+
+fn plain(paths: &[(&str, PathKind)]) -> Locations {
+    let paths: Vec<_> = paths.iter().map(|(path, kind)| (*path, *kind, false)).collect();
+    compile(false, &paths)
+}
+
+/// The place of the location, with a `+` where a slash is added first.
+fn found(locations: &Locations, path: &str) -> String {
+    match locations.find(&canonical(path.as_bytes()).expect("a valid path")) {
+        Found::Location { index } => index.to_string(),
+        Found::AddSlash { index } => format!("{index}+"),
+        Found::None => "none".to_owned(),
+    }
+}
+
+fn all_found<const N: usize>(locations: &Locations, paths: [&str; N]) -> [String; N] {
+    paths.map(|path| found(locations, path))
+}
+
+#[test]
+fn a_prefix_matches_whole_segments() {
+    let locations = plain(&[("/foo", Prefix), ("/", Prefix)]);
+    assert_eq!(all_found(&locations, ["/foo", "/foo/", "/foo/bar", "/foo%2Fbar"]), ["0"; 4]);
+    assert_eq!(all_found(&locations, ["/foobar", "/fo", "/FOO", "/", "/foo%20bar"]), ["1"; 5]);
+}
+
+#[test]
+fn an_exact_path_matches_itself() {
+    let locations = plain(&[("/foo", Exact), ("/", Exact)]);
+    assert_eq!(all_found(&locations, ["/foo", "/"]), ["0", "1"]);
+    assert_eq!(all_found(&locations, ["/foo/", "/foo/bar", "/x"]), ["none"; 3]);
+}
+
+#[test]
+fn exact_paths_and_prefixes_of_one_host_share_it() {
+    let locations = plain(&[("/m", Exact), ("/m/", Prefix), ("/m/n", Exact)]);
+    let paths = ["/m", "/m/", "/m/n", "/m/n/", "/m/n/o"];
+    assert_eq!(all_found(&locations, paths), ["0", "1", "2", "1", "1"]);
+}
+
+#[test]
+fn a_path_that_only_exists_with_a_slash_gets_one() {
+    let locations = plain(&[("/", Prefix), ("/p/", Prefix), ("/e/", Exact)]);
+    assert_eq!(all_found(&locations, ["/p", "/p/", "/p/x", "/px"]), ["1+", "1", "1", "0"]);
+    assert_eq!(all_found(&locations, ["/e", "/e/", "/e/x"]), ["2+", "2", "0"]);
+}
+
+#[test]
+fn the_older_one_of_two_spellings_owns_what_they_share() {
+    let short_first = plain(&[("/p", Prefix), ("/p/", Prefix)]);
+    assert_eq!(all_found(&short_first, ["/p", "/p/", "/p/x"]), ["0", "0", "0"]);
+    let long_first = plain(&[("/p/", Prefix), ("/p", Prefix)]);
+    assert_eq!(all_found(&long_first, ["/p", "/p/", "/p/x"]), ["1", "0", "0"]);
+    let twice = plain(&[("/p", Prefix), ("/p", Prefix), ("/p", Exact), ("/p", Exact)]);
+    assert_eq!(all_found(&twice, ["/p", "/p/"]), ["2", "0"]);
+}
+
+#[test]
+fn siblings_between_a_prefix_and_a_request_do_not_hide_it() {
+    let locations = plain(&[
+        ("/a", Prefix),
+        ("/a/b", Prefix),
+        ("/a/b/c/d", Prefix),
+        ("/a!", Exact),
+        ("/", Prefix),
+    ]);
+    let paths = ["/a/b/c/x", "/a/a", "/a/z", "/a!", "/a!/x", "/a/b/c/d/e", "/b"];
+    assert_eq!(all_found(&locations, paths), ["1", "0", "0", "3", "4", "2", "4"]);
+}
+
+#[test]
+fn one_regex_changes_the_whole_host() {
+    let locations = compile(
+        true,
+        &[("/re/[0-9]+", Prefix, true), ("/plain", Exact, false), ("/pre", Prefix, false)],
+    );
+    assert_eq!(
+        all_found(&locations, ["/re/12", "/re/x", "/plain/more", "/PLAIN"]),
+        ["0", "none", "1", "1"]
+    );
+    assert_eq!(all_found(&locations, ["/prefix", "/pre/x", "/pr"]), ["2", "2", "none"]);
+}
+
+#[test]
+fn the_longest_pattern_is_tried_first() {
+    let locations = compile(
+        true,
+        &[("/", Prefix, true), ("/foo/.*", Prefix, true), ("/foo/bar/[a-z]", Prefix, true)],
+    );
+    assert_eq!(
+        all_found(&locations, ["/foo/bar/x", "/foo/baz", "/foo/bar", "/zzz"]),
+        ["2", "1", "1", "0"]
+    );
+    let ties = compile(true, &[("/a.", Prefix, true), ("/ab", Prefix, true)]);
+    assert_eq!(all_found(&ties, ["/ab", "/ac"]), ["1", "0"]);
+}
+
+#[test]
+fn patterns_mean_what_they_mean_in_pcre() {
+    let locations =
+        compile(true, &[(r"/(?!bar|foobaz)[a-z]+$", Prefix, true), (r"/(a.)-\1", Prefix, true)]);
+    assert_eq!(
+        all_found(&locations, ["/foo", "/bar", "/foobaz", "/ab-ab", "/ab-ac"]),
+        ["0", "none", "none", "1", "none"]
+    );
+    let decoded = compile(true, &[("/a[ /]b", Prefix, true)]);
+    assert_eq!(all_found(&decoded, ["/a%20b", "/a%2Fb", "/x/../a%20b", "//a%20b"]), ["0"; 4]);
+}
+
+#[test]
+fn the_anchor_belongs_to_the_first_alternative() {
+    let locations = compile(true, &[("/a|/b", Prefix, true)]);
+    assert_eq!(all_found(&locations, ["/a", "/x/b", "/x/a"]), ["0", "0", "none"]);
+}
+
+#[test]
+fn optional_characters_are_optional() {
+    let locations =
+        compile(true, &[("/ab?", Prefix, true), ("/x{0}y", Prefix, true), ("/u+", Prefix, true)]);
+    assert_eq!(
+        all_found(&locations, ["/a", "/ab", "/y", "/uu", "/"]),
+        ["0", "0", "1", "2", "none"]
+    );
+}
+
+#[test]
+fn an_exact_path_keeps_a_prefix_of_the_same_text_away_in_regex_mode() {
+    let locations =
+        compile(true, &[("/p", Prefix, false), ("/p", Exact, false), ("/r", Prefix, true)]);
+    assert_eq!(all_found(&locations, ["/p/x", "/px", "/p"]), ["0", "1", "1"]);
+}
+
+#[test]
+fn a_pattern_that_is_none_matches_nothing_and_hurts_nobody() {
+    let locations = compile(true, &[("/a(", Prefix, true), ("/a", Prefix, true)]);
+    assert_eq!(all_found(&locations, ["/a(", "/a"]), ["1", "1"]);
+}

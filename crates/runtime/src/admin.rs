@@ -1,0 +1,357 @@
+//! The admin server: health and whatever else operators read, over plain HTTP/1.1, with everything bounded.
+
+use crate::{Ready, Shutdown};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// Connections at a time; further ones wait in the backlog.
+const CONNECTIONS: usize = 64;
+/// Bytes of a request's head.
+const HEAD: usize = 16 << 10;
+/// Lines of a request's head.
+const HEADERS: usize = 64;
+/// How long a head may take, and how long a connection may idle.
+const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long a connection may live; whoever reads an answer slower than that is cut off.
+const CONNECTION_TIME: Duration = Duration::from_secs(300);
+
+/// An answer of the admin server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The status.
+    pub status: StatusCode,
+    /// The media type.
+    pub content_type: &'static str,
+    /// The content.
+    pub body: Bytes,
+}
+
+impl Page {
+    /// Plain text with a status.
+    pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
+        Self { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+    }
+
+    /// JSON with status 200.
+    pub fn json(json: impl Into<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type: "application/json", body: json.into() }
+    }
+}
+
+/// What answers at a path.
+type Handler = Box<dyn Fn() -> Page + Send + Sync>;
+
+/// The pages of the admin server.
+pub struct Admin {
+    pages: BTreeMap<String, Handler>,
+}
+
+/// The address that was asked for cannot be listened on.
+#[derive(Debug, Error)]
+#[error("cannot listen on {address}: {source}; choose another address or port with {flag}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// The flag that sets it.
+    pub flag: String,
+    /// What the system said.
+    pub source: io::Error,
+}
+
+/// An admin server that has its port and waits to be served.
+#[derive(Debug)]
+pub struct Bound {
+    admin: Admin,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+impl Admin {
+    /// A server with `health_path` (`--health-check-path`): 200 `ok` while the process is ready and does not end, else 500
+    /// with the reason. Below it `/ping` says whether the process answers at all.
+    pub fn new(health_path: &str, ready: Ready, shutdown: Shutdown) -> Self {
+        let health_path = health_path.trim_end_matches('/');
+        let ping = || Page::text(StatusCode::OK, "ok");
+        let health = move || health(&ready, &shutdown);
+        Self { pages: BTreeMap::new() }
+            .page(format!("{health_path}/ping"), ping)
+            // The name under which ingress-nginx has its own part of the check.
+            .page(format!("{health_path}/nginx-ingress-controller"), health.clone())
+            .page(if health_path.is_empty() { "/" } else { health_path }, health)
+    }
+
+    /// Lets `handler` answer at `path`, instead of what was there.
+    #[must_use]
+    pub fn page(
+        mut self,
+        path: impl Into<String>,
+        handler: impl Fn() -> Page + Send + Sync + 'static,
+    ) -> Self {
+        self.pages.insert(path.into(), Box::new(handler));
+        self
+    }
+
+    /// Takes the port; `flag` names the option that sets it, for the error.
+    pub fn bind(self, address: SocketAddr, flag: &str) -> Result<Bound, BindError> {
+        let listen = || {
+            let listener = std::net::TcpListener::bind(address)?;
+            listener.set_nonblocking(true)?;
+            let address = listener.local_addr()?;
+            Ok((listener, address))
+        };
+        match listen() {
+            Ok((listener, address)) => Ok(Bound { admin: self, listener, address }),
+            Err(source) => Err(BindError { address, flag: flag.to_owned(), source }),
+        }
+    }
+
+    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        let page = match self.pages.get(path) {
+            None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
+            Some(_) if method != Method::GET && method != Method::HEAD => {
+                Page::text(StatusCode::METHOD_NOT_ALLOWED, "this page is for GET\n")
+            }
+            Some(handler) => handler(),
+        };
+        let mut response = Response::new(Full::new(page.body));
+        *response.status_mut() = page.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if page.status == StatusCode::METHOD_NOT_ALLOWED {
+            headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+        }
+        response
+    }
+}
+
+impl fmt::Debug for Admin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Admin").field(&self.pages.keys()).finish()
+    }
+}
+
+impl Bound {
+    /// The address that was taken, with the port that the system chose if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Answers until it is dropped, also while the process ends; only taking over the socket can fail.
+    pub async fn serve(self) -> io::Result<Infallible> {
+        let listener = TcpListener::from_std(self.listener)?;
+        let admin = Arc::new(self.admin);
+        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        loop {
+            let place =
+                Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let admin = Arc::clone(&admin);
+                    tokio::spawn(async move {
+                        serve_connection(stream, &admin, CONNECTION_TIME).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    // Mostly a lack of file descriptors, which passes.
+                    tracing::warn!("admin server: {error}");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+async fn serve_connection(stream: TcpStream, admin: &Admin, time: Duration) {
+    let service = service_fn(async |request: Request<Incoming>| {
+        Ok::<_, Infallible>(admin.answer(request.method(), request.uri().path()))
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD)
+        .max_headers(HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    match tokio::time::timeout(time, connection).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!("admin server: {error}"),
+        Err(_) => tracing::debug!("admin server: the connection lived too long"),
+    }
+}
+
+fn health(ready: &Ready, shutdown: &Shutdown) -> Page {
+    if shutdown.has_begun() {
+        return Page::text(StatusCode::INTERNAL_SERVER_ERROR, "shutting down\n");
+    }
+    match ready.waiting().as_slice() {
+        [] => Page::text(StatusCode::OK, "ok"),
+        waiting => {
+            let reason = format!("waiting for {}\n", waiting.join(", "));
+            Page::text(StatusCode::INTERNAL_SERVER_ERROR, reason)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admin, Page, serve_connection};
+    use crate::{Ready, Shutdown};
+    use std::net::SocketAddr;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    const ANY: &str = "127.0.0.1:0";
+
+    fn any() -> SocketAddr {
+        ANY.parse().expect("an address")
+    }
+
+    /// Serves and returns the address.
+    fn start(ready: &Ready, shutdown: &Shutdown) -> SocketAddr {
+        let bound = Admin::new("/healthz", ready.clone(), shutdown.clone())
+            .page("/configuration", || Page::json("{}"))
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        address
+    }
+
+    /// Sends bytes and returns everything that comes back until the connection ends.
+    async fn exchange(address: SocketAddr, bytes: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.expect("the server listens");
+        stream.write_all(bytes.as_bytes()).await.expect("the server reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.expect("the server answers text");
+        answer
+    }
+
+    async fn get(address: SocketAddr, path: &str) -> (u16, String) {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let answer = exchange(address, &request).await;
+        let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let status =
+            head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        (status, body.to_owned())
+    }
+
+    #[tokio::test]
+    async fn health_follows_readiness_and_the_end() {
+        let (ready, shutdown) = (Ready::new(), Shutdown::new());
+        let block = ready.block("the first configuration");
+        let address = start(&ready, &shutdown);
+        let waiting = (500, "waiting for the first configuration\n".to_owned());
+        assert_eq!(get(address, "/healthz").await, waiting);
+        assert_eq!(get(address, "/healthz/ping").await, (200, "ok".to_owned()));
+        drop(block);
+        assert_eq!(get(address, "/healthz?verbose").await, (200, "ok".to_owned()));
+        assert_eq!(get(address, "/healthz/nginx-ingress-controller").await.0, 200);
+        shutdown.advance();
+        assert_eq!(get(address, "/healthz").await, (500, "shutting down\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn pages_answer_get_and_head_only() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        assert_eq!(get(address, "/configuration").await, (200, "{}".to_owned()));
+        assert_eq!(get(address, "/other").await.0, 404);
+        let head = "HEAD /configuration HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        let head = exchange(address, head).await;
+        assert!(
+            head.contains("content-type: application/json") && head.ends_with("\r\n\r\n"),
+            "{head}"
+        );
+        let post = "POST /configuration HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+        let post = exchange(address, post).await;
+        assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("allow: GET, HEAD"), "{post}");
+    }
+
+    #[tokio::test]
+    async fn one_connection_carries_several_requests() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        let request = "GET /configuration HTTP/1.1\r\nHost: a\r\n";
+        let both = format!("{request}\r\n{request}Connection: close\r\n\r\n");
+        assert_eq!(exchange(address, &both).await.matches("HTTP/1.1 200 OK").count(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_head_that_is_too_long_is_refused() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        let long = format!("GET / HTTP/1.1\r\nX: {}", "x".repeat(super::HEAD));
+        let answer = exchange(address, &long).await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+        let many = format!("GET / HTTP/1.1\r\n{}\r\n", "X: y\r\n".repeat(super::HEADERS + 1));
+        let answer = exchange(address, &many).await;
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn connections_beyond_the_bound_wait_for_a_place() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        let mut idle = Vec::new();
+        for _ in 0..super::CONNECTIONS {
+            idle.push(TcpStream::connect(address).await.expect("the server listens"));
+        }
+        let mut next = Box::pin(get(address, "/healthz"));
+        let early = tokio::time::timeout(Duration::from_millis(100), &mut next).await;
+        assert!(early.is_err(), "every place is taken");
+        idle.pop();
+        assert_eq!(next.await.0, 200);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_takes_too_long_ends_the_connection() {
+        let address = start(&Ready::new(), &Shutdown::new());
+        assert_eq!(exchange(address, "GET / HT").await, "");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_never_reads_is_cut_off() {
+        let listener = TcpListener::bind(any()).await.expect("the system chooses a free port");
+        let address = listener.local_addr().expect("it has an address");
+        let large = || Page::json(vec![b' '; 64 << 20]);
+        let admin = Admin::new("/healthz", Ready::new(), Shutdown::new()).page("/large", large);
+        let mut client = TcpStream::connect(address).await.expect("the server listens");
+        client
+            .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
+            .await
+            .expect("the server reads");
+        let (stream, _) = listener.accept().await.expect("the client is there");
+        serve_connection(stream, &admin, Duration::from_millis(50)).await;
+        let mut received = Vec::new();
+        let end = client.read_to_end(&mut received).await;
+        assert!(end.is_err() || received.len() < 64 << 20, "it was cut off");
+    }
+
+    #[test]
+    fn a_port_in_use_is_one_line_with_address_and_flag() {
+        let taken = std::net::TcpListener::bind(any()).expect("the system chooses a free port");
+        let address = taken.local_addr().expect("it has an address");
+        let admin = Admin::new("/healthz", Ready::new(), Shutdown::new());
+        let error =
+            admin.bind(address, "--healthz-port").expect_err("the port is taken").to_string();
+        assert!(
+            error.starts_with(&format!("cannot listen on {address}: Address already in use")),
+            "{error}"
+        );
+        assert!(error.ends_with("choose another address or port with --healthz-port"), "{error}");
+        assert!(!error.contains('\n'));
+    }
+}

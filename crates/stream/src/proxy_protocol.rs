@@ -1,0 +1,111 @@
+//! The PROXY protocol's header, versions 1 and 2, in front of a connection (haproxy's proxy-protocol.txt; parsed by the
+//! crate ppp). Exactly the header is taken off the connection, so that what follows may be TLS.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use tokio::io::{AsyncReadExt, Interest};
+use tokio::net::TcpStream;
+
+/// The signature that version 2 starts with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// Bytes of the longest header of version 1.
+const LONGEST_V1: usize = 107;
+/// Bytes of the longest header of version 2 that is taken.
+const LONGEST_V2: usize = 4096;
+
+/// The addresses of a PROXY protocol header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Announced {
+    /// Where the client is.
+    pub source: SocketAddr,
+    /// Where it connected to.
+    pub destination: SocketAddr,
+}
+
+/// Takes the header off; none if it announces no addresses (UNKNOWN, LOCAL).
+pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
+    let mut header = vec![0; SIGNATURE.len()];
+    tcp.read_exact(&mut header).await?;
+    if header == SIGNATURE {
+        let mut fixed = [0; 4];
+        tcp.read_exact(&mut fixed).await?;
+        let length = usize::from(u16::from_be_bytes([fixed[2], fixed[3]]));
+        if length > LONGEST_V2 {
+            return Err(invalid());
+        }
+        header.extend_from_slice(&fixed);
+        header.resize(16 + length, 0);
+        tcp.read_exact(&mut header[16..]).await?;
+    } else if header.starts_with(b"PROXY ") {
+        line(tcp, &mut header).await?;
+    } else {
+        return Err(invalid());
+    }
+    parse(&header)
+}
+
+/// Reads the rest of a line, and nothing beyond it.
+async fn line(tcp: &mut TcpStream, header: &mut Vec<u8>) -> io::Result<()> {
+    while !header.ends_with(b"\n") {
+        if header.len() >= LONGEST_V1 {
+            return Err(invalid());
+        }
+        let mut seen = [0; LONGEST_V1];
+        let room = LONGEST_V1 - header.len();
+        tcp.ready(Interest::READABLE).await?;
+        let count = tcp.peek(&mut seen[..room]).await?;
+        let end = seen[..count].iter().position(|&byte| byte == b'\n').map_or(count, |at| at + 1);
+        if end == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        tcp.read_exact(&mut seen[..end]).await?;
+        header.extend_from_slice(&seen[..end]);
+    }
+    Ok(())
+}
+
+/// The addresses that a whole header announces.
+pub fn parse(header: &[u8]) -> io::Result<Option<Announced>> {
+    use ppp::HeaderResult;
+    use ppp::v1::{BinaryParseError, ParseError};
+    let announced = match HeaderResult::parse(header) {
+        HeaderResult::V1(Ok(header)) => match header.addresses {
+            ppp::v1::Addresses::Unknown => None,
+            ppp::v1::Addresses::Tcp4(four) => Some(between(
+                (four.source_address.into(), four.source_port),
+                (four.destination_address.into(), four.destination_port),
+            )),
+            ppp::v1::Addresses::Tcp6(six) => Some(between(
+                (six.source_address.into(), six.source_port),
+                (six.destination_address.into(), six.destination_port),
+            )),
+        },
+        HeaderResult::V2(Ok(header)) if header.command == ppp::v2::Command::Local => None,
+        HeaderResult::V2(Ok(header)) if header.protocol != ppp::v2::Protocol::Stream => None,
+        HeaderResult::V2(Ok(header)) => match header.addresses {
+            ppp::v2::Addresses::IPv4(four) => Some(between(
+                (four.source_address.into(), four.source_port),
+                (four.destination_address.into(), four.destination_port),
+            )),
+            ppp::v2::Addresses::IPv6(six) => Some(between(
+                (six.source_address.into(), six.source_port),
+                (six.destination_address.into(), six.destination_port),
+            )),
+            _ => None,
+        },
+        // An address that is none announces nothing (recording proxy-protocol/more-broken-headers).
+        HeaderResult::V1(Err(BinaryParseError::Parse(
+            ParseError::InvalidSourceAddress(_) | ParseError::InvalidDestinationAddress(_),
+        ))) => None,
+        _ => return Err(invalid()),
+    };
+    Ok(announced)
+}
+
+fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Announced {
+    Announced { source: source.into(), destination: SocketAddr::from(destination) }
+}
+
+fn invalid() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "no valid PROXY protocol header")
+}

@@ -1,0 +1,22 @@
+//! What the fixtures saw, in the order in which they saw it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::exchange::Seen;
+
+/// A list that all fixtures write to.
+#[derive(Clone, Debug, Default)]
+pub struct Journal(Arc<Mutex<Vec<Seen>>>);
+
+impl Journal {
+    /// Notes one request.
+    pub fn note(&self, seen: Seen) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
+    }
+
+    /// Takes what was noted so far.
+    #[must_use]
+    pub fn drain(&self) -> Vec<Seen> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

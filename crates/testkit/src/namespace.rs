@@ -1,0 +1,90 @@
+//! A private network namespace with the addresses of the recordings, so that hashes, cookies and counts compare equal
+//! and no port clashes with the machine's.
+
+use std::{
+    ffi::OsString,
+    io::Write,
+    net::{IpAddr, Ipv4Addr},
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Where the controller listens.
+pub const CONTROLLER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
+
+/// Where the client asks from.
+pub const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 50));
+
+/// Set in the environment of a process that runs in such a namespace.
+const MARK: &str = "FAIRWAY_TESTKIT_NAMESPACE";
+
+/// What `unshare` is asked for: as root, and for everybody else.
+const WAYS: [&[&str]; 2] = [&["--net"], &["--net", "--user", "--map-root-user"]];
+
+/// Makes sure that this process runs in a namespace of its own, by starting itself again with `arguments` in one.
+///
+/// # Errors
+/// When the machine does not allow it; returns at all only inside the namespace.
+pub fn enter(arguments: &[OsString]) -> Result<()> {
+    if std::env::var_os(MARK).is_some() {
+        return prepare();
+    }
+    let own = std::env::current_exe().context("the path of this program is unknown")?;
+    let error = unshare()?.arg("--").arg(own).args(arguments).env(MARK, "1").exec();
+    Err(error).context("unshare cannot be started; install util-linux")
+}
+
+/// The same for one test of a test program: runs that test again in a namespace and says whether the caller is inside.
+///
+/// # Errors
+/// When the machine does not allow it, or the test fails in there.
+pub fn run_test(name: &str) -> Result<bool> {
+    if std::env::var_os(MARK).is_some() {
+        prepare()?;
+        return Ok(true);
+    }
+    let own = std::env::current_exe().context("the path of this program is unknown")?;
+    let mut command = unshare()?;
+    command.arg("--").arg(own).args(["--exact", name, "--nocapture", "--include-ignored"]);
+    let status =
+        command.env(MARK, "1").status().context("unshare cannot be started; install util-linux")?;
+    ensure!(status.success(), "`{name}` failed in its network namespace ({status})");
+    Ok(false)
+}
+
+/// The `unshare` command that works here.
+fn unshare() -> Result<Command> {
+    for way in WAYS {
+        let mut probe = Command::new("unshare");
+        let quiet = probe.args(way).arg("true").stdout(Stdio::null()).stderr(Stdio::null());
+        if quiet.status().context("unshare cannot be started; install util-linux")?.success() {
+            let mut command = Command::new("unshare");
+            command.args(way);
+            return Ok(command);
+        }
+    }
+    bail!(
+        "this machine allows no network namespaces; run as root, or allow unprivileged user namespaces"
+    )
+}
+
+/// Gives the loopback interface its addresses.
+fn prepare() -> Result<()> {
+    let last = [1, 2, 50].into_iter().chain(10..=40);
+    let mut batch = String::from("link set lo up\n");
+    batch.extend(last.map(|last| format!("address add 10.77.0.{last}/32 dev lo\n")));
+    // A second test of the same process finds the addresses there already.
+    let mut child = Command::new("ip")
+        .args(["-force", "-batch", "-"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("ip cannot be started; install iproute2")?;
+    child.stdin.take().context("ip takes no input")?.write_all(batch.as_bytes())?;
+    child.wait()?;
+    let probe = std::net::TcpListener::bind((CONTROLLER, 0));
+    probe.with_context(|| format!("{CONTROLLER} could not be given to the loopback interface"))?;
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Everything that a run needs at once: the fixtures, the folder of objects, the controller and its client.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::{
+    case::References,
+    certificates::Certificates,
+    client::Client,
+    exchange::{Normaliser, Request},
+    fairway::Started,
+    fixtures::{self, NAMESPACE, Places},
+    manifests::Manifests,
+    namespace::{CLIENT, CONTROLLER},
+    upstreams::Upstreams,
+};
+
+/// The ports of the recordings.
+const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
+
+/// The flags of every recording.
+const FLAGS: [&str; 3] = [
+    "--configmap=ingress-nginx/ingress-nginx-controller",
+    "--tcp-services-configmap=ingress-nginx/tcp-services",
+    "--udp-services-configmap=ingress-nginx/udp-services",
+];
+
+/// What a client says first where the controller speaks the PROXY protocol.
+const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
+
+/// Answers that say nothing about whether a change has taken effect.
+const NOT_YET: [u16; 3] = [404, 500, 503];
+
+/// How often the sentinel is asked.
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub(super) struct Bed {
+    pub(super) manifests: Manifests,
+    pub(super) references: References,
+    pub(super) client: Client,
+    pub(super) upstreams: Upstreams,
+    pub(super) normaliser: Normaliser,
+    /// The fixtures by kind and name, to be put back after a case that replaced them.
+    kept: BTreeMap<(String, String), Value>,
+    options: Options,
+    flags: Vec<String>,
+    fairway: Option<Started>,
+    sentinels: u32,
+}
+
+impl Bed {
+    pub(super) async fn new(options: &Options) -> Result<Self> {
+        let (certificates, places) = (Certificates::shared(), Places::recorded());
+        let objects = fixtures::objects(&certificates, &places);
+        let manifests = Manifests::new().context("no folder for objects can be made")?;
+        for object in controllers_objects().iter().chain(&objects) {
+            manifests.apply(object)?;
+        }
+        Ok(Self {
+            manifests,
+            references: References::new(places.clone(), &objects),
+            client: Client::new(CONTROLLER, HTTP, HTTPS).from(CLIENT),
+            upstreams: Upstreams::start(&certificates, places)
+                .await
+                .context("the fixtures cannot listen")?,
+            normaliser: Normaliser::new(CLIENT, HTTP, HTTPS),
+            kept: objects.into_iter().map(|object| (key(&object), object)).collect(),
+            options: options.clone(),
+            flags: Vec::new(),
+            fairway: None,
+            sentinels: 0,
+        })
+    }
+
+    /// Starts the controller anew with these flags.
+    pub(super) async fn start(&mut self, flags: &[String]) -> Result<()> {
+        self.stop().await?;
+        self.flags = FLAGS.iter().map(ToString::to_string).collect();
+        self.flags.extend_from_slice(&self.options.flags);
+        self.flags.extend_from_slice(flags);
+        self.launch()
+    }
+
+    /// Starts the controller again if it has ended by itself.
+    pub(super) async fn revive(&mut self) -> Result<()> {
+        if self.ended() {
+            eprintln!(
+                "the controller has ended by itself; its output is in {}",
+                self.options.log.display()
+            );
+            self.stop().await?;
+            self.launch()?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn stop(&mut self) -> Result<()> {
+        if let Some(started) = self.fairway.take() {
+            started.stop().await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was applied has taken effect: an Ingress that is applied last answers.
+    pub(super) async fn settle(&mut self) -> Result<()> {
+        self.sentinels += 1;
+        let host = format!("s{}-{}.sentinel.test", self.sentinels, std::process::id());
+        self.manifests.apply(&sentinel(&host))?;
+        let end = Instant::now() + self.options.patience;
+        while !self.answers(&host).await && !self.ended() {
+            if Instant::now() > end {
+                eprintln!("a change has not shown within {:?}", self.options.patience);
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        tokio::time::sleep(self.options.settle).await;
+        let _earlier = self.upstreams.journal.drain();
+        Ok(())
+    }
+
+    /// Applies or deletes objects in the middle of a case.
+    pub(super) async fn change(
+        &mut self,
+        apply: Option<&[Value]>,
+        delete: Option<&[Value]>,
+    ) -> Result<()> {
+        for (objects, applied) in [(apply, true), (delete, false)] {
+            for object in objects.into_iter().flatten() {
+                if applied {
+                    self.manifests.apply(object)?
+                } else {
+                    self.manifests.delete(object)?
+                }
+            }
+            if objects.is_some() {
+                self.settle().await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the objects of a case, and puts back the fixtures that it replaced.
+    pub(super) fn remove(&self, objects: &[Value]) -> Result<()> {
+        for object in objects {
+            match self.kept.get(&key(object)) {
+                Some(fixture) => self.manifests.apply(fixture)?,
+                None => self.manifests.delete(object)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self) -> Result<()> {
+        let Options { binary, log, .. } = &self.options;
+        self.fairway = Some(Started::on_folder(binary, self.manifests.folder(), &self.flags, log)?);
+        Ok(())
+    }
+
+    fn ended(&mut self) -> bool {
+        self.fairway.as_mut().is_some_and(|fairway| !fairway.alive())
+    }
+
+    /// Whether the host is served, with or without the PROXY protocol; a controller that refuses both says nothing more.
+    async fn answers(&self, host: &str) -> bool {
+        let request = Request {
+            url: format!("http://{host}/"),
+            timeout: Some("1s".to_owned()),
+            ..Request::default()
+        };
+        let mut answer = self.client.send(&request).await;
+        if answer.error.as_deref() == Some("connection-closed") {
+            let announced = Request { proxy_protocol: Some(ANNOUNCEMENT.to_owned()), ..request };
+            answer = self.client.send(&announced).await;
+        }
+        match (answer.status, answer.error.as_deref()) {
+            (Some(status), None) => !NOT_YET.contains(&status),
+            (_, error) => error != Some("connection-refused"),
+        }
+    }
+}
+
+/// What the controller itself needs: its namespace and its class.
+fn controllers_objects() -> [Value; 2] {
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ingress-nginx"}}),
+        json!({
+            "apiVersion": "networking.k8s.io/v1",
+            "kind": "IngressClass",
+            "metadata": {"name": "nginx"},
+            "spec": {"controller": "k8s.io/ingress-nginx"},
+        }),
+    ]
+}
+
+fn sentinel(host: &str) -> Value {
+    let backend = json!({"service": {"name": "echo-b", "port": {"number": 80}}});
+    let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": "sentinel", "namespace": NAMESPACE},
+        "spec": {"ingressClassName": "nginx", "rules": [{"host": host, "http": {"paths": [path]}}]},
+    })
+}
+
+fn key(object: &Value) -> (String, String) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(&object["kind"]), text(&object["metadata"]["name"]))
+}

@@ -1,0 +1,67 @@
+//! `proxy-body-size`, `client-body-buffer-size`, `proxy-request-buffering`, `proxy-buffering` and its sizes.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::policy::Policy;
+
+pub(super) const FAMILY: Family = Family {
+    name: "body",
+    keys: &[&MAX_SIZE, &REQUEST_BUFFER, &REQUEST_BUFFERING, &BUFFERING, &BUFFER_SIZE, &BUFFERS],
+    apply,
+};
+
+static MAX_SIZE: Key<u64> = Key::both("proxy-body-size", parse::size)
+    .says(
+        "size",
+        "1m",
+        "Bytes that a request body may have; more is answered with 413, 0 is unlimited.",
+    )
+    .risk(Risk::Medium);
+
+/// The ConfigMap's key of this name is the buffer of the process, not of the location.
+static REQUEST_BUFFER: Key<usize> = Key::annotation("client-body-buffer-size", parse::buffer)
+    .says(
+        "size",
+        "ConfigMap client-body-buffer-size",
+        "Bytes of a request body in memory before a file takes the rest.",
+    )
+    .on_bad(OnBad::Reject);
+
+static REQUEST_BUFFERING: Key<bool> = Key::both("proxy-request-buffering", parse::on_off).says(
+    "on or off",
+    "on",
+    "Request bodies are read whole before the upstream is chosen.",
+);
+
+static BUFFERING: Key<bool> = Key::both("proxy-buffering", parse::on_off).says(
+    "on or off",
+    "off",
+    "Answers are read ahead of the client.",
+);
+
+static BUFFER_SIZE: Key<usize> = Key::both("proxy-buffer-size", parse::buffer).says(
+    "size",
+    "4k",
+    "Bytes of the largest header that an upstream may send; more is answered with 502.",
+);
+
+static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).says(
+    "number",
+    "4",
+    "Buffers of proxy-buffer-size for answers that are read ahead.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    const MOST: usize = 1 << 30;
+    let body = &mut policy.body;
+    if let Some(size) = settings.get(&MAX_SIZE) {
+        body.max_size = Some(size).filter(|size| *size > 0);
+    }
+    body.request_buffer = settings.get(&REQUEST_BUFFER);
+    body.request_buffering = settings.get_or(&REQUEST_BUFFERING, body.request_buffering);
+    body.response_buffering = settings.get_or(&BUFFERING, body.response_buffering);
+    body.response_header = settings.get_or(&BUFFER_SIZE, body.response_header);
+    let buffers = settings.get_or(&BUFFERS, 4).max(1);
+    let buffers = usize::try_from(buffers).unwrap_or(MOST);
+    body.response_buffer = buffers.saturating_mul(body.response_header).min(MOST);
+}

@@ -1,0 +1,97 @@
+//! Annotations that no family reads: not built yet, too risky, or misspelt.
+
+use super::guards;
+use crate::settings::{ANNOTATIONS, NameFate, Risk, Settings, nearest};
+use model::Severity;
+
+/// Its Ingress stands beside another one and creates nothing by itself.
+pub(super) const CANARY: &str = "canary";
+
+/// What the ConfigMap allows annotations to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// `annotations-risk-level`.
+    pub(crate) risk: Risk,
+    /// `allow-snippet-annotations`.
+    pub(crate) snippets: bool,
+    /// `annotation-value-word-blocklist`.
+    pub(crate) blocked_words: Vec<String>,
+}
+
+/// Notes every annotation with the prefix that has no effect, and refuses what the ConfigMap does not allow.
+pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
+    let annotations: Vec<(&str, &str)> = settings.annotations().collect();
+    for (name, value) in annotations {
+        if let Some(word) = limits.blocked_words.iter().find(|word| value.contains(word.as_str())) {
+            settings.reject(
+                name,
+                &format!(
+                    "holds {word:?}, which annotation-value-word-blocklist of the ConfigMap forbids"
+                ),
+            );
+        }
+        match key_risk(name) {
+            Some(risk) if risk > limits.risk => too_risky(settings, name, risk, limits),
+            Some(_) => {}
+            None => without_key(settings, name, limits),
+        }
+    }
+}
+
+fn key_risk(name: &str) -> Option<Risk> {
+    let keys = super::FAMILIES.iter().flat_map(|family| family.keys).map(|key| key.about());
+    let mut keys = keys.filter(|about| about.in_annotations());
+    keys.find(|about| about.name == name || about.aliases.contains(&name)).map(|about| about.risk)
+}
+
+fn too_risky(settings: &mut Settings<'_>, name: &str, risk: Risk, limits: &Limits) {
+    let reason = format!(
+        "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most",
+        limits.risk
+    );
+    settings.reject(name, &reason);
+}
+
+fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
+    let Some(known) = ANNOTATIONS.get(name) else { return misspelt(settings, name) };
+    if known.risk > limits.risk {
+        return too_risky(settings, name, known.risk, limits);
+    }
+    if name.ends_with("-snippet") {
+        return snippet(settings, name, limits);
+    }
+    let message = match known.fate {
+        NameFate::Later if name == CANARY && super::is_canary(settings) => {
+            "not supported yet; a canary Ingress serves nothing".to_owned()
+        }
+        // They have their own, louder word.
+        NameFate::Later if guards::is_guard(name) => return,
+        NameFate::Later => "not supported yet".to_owned(),
+        NameFate::NoEffect => "has no effect here: what it tunes does not exist".to_owned(),
+        NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
+    };
+    settings.note(name, Severity::Notice, message);
+}
+
+fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
+    if limits.snippets {
+        // Nobody can tell whether the text holds a guard.
+        settings.deny(name, "raw configuration is not supported yet: remove it");
+    } else {
+        let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
+        settings.note(name, Severity::Warning, message);
+    }
+}
+
+fn misspelt(settings: &mut Settings<'_>, name: &str) {
+    let others = ANNOTATIONS.iter().map(|row| row.name);
+    let message = match nearest(name, super::names().chain(others)) {
+        Some(meant) => format!(
+            "unknown annotation, it has no effect; did you mean {}?",
+            settings.full_name(meant)
+        ),
+        None => "unknown annotation, it has no effect; docs/annotations.md lists the known ones"
+            .to_owned(),
+    };
+    settings.note(name, Severity::Warning, message);
+}

@@ -1,0 +1,78 @@
+//! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
+
+mod body;
+mod guards;
+mod known;
+mod protocol;
+mod redirects;
+mod retries;
+mod rewrite;
+mod timeouts;
+mod upstream_tls;
+
+pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
+pub(crate) use known::Limits;
+pub(crate) use rewrite::Rewriting;
+
+use crate::settings::{AnyKey, Settings};
+use model::policy::Policy;
+
+/// Keys that belong together, and what they do to the policy of a location.
+pub(crate) struct Family {
+    /// Name of the family: of its file, and of its folder of cases.
+    pub(crate) name: &'static str,
+    /// Its keys.
+    pub(crate) keys: &'static [&'static dyn AnyKey],
+    /// Turns the settings into policy.
+    apply: fn(&mut Settings<'_>, &mut Policy),
+}
+
+/// All families, in the order of documentation.
+pub(crate) const FAMILIES: &[Family] = &[
+    protocol::FAMILY,
+    timeouts::FAMILY,
+    retries::FAMILY,
+    body::FAMILY,
+    redirects::FAMILY,
+    rewrite::FAMILY,
+    upstream_tls::FAMILY,
+];
+
+/// What the annotations of one Ingress ask for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    /// For every path alike.
+    pub(crate) policy: Policy,
+    /// What depends on the path.
+    pub(crate) rewriting: Rewriting,
+}
+
+/// Reads all annotations; what is wrong with them stays in `settings`.
+pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
+    known::check(settings, limits);
+    guards::check(settings);
+    let policy = policy(settings);
+    Asked { policy, rewriting: rewrite::read(settings) }
+}
+
+/// The policy that the ConfigMap alone makes; what is wrong with its values stays in `settings`.
+pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
+    let mut policy = Policy::default();
+    for family in FAMILIES {
+        (family.apply)(settings, &mut policy);
+    }
+    policy
+}
+
+/// Names of all keys that are read from annotations.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    let keys = FAMILIES.iter().flat_map(|family| family.keys);
+    keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
+}
+
+/// Whether the annotations make this Ingress a canary, which creates nothing.
+pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
+    settings
+        .raw(known::CANARY)
+        .is_some_and(|text| crate::settings::parse::boolean(&text) == Ok(true))
+}

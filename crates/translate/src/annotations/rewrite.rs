@@ -1,0 +1,123 @@
+//! `rewrite-target` and `use-regex`: other paths towards the upstream, and paths that are regular expressions.
+
+use super::Family;
+use crate::settings::{Key, Risk, Settings, parse};
+use model::policy::Rewrite;
+use model::{PathKind, Pattern, Template};
+
+pub(super) const FAMILY: Family =
+    Family { name: "rewrite", keys: &[&TARGET, &REGEX], apply: |_, _| {} };
+
+static TARGET: Key<String> = Key::annotation("rewrite-target", target)
+    .says(
+        "path with $1 … $9",
+        "none",
+        "The path towards the upstream; $1 … $9 are the groups of the Ingress's path, which becomes a regular expression, \
+         and with it every path of the host.",
+    )
+    .risk(Risk::Medium);
+
+static REGEX: Key<bool> = Key::annotation("use-regex", parse::boolean).says(
+    "true or false",
+    "false",
+    "The paths of the Ingress are regular expressions, and with them every path of the host.",
+);
+
+/// What the two annotations ask for; what it means depends on the path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Rewriting {
+    target: Option<(String, Template)>,
+    regex: bool,
+}
+
+/// What it means for one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RewritingOfPath {
+    /// The path is never split into `/p` and `/p/`.
+    pub(crate) whole: bool,
+    /// The whole host matches by regular expressions.
+    pub(crate) regex: bool,
+    /// The rewrite, or why the path makes no pattern for it.
+    pub(crate) rewrite: Option<Result<Rewrite, String>>,
+}
+
+pub(super) fn read(settings: &mut Settings<'_>) -> Rewriting {
+    let regex = settings.get_or(&REGEX, false);
+    let Some(text) = settings.get(&TARGET) else { return Rewriting { target: None, regex } };
+    match Template::parse(&text) {
+        Ok(template) => Rewriting { target: Some((text, template)), regex },
+        Err(unknown) => {
+            settings.deny(
+                TARGET.about.name,
+                &format!("{unknown}: use $1 to $9 or a variable of docs/annotations.md"),
+            );
+            Rewriting { target: None, regex }
+        }
+    }
+}
+
+impl Rewriting {
+    /// What it means for a path (compat/behaviour.md section 5).
+    pub(crate) fn of_path(&self, path: &str, kind: PathKind) -> RewritingOfPath {
+        let Some((text, target)) = &self.target else {
+            return RewritingOfPath { whole: self.regex, regex: self.regex, rewrite: None };
+        };
+        let differs = text != path;
+        // A Prefix path that is its own target is split first, and then `/path/` is no longer the target.
+        let split_differs = !differs
+            && !self.regex
+            && kind == PathKind::Prefix
+            && path != "/"
+            && !path.ends_with('/');
+        let pattern = match (differs, split_differs) {
+            (true, _) => Some(path.to_owned()),
+            (false, true) => Some(format!("{path}/")),
+            (false, false) => None,
+        };
+        RewritingOfPath {
+            whole: self.regex || differs,
+            regex: self.regex || differs || split_differs,
+            rewrite: pattern.map(|pattern| match Pattern::new(&pattern, true) {
+                Ok(pattern) => Ok(Rewrite { pattern, target: target.clone() }),
+                Err(error) => Err(format!("the path {path} is no regular expression: {}", error.0)),
+            }),
+        }
+    }
+}
+
+fn target(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._~/:$".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is no path: write letters, digits, - . _ ~ / : and $1 to $9 only, such as /$1".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Rewriting, Template};
+    use model::PathKind::{Exact, Prefix};
+
+    fn to(target: &str) -> Rewriting {
+        let template = Template::parse(target).expect("no unknown variable");
+        Rewriting { target: Some((target.to_owned(), template)), regex: false }
+    }
+
+    #[test]
+    fn a_path_that_is_its_own_target_is_not_rewritten_but_what_is_below_it() {
+        let own = to("/foo").of_path("/foo", Prefix);
+        assert!(!own.whole && own.regex);
+        let rewrite = own.rewrite.expect("for /foo/").expect("a pattern");
+        assert_eq!(rewrite.pattern.source(), "/foo/");
+        assert_eq!(to("/foo").of_path("/foo", Exact).rewrite, None);
+        assert!(!to("/").of_path("/", Prefix).regex);
+    }
+
+    #[test]
+    fn another_target_makes_the_path_a_pattern() {
+        let path = to("/$1").of_path("/api/(.*)", Prefix);
+        assert!(path.whole && path.regex);
+        assert!(path.rewrite.expect("a rewrite").is_ok());
+        assert!(to("/x").of_path("/(", Prefix).rewrite.expect("a rewrite").is_err());
+    }
+}

@@ -1,0 +1,34 @@
+//! `proxy-connect-timeout`, `proxy-send-timeout`, `proxy-read-timeout`.
+
+use super::Family;
+use crate::settings::{Key, Settings, parse};
+use model::policy::Policy;
+use std::time::Duration;
+
+pub(super) const FAMILY: Family =
+    Family { name: "timeouts", keys: &[&CONNECT, &SEND, &READ], apply };
+
+static CONNECT: Key<Duration> = Key::both("proxy-connect-timeout", parse::seconds).says(
+    "seconds",
+    "5",
+    "Time until a connection to the upstream stands.",
+);
+
+static SEND: Key<Duration> = Key::both("proxy-send-timeout", parse::seconds).says(
+    "seconds",
+    "60",
+    "Time between two successful writes to the upstream.",
+);
+
+static READ: Key<Duration> = Key::both("proxy-read-timeout", parse::seconds).says(
+    "seconds",
+    "60",
+    "Time between two successful reads from the upstream; it bounds idle WebSockets, too.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let timeouts = &mut policy.timeouts;
+    timeouts.connect = settings.get_or(&CONNECT, timeouts.connect);
+    timeouts.send = settings.get_or(&SEND, timeouts.send);
+    timeouts.read = settings.get_or(&READ, timeouts.read);
+}

@@ -1,0 +1,124 @@
+//! `proxy-ssl-*`: TLS towards the upstream.
+
+use super::Family;
+use crate::certificate;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use kubernetes::objects::ObjectKey;
+use model::policy::{Identity, Policy, Protocol, UpstreamTls};
+use model::{Severity, TlsVersion};
+use std::collections::BTreeSet;
+
+pub(super) const FAMILY: Family = Family {
+    name: "upstream_tls",
+    keys: &[&SECRET, &VERIFY, &NAME, &SERVER_NAME, &PROTOCOLS],
+    apply,
+};
+
+static SECRET: Key<String> = Key::annotation("proxy-ssl-secret", reference)
+    .says(
+        "namespace/name",
+        "none",
+        "Secret with the certificate shown to the upstream (tls.crt, tls.key) and the authorities that its certificate must \
+         descend from (ca.crt). The other proxy-ssl annotations count only beside it.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static VERIFY: Key<bool> = Key::annotation("proxy-ssl-verify", parse::on_off).says(
+    "on or off",
+    "off",
+    "The upstream's certificate is verified against ca.crt of the Secret.",
+);
+
+static NAME: Key<String> = Key::annotation("proxy-ssl-name", name)
+    .says(
+        "host name",
+        "the name of the upstream",
+        "The name that the upstream's certificate must have.",
+    )
+    .risk(Risk::High);
+
+static SERVER_NAME: Key<bool> = Key::annotation("proxy-ssl-server-name", parse::on_off).says(
+    "on or off",
+    "off",
+    "The name is sent as SNI.",
+);
+
+static PROTOCOLS: Key<BTreeSet<TlsVersion>> = Key::annotation("proxy-ssl-protocols", protocols)
+    .says("words: TLSv1.2, TLSv1.3", "TLSv1.2", "TLS versions towards the upstream.");
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let Some(reference) = settings.get(&SECRET) else { return };
+    let name = settings.get(&NAME);
+    let server_name = settings.get_or(&SERVER_NAME, false);
+    let verify = settings.get_or(&VERIFY, false);
+    let versions = settings.get(&PROTOCOLS);
+    let (authorities, identity) = match trust(settings, &reference) {
+        Ok(found) => found,
+        Err(reason) => return settings.deny(SECRET.about.name, &reason),
+    };
+    if policy.protocol == Protocol::Grpcs {
+        // As recorded: nginx has other directives for gRPC, which ingress-nginx never sets.
+        let message = "has no effect with backend-protocol GRPCS, whose upstreams are not verified"
+            .to_owned();
+        return settings.note(SECRET.about.name, Severity::Warning, message);
+    }
+    let mut tls = UpstreamTls { name, server_name, ..UpstreamTls::default() };
+    if !authorities.is_empty() {
+        tls.verify = verify;
+        tls.versions = versions.unwrap_or_else(|| BTreeSet::from([TlsVersion::Tls12]));
+        tls.identity = identity;
+        tls.authorities = authorities;
+    } else if verify {
+        // Nothing to verify against: better no answer than a stranger's.
+        let reason = format!(
+            "Secret {reference} has no ca.crt to verify the upstream's certificate against: add it"
+        );
+        return settings.deny(VERIFY.about.name, &reason);
+    }
+    policy.upstream_tls = tls;
+}
+
+type Trust = (Vec<std::sync::Arc<[u8]>>, Option<Identity>);
+
+fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, String> {
+    let (namespace, name) = reference
+        .split_once('/')
+        .filter(|(namespace, name)| {
+            !namespace.is_empty() && !name.is_empty() && !name.contains('/')
+        })
+        .ok_or_else(|| format!("{reference:?} does not name a Secret: write namespace/name"))?;
+    if namespace != &**settings.namespace() && !settings.scope().cross_namespace {
+        return Err(format!(
+            "Secret {reference} is in another namespace: move it, or set allow-cross-namespace-resources in the ConfigMap"
+        ));
+    }
+    let secret = settings.scope().secrets.get(&ObjectKey::new(namespace, name));
+    let secret = secret.ok_or_else(|| format!("Secret {reference} does not exist: create it"))?;
+    certificate::trust(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._~/:".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is not the name of a Secret: write namespace/name".to_owned())
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is not a host name: write one such as echo.example".to_owned())
+}
+
+fn protocols(text: &str) -> Result<BTreeSet<TlsVersion>, String> {
+    let version = |word: &str| match word {
+        "TLSv1.2" => Ok(TlsVersion::Tls12),
+        "TLSv1.3" => Ok(TlsVersion::Tls13),
+        _ => Err(format!("has the word \"{word}\": write TLSv1.2, TLSv1.3 or both")),
+    };
+    text.split_ascii_whitespace().map(version).collect()
+}

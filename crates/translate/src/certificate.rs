@@ -1,0 +1,111 @@
+//! From a Secret to a certificate that can be served: the chain and a key that is known to belong to it.
+
+use kubernetes::objects::Secret;
+use model::policy::Identity;
+use model::{Certificate, CertificateId, PrivateKey};
+use rustls::pki_types::pem::{PemObject, SectionKind};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{Error, InconsistentKeys};
+use std::sync::Arc;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// A chain (DER, leaf first) with the key of its leaf.
+type Pair = (Vec<Vec<u8>>, PrivateKey);
+
+/// The certificate that a Secret holds; the error completes the sentence "Secret x …".
+pub(crate) fn served(secret: &Secret) -> Result<Certificate, String> {
+    let (chain, key) = pair(secret)?;
+    let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
+    let (names, not_after) = names(leaf)?;
+    let id = CertificateId::new(format!("{}/{}", secret.meta.key.namespace, secret.meta.key.name));
+    Ok(Certificate { id, chain, key, names, not_after })
+}
+
+/// The authorities that an upstream's certificate must descend from, and the certificate shown to it.
+pub(crate) fn trust(secret: &Secret) -> Result<(Vec<Arc<[u8]>>, Option<Identity>), String> {
+    let authorities = match field(secret, "ca.crt") {
+        Some(pem) => certificates(pem, "ca.crt")?,
+        None => Vec::new(),
+    };
+    let has_pair = field(secret, "tls.crt").is_some() && field(secret, "tls.key").is_some();
+    if authorities.is_empty() && !has_pair {
+        return Err("has neither ca.crt nor tls.crt with tls.key: add them".to_owned());
+    }
+    let identity = has_pair
+        .then(|| pair(secret))
+        .transpose()?
+        .map(|(chain, key)| Identity { chain: chain.into_iter().map(Arc::from).collect(), key });
+    Ok((authorities.into_iter().map(Arc::from).collect(), identity))
+}
+
+fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {
+    secret.data.as_ref()?.get(name).map(Vec::as_slice).filter(|bytes| !bytes.is_empty())
+}
+
+fn pair(secret: &Secret) -> Result<Pair, String> {
+    let chain = field(secret, "tls.crt").ok_or("has no tls.crt: add the certificate")?;
+    let key = field(secret, "tls.key").ok_or("has no tls.key: add the private key")?;
+    let chain = certificates(chain, "tls.crt")?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
+        format!("has no private key in tls.key ({error}): put one in PEM there")
+    })?;
+    match belongs(&chain, &key) {
+        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
+        Err(Error::InconsistentKeys(_)) => {
+            return Err(
+                "has a tls.key that does not belong to tls.crt: put both of one pair there"
+                    .to_owned(),
+            );
+        }
+        Err(error) => {
+            return Err(format!("has a pair of tls.crt and tls.key that cannot be used: {error}"));
+        }
+    }
+    Ok((chain, PrivateKey(key.secret_der().to_vec())))
+}
+
+fn belongs(chain: &[Vec<u8>], key: &PrivateKeyDer<'_>) -> Result<(), Error> {
+    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(key)?;
+    let chain = chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
+    CertifiedKey::new(chain, key).keys_match()
+}
+
+/// The certificates of a PEM text, whose first block must be one.
+fn certificates(pem: &[u8], field: &str) -> Result<Vec<Vec<u8>>, String> {
+    let wrong = |why: &str| {
+        format!("has no certificate in {field} ({why}): put PEM there that starts with one")
+    };
+    let mut found = Vec::new();
+    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
+        match section.map_err(|error| wrong(&error.to_string()))? {
+            (SectionKind::Certificate, der) => found.push(der),
+            (kind, _) if found.is_empty() => {
+                return Err(wrong(&format!("it starts with a {kind:?}")));
+            }
+            _ => {}
+        }
+    }
+    if found.is_empty() { Err(wrong("nothing in it is PEM")) } else { Ok(found) }
+}
+
+/// The DNS names of a certificate and the second it expires; the common name counts where there is no DNS name.
+fn names(der: &[u8]) -> Result<(Vec<String>, i64), String> {
+    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| {
+        format!("has a tls.crt that is no X.509 certificate ({error}): replace it")
+    })?;
+    let alternative = certificate.subject_alternative_name().ok().flatten();
+    let mut names: Vec<String> = alternative
+        .iter()
+        .flat_map(|extension| &extension.value.general_names)
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        let common = certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok());
+        names.extend(common.map(str::to_ascii_lowercase));
+    }
+    Ok((names, certificate.validity().not_after.timestamp()))
+}

@@ -1,0 +1,91 @@
+//! Headers towards the upstream and towards the client.
+
+use super::Area;
+use crate::settings::{Key, Settings, parse};
+use model::Global;
+
+pub(super) const AREA: Area = Area {
+    name: "headers",
+    keys: &[
+        &UNDERSCORES,
+        &IGNORE_INVALID,
+        &REQUEST_ID,
+        &ORIGINAL_URI,
+        &SERVER_TOKENS,
+        &UPSTREAM_SERVER,
+        &HIDE,
+        &HSTS,
+        &HSTS_AGE,
+        &HSTS_SUBDOMAINS,
+        &HSTS_PRELOAD,
+    ],
+    apply,
+};
+
+static UNDERSCORES: Key<bool> = Key::config_map("enable-underscores-in-headers", parse::boolean)
+    .says("true or false", "false", "Request headers may have underscores in their names.");
+static IGNORE_INVALID: Key<bool> = Key::config_map("ignore-invalid-headers", parse::boolean).says(
+    "true or false",
+    "true",
+    "Request headers with odd names are dropped rather than passed on.",
+);
+static REQUEST_ID: Key<bool> = Key::config_map("generate-request-id", parse::boolean).says(
+    "true or false",
+    "true",
+    "Requests without X-Request-ID get one.",
+);
+static ORIGINAL_URI: Key<bool> = Key::config_map("proxy-add-original-uri-header", parse::boolean)
+    .says("true or false", "false", "The upstream gets X-Original-URI.");
+static SERVER_TOKENS: Key<bool> = Key::config_map("server-tokens", parse::boolean).says(
+    "true or false",
+    "false",
+    "Answers have a Server header.",
+);
+static UPSTREAM_SERVER: Key<bool> = Key::config_map("allow-backend-server-header", parse::boolean)
+    .says("true or false", "false", "The upstream's Server header is passed on.");
+static HIDE: Key<Vec<String>> = Key::config_map("hide-headers", parse::headers).says(
+    "header names, comma separated",
+    "none",
+    "Headers of the upstream that clients do not get.",
+);
+static HSTS: Key<bool> = Key::config_map("hsts", parse::boolean).says(
+    "true or false",
+    "true",
+    "Answers over TLS have Strict-Transport-Security.",
+);
+static HSTS_AGE: Key<u32> = Key::config_map("hsts-max-age", parse::count).says(
+    "seconds",
+    "31536000",
+    "max-age of Strict-Transport-Security.",
+);
+static HSTS_SUBDOMAINS: Key<bool> = Key::config_map("hsts-include-subdomains", parse::boolean)
+    .says("true or false", "true", "Strict-Transport-Security counts for sub-domains, too.");
+static HSTS_PRELOAD: Key<bool> = Key::config_map("hsts-preload", parse::boolean).says(
+    "true or false",
+    "false",
+    "Strict-Transport-Security asks for the lists of browsers.",
+);
+
+fn apply(settings: &mut Settings<'_>, global: &mut Global) {
+    global.underscores_in_headers = settings.get_or(&UNDERSCORES, global.underscores_in_headers);
+    global.ignore_invalid_headers = settings.get_or(&IGNORE_INVALID, global.ignore_invalid_headers);
+    global.generate_request_id = settings.get_or(&REQUEST_ID, global.generate_request_id);
+    global.original_uri_header = settings.get_or(&ORIGINAL_URI, global.original_uri_header);
+    global.server_tokens = settings.get_or(&SERVER_TOKENS, global.server_tokens);
+    global.upstream_server_header =
+        settings.get_or(&UPSTREAM_SERVER, global.upstream_server_header);
+    global.hide_headers = settings.get(&HIDE).into_iter().flatten().collect();
+    global.hsts = hsts(settings);
+}
+
+fn hsts(settings: &mut Settings<'_>) -> Option<String> {
+    let enabled = settings.get_or(&HSTS, true);
+    let mut value = format!("max-age={}", settings.get_or(&HSTS_AGE, 31_536_000));
+    if settings.get_or(&HSTS_SUBDOMAINS, true) {
+        value.push_str("; includeSubDomains");
+    }
+    if settings.get_or(&HSTS_PRELOAD, false) {
+        value.push_str("; preload");
+    }
+    enabled.then_some(value)
+}

@@ -1,0 +1,84 @@
+//! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
+
+mod connections;
+mod headers;
+mod logging;
+mod permissions;
+mod real_ip;
+mod redirects;
+mod tls;
+
+pub(crate) use permissions::Permissions;
+
+use crate::annotations::FAMILIES;
+use crate::settings::{AnyKey, CONFIG_MAP, NameFate, Settings, nearest};
+use model::{Global, Severity};
+
+/// Keys that belong together, and what they do to the settings of the process.
+pub(crate) struct Area {
+    /// Its name: that of its file.
+    pub(crate) name: &'static str,
+    /// Its keys.
+    pub(crate) keys: &'static [&'static dyn AnyKey],
+    apply: fn(&mut Settings<'_>, &mut Global),
+}
+
+/// All areas, in the order of documentation.
+pub(crate) const AREAS: &[Area] = &[
+    connections::AREA,
+    real_ip::AREA,
+    headers::AREA,
+    redirects::AREA,
+    tls::AREA,
+    logging::AREA,
+    permissions::AREA,
+];
+
+/// The settings of the process; what is wrong with values stays in `settings`.
+pub(crate) fn global(settings: &mut Settings<'_>) -> Global {
+    let mut global = Global::default();
+    for area in AREAS {
+        (area.apply)(settings, &mut global);
+    }
+    global
+}
+
+/// What annotations may be, and what reaches beyond one location.
+pub(crate) fn permissions(settings: &mut Settings<'_>) -> Permissions {
+    permissions::read(settings)
+}
+
+/// Every key that is read from the ConfigMap, with the name of its area or family.
+pub(crate) fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)> {
+    let areas = AREAS.iter().map(|area| (area.name, area.keys));
+    let families = FAMILIES.iter().map(|family| (family.name, family.keys));
+    let all =
+        areas.chain(families).flat_map(|(name, keys)| keys.iter().map(move |key| (name, *key)));
+    all.filter(|(_, key)| key.about().in_config_map().is_some())
+}
+
+/// Notes every key that has no effect.
+pub(crate) fn check(settings: &mut Settings<'_>) {
+    let Some((_, data)) = settings.scope().config_map else { return };
+    for name in data.keys() {
+        if keys().any(|(_, key)| key.about().in_config_map() == Some(name)) {
+            continue;
+        }
+        let (severity, message) = match CONFIG_MAP.get(name).map(|known| known.fate) {
+            Some(NameFate::Later) => (Severity::Notice, "not supported yet".to_owned()),
+            Some(NameFate::NoEffect | NameFate::Removed) => {
+                (Severity::Notice, "has no effect here: what it tunes does not exist".to_owned())
+            }
+            None => (Severity::Warning, misspelt(name)),
+        };
+        settings.note(name, severity, message);
+    }
+}
+
+fn misspelt(name: &str) -> String {
+    let read = keys().filter_map(|(_, key)| key.about().in_config_map());
+    match nearest(name, read.chain(CONFIG_MAP.iter().map(|row| row.name))) {
+        Some(meant) => format!("unknown key, it has no effect; did you mean {meant}?"),
+        None => "unknown key, it has no effect; docs/configmap.md lists the known ones".to_owned(),
+    }
+}

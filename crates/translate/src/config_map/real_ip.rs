@@ -1,0 +1,60 @@
+//! Who is believed about the client's address, host, port and scheme.
+
+use super::Area;
+use crate::settings::{Key, Settings, parse};
+use ipnet::IpNet;
+use model::Global;
+
+pub(super) const AREA: Area = Area {
+    name: "real_ip",
+    keys: &[&ENABLED, &FORWARDED, &FULL, &FOR_HEADER, &HOST_HEADER, &TRUSTED],
+    apply,
+};
+
+static ENABLED: Key<bool> = Key::config_map("enable-real-ip", parse::boolean).says(
+    "true or false",
+    "false",
+    "The client's address is taken from forwarded-for-header.",
+);
+static FORWARDED: Key<bool> = Key::config_map("use-forwarded-headers", parse::boolean).says(
+    "true or false",
+    "false",
+    "X-Forwarded-For, -Proto, -Host and -Port of trusted peers are believed.",
+);
+static FULL: Key<bool> = Key::config_map("compute-full-forwarded-for", parse::boolean).says(
+    "true or false",
+    "false",
+    "The peer's address is appended to X-Forwarded-For rather than replacing it.",
+);
+static FOR_HEADER: Key<String> = Key::config_map("forwarded-for-header", parse::header_name).says(
+    "header name",
+    "X-Forwarded-For",
+    "The header with the client's address.",
+);
+static HOST_HEADER: Key<String> = Key::config_map("forwarded-host-header", parse::header_name)
+    .says(
+        "header name",
+        "X-Forwarded-Host",
+        "The header that is passed on as X-Original-Forwarded-Host.",
+    );
+static TRUSTED: Key<Vec<IpNet>> = Key::config_map("proxy-real-ip-cidr", parse::networks).says(
+    "networks, comma separated",
+    "0.0.0.0/0,::/0",
+    "The peers that are believed about the client.",
+);
+
+fn apply(settings: &mut Settings<'_>, global: &mut Global) {
+    let real_ip = &mut global.real_ip;
+    real_ip.enabled = settings.get_or(&ENABLED, real_ip.enabled);
+    real_ip.forwarded_headers = settings.get_or(&FORWARDED, real_ip.forwarded_headers);
+    real_ip.full_forwarded_for = settings.get_or(&FULL, real_ip.full_forwarded_for);
+    if let Some(name) = settings.get(&FOR_HEADER) {
+        real_ip.forwarded_for_header = name;
+    }
+    if let Some(name) = settings.get(&HOST_HEADER) {
+        real_ip.forwarded_host_header = name;
+    }
+    if let Some(networks) = settings.get(&TRUSTED) {
+        real_ip.trusted = networks;
+    }
+}

@@ -1,0 +1,310 @@
+//! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
+
+use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
+use kubernetes::objects::{Ingress, ObjectKey};
+use model::policy::{Policy, Protocol, UpstreamTls};
+use model::{
+    Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
+    Severity, UpstreamId,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// What a server needs to know of the rest of the cluster.
+pub(crate) trait Surroundings {
+    /// The upstream's name of a target.
+    fn upstream(&self, target: &Target) -> UpstreamId;
+    /// The certificate in a Secret, or what is wrong with it.
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, String>;
+}
+
+/// The server of a host.
+pub(crate) fn server(
+    name: &ServerName,
+    drafts: &BTreeMap<Rank, Arc<Draft>>,
+    ground: &Ground,
+    default: &Backend,
+    surroundings: &mut impl Surroundings,
+) -> (Server, Vec<Problem>) {
+    let mut host = Host {
+        name,
+        ground,
+        claims: HashMap::new(),
+        locations: Vec::new(),
+        regex: false,
+        problems: Vec::new(),
+    };
+    if *name == ServerName::catch_all() {
+        host.catch_all(drafts, surroundings);
+    }
+    for draft in drafts.values() {
+        for route in draft.hosts.get(name).into_iter().flatten() {
+            host.route(draft, route, surroundings);
+        }
+    }
+    host.root(drafts, default, surroundings);
+    host.overlaps();
+    host.patterns();
+    host.of_the_host(drafts);
+    let certificate = host.certificate(drafts, surroundings);
+    let Host { locations, regex, problems, .. } = host;
+    (Server { name: name.clone(), certificate, regex, locations }, problems)
+}
+
+struct Host<'a> {
+    name: &'a ServerName,
+    ground: &'a Ground,
+    /// Who has which path.
+    claims: HashMap<(PathKind, String), ObjectKey>,
+    locations: Vec<Arc<Location>>,
+    regex: bool,
+    problems: Vec<Problem>,
+}
+
+impl Host<'_> {
+    fn problem(&mut self, ingress: &ObjectKey, key: &str, severity: Severity, message: String) {
+        let key = Some(key.to_owned());
+        self.problems.push(Problem { origin: origin(ingress), key, severity, message });
+    }
+
+    /// `/` of the catch-all server belongs to the first Ingress that is nothing but a default backend.
+    fn catch_all(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>, surroundings: &impl Surroundings) {
+        let mut claimants =
+            drafts.values().filter_map(|draft| Some((draft, draft.catch_all.as_ref()?)));
+        let Some((owner, route)) = claimants.next() else { return };
+        let owner = &owner.ingress.meta.key;
+        self.claims.insert((PathKind::Prefix, "/".to_owned()), owner.clone());
+        self.locations.push(with_upstream(route, surroundings));
+        let later: Vec<ObjectKey> =
+            claimants.map(|(draft, _)| draft.ingress.meta.key.clone()).collect();
+        for ingress in later {
+            let message = format!(
+                "Ingress {}/{} is the catch-all already, this one is not served; name hosts in it or remove it",
+                owner.namespace, owner.name
+            );
+            self.problem(&ingress, "spec.defaultBackend", Severity::Warning, message);
+        }
+    }
+
+    fn route(&mut self, draft: &Draft, route: &Route, surroundings: &impl Surroundings) {
+        let location = &route.location;
+        let ingress = &draft.ingress.meta.key;
+        let claim = (location.kind, location.path.clone());
+        if let Some(owner) = self.claims.get(&claim).cloned() {
+            if draft.standing == Standing::Taken {
+                let who = match owner == *ingress {
+                    true => "this Ingress itself, further up,".to_owned(),
+                    false => {
+                        format!("Ingress {}/{}, which comes first,", owner.namespace, owner.name)
+                    }
+                };
+                let message = format!(
+                    "{who} has path {} ({:?}) of host {}, here it is not served; remove it from one of them",
+                    location.path, location.kind, self.name
+                );
+                self.problem(ingress, "spec.rules", Severity::Warning, message);
+            }
+            return;
+        }
+        self.claims.insert(claim, ingress.clone());
+        // What is not taken must not change how the paths of others match.
+        self.regex |=
+            route.regex && (draft.standing == Standing::Taken || self.locations.is_empty());
+        self.locations.push(with_upstream(route, surroundings));
+    }
+
+    /// The implicit `/`: it has all policy of the Ingress that created the host.
+    fn root(
+        &mut self,
+        drafts: &BTreeMap<Rank, Arc<Draft>>,
+        default: &Backend,
+        surroundings: &impl Surroundings,
+    ) {
+        if self.claims.contains_key(&(PathKind::Prefix, "/".to_owned())) {
+            return;
+        }
+        let is_catch_all = *self.name == ServerName::catch_all();
+        let creator = drafts
+            .values()
+            .next()
+            .filter(|draft| draft.standing == Standing::Taken && !is_catch_all);
+        let target = creator.and_then(|draft| draft.default.as_ref());
+        let denied = match creator {
+            Some(draft) => draft.denied.as_ref(),
+            None => self.ground.denied.as_ref().or(self.ground.auth_denied.as_ref()),
+        };
+        let backend = match (denied, target) {
+            (Some(reason), _) => Backend::Denied(reason.clone()),
+            (None, Some(target)) => Backend::Upstream(surroundings.upstream(target)),
+            (None, None) => default.clone(),
+        };
+        let mut policy = creator.map_or(&self.ground.policy, |draft| &draft.root.0).clone();
+        if target.is_none()
+            && (policy.protocol != Protocol::Http || policy.upstream_tls != UpstreamTls::default())
+        {
+            // The global default backend speaks plain HTTP, whatever the Ingress says of its own.
+            let plain = Policy::clone(&policy);
+            policy = Arc::new(Policy {
+                protocol: Protocol::Http,
+                upstream_tls: UpstreamTls::default(),
+                ..plain
+            });
+        }
+        self.regex |= creator.is_some_and(|draft| draft.root.1);
+        self.locations.push(Arc::new(Location {
+            path: "/".to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend,
+            service: target.and_then(Target::service_ref),
+            origin: creator.map(|draft| origin(&draft.ingress.meta.key)),
+            policy,
+        }));
+    }
+
+    /// `/p` and `/p/` share a location: the older one has it (compat/decisions.md row 3).
+    fn overlaps(&mut self) {
+        if self.regex {
+            return;
+        }
+        let mut found = Vec::new();
+        let mut seen: HashMap<&str, &Arc<Location>> = HashMap::new();
+        for location in self
+            .locations
+            .iter()
+            .filter(|location| location.kind == PathKind::Prefix && location.path != "/")
+        {
+            let bare = location.path.strip_suffix('/').unwrap_or(&location.path);
+            let Some(first) = seen.get(bare) else {
+                seen.insert(bare, location);
+                continue;
+            };
+            if let (Some(owner), Some(origin)) = (&first.origin, &location.origin) {
+                let message = format!(
+                    "path {} of host {} shares {bare}/ with path {} of {owner}, which comes first and has it; \
+                     write one of the two",
+                    location.path, self.name, first.path
+                );
+                let key = Some("spec.rules".to_owned());
+                found.push(Problem {
+                    origin: origin.clone(),
+                    key,
+                    severity: Severity::Warning,
+                    message,
+                });
+            }
+        }
+        self.problems.extend(found);
+    }
+
+    /// In regex mode a path that is no regular expression is left out.
+    fn patterns(&mut self) {
+        if !self.regex {
+            return;
+        }
+        let mut locations = std::mem::take(&mut self.locations);
+        locations.retain(|location| {
+            let Err(error) = Pattern::new(&format!("^{}", location.path), true) else { return true };
+            if let Some(origin) = location.origin.clone() {
+                let message = format!(
+                    "path {} of host {} is left out: the paths of this host are regular expressions, and it is none ({})",
+                    location.path, self.name, error.0
+                );
+                let key = Some("spec.rules".to_owned());
+                self.problems.push(Problem { origin, key, severity: Severity::Error, message });
+            }
+            false
+        });
+        self.locations = locations;
+    }
+
+    /// What one Ingress asks for and the whole host gets.
+    fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+        let taken = || drafts.values().filter(|draft| draft.standing == Standing::Taken);
+        if let Some(reason) = taken().find_map(|draft| draft.hosts_denied.as_ref()) {
+            for location in &mut self.locations {
+                Arc::make_mut(location).backend = Backend::Denied(reason.clone());
+            }
+        }
+        if self.ground.permissions.upstream_tls_by_location {
+            return;
+        }
+        let Some(tls) = taken().find_map(|draft| draft.upstream_tls.as_ref()) else { return };
+        for location in &mut self.locations {
+            let policy = &location.policy;
+            let speaks = matches!(policy.protocol, Protocol::Https | Protocol::AutoHttp);
+            if speaks && policy.upstream_tls == UpstreamTls::default() {
+                let policy = Policy { upstream_tls: tls.clone(), ..Policy::clone(policy) };
+                Arc::make_mut(location).policy = Arc::new(policy);
+            }
+        }
+    }
+
+    /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11).
+    fn certificate(
+        &mut self,
+        drafts: &BTreeMap<Rank, Arc<Draft>>,
+        surroundings: &mut impl Surroundings,
+    ) -> Option<CertificateId> {
+        if *self.name == ServerName::catch_all() {
+            return None;
+        }
+        let mut taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
+        let ingress = &taken.find(|draft| !draft.ingress.tls.is_empty())?.ingress;
+        let Some(secret) = secret_for(self.name.as_str(), ingress, surroundings) else {
+            let message = format!(
+                "no Secret of the TLS sections is for host {}, which has the default certificate; list it beside its Secret",
+                self.name
+            );
+            self.problem(&ingress.meta.key, "spec.tls", Severity::Notice, message);
+            return Some(CertificateId::of_default());
+        };
+        let wrong = match surroundings.certificate(&secret) {
+            Ok(certificate) if certificate.covers(self.name.as_str()) => {
+                return Some(certificate.id.clone());
+            }
+            Ok(certificate) => {
+                format!("is for {}, not for {}", certificate.names.join(", "), self.name)
+            }
+            Err(wrong) => wrong,
+        };
+        let message = format!(
+            "Secret {}/{} {wrong}; host {} has the default certificate",
+            secret.namespace, secret.name, self.name
+        );
+        self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
+        Some(CertificateId::of_default())
+    }
+}
+
+/// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.
+fn secret_for(
+    host: &str,
+    ingress: &Ingress,
+    surroundings: &mut impl Surroundings,
+) -> Option<ObjectKey> {
+    let key = |name: &String| {
+        (!name.is_empty())
+            .then(|| ObjectKey::new(Arc::clone(&ingress.meta.key.namespace), name.as_str()))
+    };
+    let lists = |hosts: &[String]| hosts.iter().any(|listed| listed.eq_ignore_ascii_case(host));
+    if let Some(section) = ingress.tls.iter().find(|section| lists(&section.hosts)) {
+        return section.secret.as_ref().and_then(key);
+    }
+    let secrets = ingress.tls.iter().filter_map(|section| section.secret.as_ref()).filter_map(key);
+    let mut covering = secrets
+        .filter(|secret| surroundings.certificate(secret).is_ok_and(|found| found.covers(host)));
+    covering.next()
+}
+
+/// The location of a route, with the upstream's name that its target has in this cluster.
+fn with_upstream(route: &Route, surroundings: &impl Surroundings) -> Arc<Location> {
+    let id = surroundings.upstream(&route.target);
+    match &route.location.backend {
+        Backend::Upstream(plain) if *plain != id => Arc::new(Location {
+            backend: Backend::Upstream(id),
+            ..Location::clone(&route.location)
+        }),
+        _ => Arc::clone(&route.location),
+    }
+}

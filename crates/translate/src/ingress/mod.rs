@@ -1,0 +1,351 @@
+//! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
+
+mod class;
+mod inspect;
+mod references;
+mod target;
+
+pub(crate) use class::{Classes, is_ours};
+pub use references::{references, secrets};
+pub(crate) use target::Target;
+
+use crate::annotations::{self, Asked, Rewriting};
+use crate::config_map::Permissions;
+use crate::settings::{Scope, Settings};
+use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
+use model::policy::{Policy, TlsRedirect, UpstreamTls};
+use model::{Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the ConfigMap makes of everything.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Ground {
+    /// Settings of the process.
+    pub(crate) global: Arc<Global>,
+    /// Policy of what no Ingress owns.
+    pub(crate) policy: Arc<Policy>,
+    /// What annotations may be.
+    pub(crate) permissions: Permissions,
+    /// Why every location is denied.
+    pub(crate) denied: Option<String>,
+    /// Why every location is denied that is not exempt from global authentication.
+    pub(crate) auth_denied: Option<String>,
+}
+
+/// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
+/// (compat/behaviour.md section 3).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Rank {
+    placeholder: bool,
+    created: i64,
+    name: Reverse<Arc<str>>,
+}
+
+/// What becomes of an Ingress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It is served.
+    Taken,
+    /// It is not; its own paths answer 503 unless somebody else has them.
+    Rejected,
+    /// It creates nothing: a canary, or a suspicious one.
+    Nothing,
+}
+
+/// A path of an Ingress.
+#[derive(Clone, Debug)]
+pub(crate) struct Route {
+    /// Where its requests go.
+    pub(crate) target: Target,
+    /// Whether it makes the whole host match by regular expressions.
+    pub(crate) regex: bool,
+    /// What it is when no other Ingress takes the path.
+    pub(crate) location: Arc<Location>,
+}
+
+/// What one Ingress asks for.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    /// The Ingress that this was read from.
+    pub(crate) ingress: Arc<Ingress>,
+    /// What becomes of it.
+    pub(crate) standing: Standing,
+    /// Its hosts with their paths, in the order written.
+    pub(crate) hosts: BTreeMap<ServerName, Vec<Route>>,
+    /// `spec.defaultBackend`, for the implicit `/` of its hosts.
+    pub(crate) default: Option<Target>,
+    /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
+    pub(crate) catch_all: Option<Route>,
+    /// Policy of the implicit `/`, and whether that is a regular expression.
+    pub(crate) root: (Arc<Policy>, bool),
+    /// Why its locations answer 503.
+    pub(crate) denied: Option<String>,
+    /// Why every location of its hosts does.
+    pub(crate) hosts_denied: Option<String>,
+    /// TLS towards upstreams for every path of its hosts, where it names authorities.
+    pub(crate) upstream_tls: Option<UpstreamTls>,
+    /// Whether it looks like an attack.
+    suspicious: bool,
+    /// What is wrong with it.
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// What an Ingress is read with.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) deep_inspect: bool,
+    pub(crate) scope: Scope<'a>,
+    pub(crate) ground: &'a Ground,
+}
+
+/// The origin of what an Ingress causes.
+pub(crate) fn origin(key: &ObjectKey) -> Origin {
+    Origin {
+        kind: Kind::Ingress,
+        namespace: Arc::clone(&key.namespace),
+        name: Arc::clone(&key.name),
+    }
+}
+
+impl Draft {
+    /// Reads an Ingress.
+    pub(crate) fn read(ingress: &Arc<Ingress>, context: Context<'_>) -> Self {
+        let origin = origin(&ingress.meta.key);
+        let mut settings =
+            Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
+        let Asked { policy, rewriting } =
+            annotations::read(&mut settings, &context.ground.permissions.limits);
+        let canary = annotations::is_canary(&settings);
+        let exempt = annotations::exempt_from_global_auth(&settings);
+        let verdict = std::mem::take(&mut settings.verdict);
+        let mut problems = settings.into_problems();
+        let ground = context.ground;
+        let by_config_map =
+            ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
+        let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
+        let standing = match (&suspicion, &verdict.rejected) {
+            (Some(_), _) => Standing::Nothing,
+            (None, Some(_)) => Standing::Rejected,
+            (None, None) if canary => Standing::Nothing,
+            (None, None) => Standing::Taken,
+        };
+        let suspicious = suspicion.is_some();
+        problems.extend(suspicion.map(|message| Problem {
+            origin: origin.clone(),
+            key: None,
+            severity: Severity::Error,
+            message,
+        }));
+        let reader = Reader {
+            denied: verdict.rejected.or(verdict.denied).or(by_config_map),
+            policy: Arc::new(policy),
+            origin,
+            rewriting,
+        };
+        let mut draft = reader.draft(ingress, standing, problems);
+        draft.hosts_denied = verdict.hosts_denied;
+        draft.suspicious = suspicious;
+        draft
+    }
+
+    /// Whether it asks for something that is not accepted, so that its last valid version is better.
+    pub(crate) fn refused(&self) -> bool {
+        self.standing == Standing::Rejected || self.suspicious
+    }
+
+    /// Its place among the others.
+    pub(crate) fn rank(&self) -> Rank {
+        let ObjectKey { namespace, name } = &self.ingress.meta.key;
+        Rank {
+            placeholder: self.standing == Standing::Rejected,
+            created: self.ingress.meta.created,
+            name: Reverse(format!("{namespace}/{name}").into()),
+        }
+    }
+
+    /// Every backend that it refers to.
+    pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
+        let routes = self.hosts.values().flatten().chain(&self.catch_all);
+        routes.map(|route| &route.target).chain(&self.default)
+    }
+
+    /// Every server that it has a word in.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = ServerName> {
+        let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
+        self.hosts.keys().cloned().chain(catch_all)
+    }
+}
+
+/// What all paths of an Ingress share.
+struct Reader {
+    origin: Origin,
+    policy: Arc<Policy>,
+    rewriting: Rewriting,
+    denied: Option<String>,
+}
+
+impl Reader {
+    fn draft(
+        self,
+        ingress: &Arc<Ingress>,
+        standing: Standing,
+        mut problems: Vec<Problem>,
+    ) -> Draft {
+        let mut hosts = BTreeMap::new();
+        let mut catch_all = None;
+        let mut default = None;
+        if standing != Standing::Nothing {
+            for (index, rule) in ingress.rules.iter().enumerate() {
+                self.rule(rule, index, &mut hosts, &mut problems);
+            }
+            default = ingress.default_backend.as_ref().and_then(|backend| self.target(backend));
+            catch_all = default
+                .as_ref()
+                .filter(|_| ingress.rules.is_empty())
+                .map(|target| self.catch_all(target));
+        }
+        let root = self.rewriting.of_path("/", PathKind::Prefix);
+        let policy = match root.rewrite {
+            Some(Ok(rewrite)) => {
+                Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) })
+            }
+            _ => Arc::clone(&self.policy),
+        };
+        let authorities = &self.policy.upstream_tls.authorities;
+        let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
+        Draft {
+            ingress: Arc::clone(ingress),
+            standing,
+            hosts,
+            default,
+            catch_all,
+            root: (policy, root.regex),
+            denied: self.denied,
+            hosts_denied: None,
+            upstream_tls,
+            suspicious: false,
+            problems,
+        }
+    }
+
+    fn rule(
+        &self,
+        rule: &IngressRule,
+        index: usize,
+        hosts: &mut BTreeMap<ServerName, Vec<Route>>,
+        problems: &mut Vec<Problem>,
+    ) {
+        let mut wrong = |field: String, message: String| {
+            let key = Some(field);
+            problems.push(Problem {
+                origin: self.origin.clone(),
+                key,
+                severity: Severity::Error,
+                message,
+            });
+        };
+        let name = match rule.host.as_deref().filter(|host| !host.is_empty()) {
+            None => ServerName::catch_all(),
+            Some(host) if is_host(host) => ServerName::new(host.to_ascii_lowercase()),
+            Some(host) => {
+                let message = format!(
+                    "{host:?} is no host name, the rule is left out; write one such as shop.example"
+                );
+                return wrong(format!("spec.rules[{index}].host"), message);
+            }
+        };
+        let Some(paths) = &rule.paths else {
+            if name != ServerName::catch_all() {
+                hosts.entry(name).or_default();
+            }
+            return;
+        };
+        let routes = hosts.entry(name).or_default();
+        for (at, path) in paths.iter().enumerate() {
+            let field = || format!("spec.rules[{index}].http.paths[{at}]");
+            if !path.path.is_empty() && !path.path.starts_with('/') {
+                wrong(field(), format!("{:?} is left out: a path starts with /", path.path));
+                continue;
+            }
+            match self.target(&path.backend) {
+                Some(target) => routes.push(self.route(path, target)),
+                None => wrong(
+                    field(),
+                    "its backend is not a Service, the path is left out; name a Service".to_owned(),
+                ),
+            }
+        }
+    }
+
+    fn target(&self, backend: &IngressBackend) -> Option<Target> {
+        match backend {
+            IngressBackend::Service { name, port } => {
+                Some(Target::new(&self.origin.namespace, name, port.as_ref()))
+            }
+            IngressBackend::Other => None,
+        }
+    }
+
+    fn route(&self, path: &IngressPath, target: Target) -> Route {
+        let text = if path.path.is_empty() { "/" } else { &path.path };
+        let kind = match path.kind {
+            PathType::Exact => PathKind::Exact,
+            PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
+        };
+        let rewriting = self.rewriting.of_path(text, kind);
+        let (policy, denied) = match rewriting.rewrite {
+            Some(Ok(rewrite)) => {
+                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) }), None)
+            }
+            Some(Err(reason)) => (Arc::clone(&self.policy), Some(reason)),
+            None => (Arc::clone(&self.policy), None),
+        };
+        let backend = match self.denied.clone().or(denied) {
+            Some(reason) => Backend::Denied(reason),
+            None => Backend::Upstream(target.id()),
+        };
+        let location = Arc::new(Location {
+            path: text.to_owned(),
+            kind,
+            whole: rewriting.whole,
+            backend,
+            service: target.service_ref(),
+            origin: Some(self.origin.clone()),
+            policy,
+        });
+        Route { target, regex: rewriting.regex, location }
+    }
+
+    /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
+    fn catch_all(&self, target: &Target) -> Route {
+        let never = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
+        let backend = match &self.denied {
+            Some(reason) => Backend::Denied(reason.clone()),
+            None => Backend::Upstream(target.id()),
+        };
+        let location = Arc::new(Location {
+            path: "/".to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend,
+            service: target.service_ref(),
+            origin: Some(self.origin.clone()),
+            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(&self.policy) }),
+        });
+        Route { target: target.clone(), regex: false, location }
+    }
+}
+
+/// Whether a text can be the host of a rule: labels of letters, digits and `-`, the first one perhaps `*`.
+fn is_host(text: &str) -> bool {
+    let rest = text.strip_prefix("*.").unwrap_or(text);
+    let label = |label: &str| {
+        let edges = label.starts_with('-') || label.ends_with('-');
+        !label.is_empty()
+            && !edges
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    text.len() <= 253 && rest.split('.').all(label)
+}

@@ -1,0 +1,52 @@
+//! What the command line says about the meaning of objects.
+
+use kubernetes::objects::ObjectKey;
+
+/// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
+/// (compat/flags.csv).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// `--annotations-prefix`.
+    pub annotations_prefix: String,
+    /// `--ingress-class`: value of the annotation `kubernetes.io/ingress.class`.
+    pub ingress_class: String,
+    /// `--controller-class`: `spec.controller` of accepted IngressClasses.
+    pub controller_class: String,
+    /// `--ingress-class-by-name`: the IngressClass called as `ingress_class` is accepted, too.
+    pub ingress_class_by_name: bool,
+    /// `--watch-ingress-without-class`.
+    pub watch_ingress_without_class: bool,
+    /// `--disable-catch-all`: Ingresses with `spec.defaultBackend` are left out.
+    pub disable_catch_all: bool,
+    /// `--disable-svc-external-name`: Services of type ExternalName have no endpoints.
+    pub disable_external_names: bool,
+    /// `--deep-inspect`: Ingresses whose hosts, paths or Secret names look like an attack on nginx are left out.
+    pub deep_inspect: bool,
+    /// `--enable-annotation-validation`: off, a bad value never takes an Ingress out.
+    pub validate_annotations: bool,
+    /// `--configmap`.
+    pub config_map: Option<ObjectKey>,
+    /// `--default-ssl-certificate`.
+    pub default_ssl_certificate: Option<ObjectKey>,
+    /// `--default-backend-service`.
+    pub default_backend_service: Option<ObjectKey>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            annotations_prefix: "nginx.ingress.kubernetes.io".to_owned(),
+            ingress_class: "nginx".to_owned(),
+            controller_class: "k8s.io/ingress-nginx".to_owned(),
+            ingress_class_by_name: false,
+            watch_ingress_without_class: false,
+            disable_catch_all: false,
+            disable_external_names: false,
+            deep_inspect: true,
+            validate_annotations: true,
+            config_map: None,
+            default_ssl_certificate: None,
+            default_backend_service: None,
+        }
+    }
+}

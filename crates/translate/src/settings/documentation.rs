@@ -1,0 +1,150 @@
+//! The documentation that keys carry: rows of tables, and the pages made of them.
+
+use super::{ANNOTATIONS, About, CONFIG_MAP, NameFate, Risk};
+use crate::annotations::FAMILIES;
+use crate::config_map;
+use std::fmt::Write;
+
+/// What becomes of a key of ingress-nginx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It works.
+    Works,
+    /// It is accepted and does nothing yet; guards deny.
+    NotYet,
+    /// It is accepted and does nothing, because what it tunes does not exist here.
+    NoEffect,
+    /// ingress-nginx removed it.
+    Removed,
+}
+
+/// A key as the documentation has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its family or area: the name of the file that reads it; none if nothing does.
+    pub family: Option<&'static str>,
+    /// Its name, without prefix.
+    pub name: &'static str,
+    /// Its other names.
+    pub aliases: Vec<&'static str>,
+    /// What a value looks like.
+    pub kind: &'static str,
+    /// What counts when nothing is written.
+    pub default: &'static str,
+    /// How much harm a value can do.
+    pub risk: Risk,
+    /// What becomes of it.
+    pub fate: Fate,
+    /// One sentence.
+    pub doc: &'static str,
+    /// Whether the other of annotation and ConfigMap has it, too.
+    pub in_both: bool,
+}
+
+/// Every annotation, by name.
+pub fn annotation_rows() -> Vec<Row> {
+    let keys =
+        FAMILIES.iter().flat_map(|family| family.keys.iter().map(|key| (family.name, key.about())));
+    let read = keys.filter(|(_, about)| about.in_annotations());
+    let read = read.map(|(family, about)| works(family, about, about.name));
+    sorted(read.chain(ANNOTATIONS.iter().map(unread)).collect())
+}
+
+/// Every key of the ConfigMap, by name.
+pub fn config_map_rows() -> Vec<Row> {
+    let keys = config_map::keys().map(|(area, key)| (area, key.about()));
+    let read = keys.filter_map(|(area, about)| Some(works(area, about, about.in_config_map()?)));
+    sorted(read.chain(CONFIG_MAP.iter().map(unread)).collect())
+}
+
+fn works(family: &'static str, about: &About, name: &'static str) -> Row {
+    Row {
+        family: Some(family),
+        name,
+        aliases: about.aliases.to_vec(),
+        kind: about.kind,
+        default: about.default,
+        risk: about.risk,
+        fate: Fate::Works,
+        doc: about.doc,
+        in_both: about.in_annotations() && about.in_config_map().is_some(),
+    }
+}
+
+fn unread(name: &super::names::Name) -> Row {
+    let fate = match name.fate {
+        NameFate::Later => Fate::NotYet,
+        NameFate::NoEffect => Fate::NoEffect,
+        NameFate::Removed => Fate::Removed,
+    };
+    Row {
+        family: None,
+        name: name.name,
+        aliases: name.aliases.clone(),
+        kind: name.kind,
+        default: name.default,
+        risk: name.risk,
+        fate,
+        doc: name.doc,
+        in_both: false,
+    }
+}
+
+fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
+    rows.sort_by_key(|row| row.name);
+    rows
+}
+
+/// The page docs/annotations.md.
+pub fn annotations_markdown() -> String {
+    let mut page = "# Annotations\n\nGenerated from the keys in `crates/translate`; do not edit.\n\n\
+        Each name follows the prefix `nginx.ingress.kubernetes.io/` (`--annotations-prefix`). An annotation counts before \
+        the key of the same name in the ConfigMap, where there is one ([configmap.md](configmap.md)). A value that cannot be \
+        read is a problem on the Ingress, and the ConfigMap's value or the default counts instead unless the table says \
+        otherwise. Guards that do not work yet deny: the paths of their Ingress answer 503.\n"
+        .to_owned();
+    let rows = annotation_rows();
+    section(&mut page, "Works", &rows, Fate::Works, true);
+    section(&mut page, "Not yet", &rows, Fate::NotYet, true);
+    section(&mut page, "Accepted, without effect", &rows, Fate::NoEffect, true);
+    section(&mut page, "Removed from ingress-nginx", &rows, Fate::Removed, true);
+    page
+}
+
+/// The page docs/configmap.md.
+pub fn config_map_markdown() -> String {
+    let mut page = "# The ConfigMap\n\nGenerated from the keys in `crates/translate`; do not edit.\n\n\
+        Keys of the ConfigMap that `--configmap` names. Changes count at once. A value that cannot be read is a problem on \
+        the ConfigMap, and the default counts. Guards that do not work yet deny: every location answers 503.\n"
+        .to_owned();
+    let rows = config_map_rows();
+    section(&mut page, "Works", &rows, Fate::Works, false);
+    section(&mut page, "Not yet", &rows, Fate::NotYet, false);
+    section(&mut page, "Accepted, without effect", &rows, Fate::NoEffect, false);
+    page
+}
+
+fn section(page: &mut String, title: &str, rows: &[Row], fate: Fate, risk: bool) {
+    let (head, line) = if risk { (" Risk |", "---|") } else { ("", "") };
+    let rows: Vec<&Row> = rows.iter().filter(|row| row.fate == fate).collect();
+    let mut text = format!(
+        "\n## {title}\n\n| Key | Value | Default |{head} What it does |\n|---|---|---|{line}---|\n"
+    );
+    for row in rows {
+        let names: Vec<String> = std::iter::once(&row.name)
+            .chain(&row.aliases)
+            .map(|name| format!("`{name}`"))
+            .collect();
+        let risk = if risk { format!(" {:?} |", row.risk) } else { String::new() };
+        let both =
+            if row.in_both && !page.starts_with("# The") { " Also in the ConfigMap." } else { "" };
+        let cells = [cell(row.kind), cell(row.default)].join(" | ");
+        writeln!(text, "| {} | {cells} |{risk} {}{both} |", names.join(", "), cell(row.doc))
+            .expect("a String takes all");
+    }
+    page.push_str(&text);
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|").replace('<', "&lt;")
+}

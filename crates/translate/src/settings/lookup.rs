@@ -1,0 +1,197 @@
+//! Looking a key up: annotation, else ConfigMap, else nothing; written here and nowhere else.
+
+use super::{About, Key, OnBad};
+use imbl::OrdMap;
+use kubernetes::objects::{ObjectKey, Secret};
+use model::{Kind, Origin, Problem, Severity};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is looked at besides the annotations.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    /// `--annotations-prefix`.
+    pub(crate) prefix: &'a str,
+    /// `--enable-annotation-validation`.
+    pub(crate) validate: bool,
+    /// The ConfigMap and its values.
+    pub(crate) config_map: Option<(&'a ObjectKey, &'a BTreeMap<String, String>)>,
+    /// The Secrets of the cluster.
+    pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
+    /// `allow-cross-namespace-resources`.
+    pub(crate) cross_namespace: bool,
+}
+
+/// What the annotations of an Ingress make of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    /// Why the Ingress is not taken.
+    pub(crate) rejected: Option<String>,
+    /// Why its paths answer 503.
+    pub(crate) denied: Option<String>,
+    /// Why every path of its hosts answers 503.
+    pub(crate) hosts_denied: Option<String>,
+}
+
+/// The settings of one Ingress, or those of the ConfigMap alone.
+pub(crate) struct Settings<'a> {
+    scope: Scope<'a>,
+    origin: Origin,
+    /// By name without prefix; none when the ConfigMap alone is read: then it is its problems that are noted.
+    annotations: Option<BTreeMap<&'a str, &'a str>>,
+    pub(crate) verdict: Verdict,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Settings<'a> {
+    /// The settings of the ConfigMap alone.
+    pub(crate) fn of_config_map(scope: Scope<'a>) -> Self {
+        let (namespace, name) = scope.config_map.map_or(("".into(), "".into()), |(key, _)| {
+            (Arc::clone(&key.namespace), Arc::clone(&key.name))
+        });
+        let origin = Origin { kind: Kind::ConfigMap, namespace, name };
+        Self { scope, origin, annotations: None, verdict: Verdict::default(), problems: Vec::new() }
+    }
+
+    /// The settings of an Ingress with these annotations.
+    pub(crate) fn of_ingress(
+        scope: Scope<'a>,
+        origin: Origin,
+        annotations: &'a BTreeMap<String, String>,
+    ) -> Self {
+        let ours = annotations.iter().filter_map(|(name, value)| {
+            let name = name.strip_prefix(scope.prefix)?.strip_prefix('/')?;
+            Some((name, value.as_str()))
+        });
+        let annotations = Some(ours.collect());
+        Self { scope, origin, annotations, verdict: Verdict::default(), problems: Vec::new() }
+    }
+
+    /// The value of a key: the annotation's, else the ConfigMap's. What cannot be read is a problem.
+    pub(crate) fn get<T>(&mut self, key: &Key<T>) -> Option<T> {
+        let about = &key.about;
+        if about.in_annotations()
+            && let Some((name, text)) = self.annotation(about)
+        {
+            match (key.parse)(&text) {
+                Ok(value) => return Some(value),
+                Err(wrong) => self.bad_annotation(about, name, &text, &wrong),
+            }
+        }
+        let name = about.in_config_map()?;
+        let text = normalise(self.scope.config_map?.1.get(name)?);
+        if text.is_empty() {
+            return None;
+        }
+        (key.parse)(&text).map_err(|wrong| self.bad_config_map(name, &text, &wrong)).ok()
+    }
+
+    /// The value of a key, or `default`.
+    pub(crate) fn get_or<T>(&mut self, key: &Key<T>, default: T) -> T {
+        self.get(key).unwrap_or(default)
+    }
+
+    /// The annotations with the prefix, by name without it.
+    pub(crate) fn annotations(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.annotations.iter().flatten().map(|(name, value)| (*name, *value))
+    }
+
+    /// The text of an annotation that no key reads, if it is there.
+    pub(crate) fn raw(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.annotations.as_ref()?.get(name).map(|value| normalise(value))
+    }
+
+    /// What is looked at besides the annotations.
+    pub(crate) fn scope(&self) -> Scope<'a> {
+        self.scope
+    }
+
+    /// Namespace of the Ingress.
+    pub(crate) fn namespace(&self) -> &Arc<str> {
+        &self.origin.namespace
+    }
+
+    /// The name that a user writes.
+    pub(crate) fn full_name(&self, name: &str) -> String {
+        if self.annotations.is_some() {
+            format!("{}/{name}", self.scope.prefix)
+        } else {
+            name.to_owned()
+        }
+    }
+
+    /// Notes a problem with a key.
+    pub(crate) fn note(&mut self, name: &str, severity: Severity, message: String) {
+        let key = Some(self.full_name(name));
+        self.problems.push(Problem { origin: self.origin.clone(), key, severity, message });
+    }
+
+    /// The paths of the Ingress answer 503; the first reason counts.
+    pub(crate) fn deny(&mut self, name: &str, reason: &str) {
+        let message = format!("{reason}; the paths of the Ingress answer 503 until it is mended");
+        self.note(name, Severity::Error, message);
+        self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
+    }
+
+    /// The Ingress is not taken; the first reason counts.
+    pub(crate) fn reject(&mut self, name: &str, reason: &str) {
+        let message = format!("{reason}; the Ingress is not taken until it is mended");
+        self.note(name, Severity::Error, message);
+        self.verdict.rejected.get_or_insert_with(|| format!("{name}: {reason}"));
+    }
+
+    /// What was found.
+    pub(crate) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// Name and text of the first name of a key that is there and not empty.
+    fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
+        let annotations = self.annotations.as_ref()?;
+        let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
+        names
+            .filter_map(|name| Some((name, normalise(annotations.get(name)?))))
+            .find(|(_, text)| !text.is_empty())
+    }
+
+    fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
+        let reason = format!("{} {wrong}", quote(text));
+        match about.on_bad {
+            OnBad::Reject if self.scope.validate => self.reject(name, &reason),
+            OnBad::Deny => self.deny(name, &reason),
+            OnBad::Reject | OnBad::Default => {
+                let instead = match about.in_config_map() {
+                    Some(_) => "the ConfigMap's value or the default is used instead",
+                    None => "it is ignored",
+                };
+                self.note(name, Severity::Warning, format!("{reason}; {instead}"));
+            }
+        }
+    }
+
+    fn bad_config_map(&mut self, name: &str, text: &str, wrong: &str) {
+        if self.annotations.is_none() {
+            let message = format!("{} {wrong}; the default is used instead", quote(text));
+            self.note(name, Severity::Warning, message);
+        }
+    }
+}
+
+/// A value as it appears in messages: quoted and not too long.
+fn quote(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+/// A value without the space around each of its lines (compat/behaviour.md section 1).
+pub(crate) fn normalise(value: &str) -> Cow<'_, str> {
+    let trimmed = value.trim();
+    if !trimmed.contains('\n') {
+        return Cow::Borrowed(trimmed);
+    }
+    Cow::Owned(trimmed.lines().map(str::trim).collect::<Vec<_>>().join("\n"))
+}

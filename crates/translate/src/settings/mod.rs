@@ -1,0 +1,176 @@
+//! Keys: name, origin, risk, documentation and parser of a setting in one value.
+
+mod documentation;
+mod lookup;
+mod names;
+pub(crate) mod parse;
+
+pub use documentation::{
+    Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
+};
+pub(crate) use lookup::{Scope, Settings, normalise};
+pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, NameFate, nearest};
+
+/// Where a key may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// In annotations of an Ingress only.
+    Annotation,
+    /// In the controller's ConfigMap only.
+    ConfigMap,
+    /// In both, under the same name; the annotation counts.
+    Both,
+    /// In both; the ConfigMap has another name for it.
+    BothAs(&'static str),
+}
+
+/// How much harm a value can do (compat/behaviour.md section 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Risk {
+    /// None beyond the Ingress itself.
+    Low,
+    /// Some.
+    Medium,
+    /// Much.
+    High,
+    /// Raw configuration text.
+    Critical,
+}
+
+impl Risk {
+    /// The risk called so, in any case of letters.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [
+            ("low", Self::Low),
+            ("medium", Self::Medium),
+            ("high", Self::High),
+            ("critical", Self::Critical),
+        ];
+        all.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, risk)| risk)
+    }
+}
+
+/// What happens to an annotation's value that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnBad {
+    /// The ConfigMap's value or the default is used.
+    Default,
+    /// The Ingress is not taken; its last valid version stays.
+    Reject,
+    /// The paths of the Ingress answer 503.
+    Deny,
+}
+
+/// What there is to know about a key besides its type.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// Its name, without prefix.
+    pub name: &'static str,
+    /// Other names; they are read when the first one is absent or empty.
+    pub aliases: &'static [&'static str],
+    /// Where it may be written.
+    pub source: Source,
+    /// What a value looks like.
+    pub kind: &'static str,
+    /// What counts when nothing is written.
+    pub default: &'static str,
+    /// How much harm a value can do.
+    pub risk: Risk,
+    /// What happens to a bad value.
+    pub on_bad: OnBad,
+    /// One sentence for users.
+    pub doc: &'static str,
+}
+
+/// A setting: what there is to know about it, and how its text is read. Reading is the validation.
+#[derive(Debug)]
+pub struct Key<T: 'static> {
+    /// What there is to know about it.
+    pub about: About,
+    /// Reads a value; the error says what is wrong with it and how to mend it.
+    pub parse: fn(&str) -> Result<T, String>,
+}
+
+impl<T> Key<T> {
+    const fn new(source: Source, name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
+        let about = About {
+            name,
+            aliases: &[],
+            source,
+            kind: "string",
+            default: "",
+            risk: Risk::Low,
+            on_bad: OnBad::Default,
+            doc: "",
+        };
+        Self { about, parse }
+    }
+
+    /// A key that annotations alone may have.
+    pub const fn annotation(name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
+        Self::new(Source::Annotation, name, parse)
+    }
+
+    /// A key that the ConfigMap alone may have.
+    pub const fn config_map(name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
+        Self::new(Source::ConfigMap, name, parse)
+    }
+
+    /// A key of both.
+    pub const fn both(name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
+        Self::new(Source::Both, name, parse)
+    }
+
+    /// What a value looks like, the default and one sentence.
+    pub const fn says(
+        mut self,
+        kind: &'static str,
+        default: &'static str,
+        doc: &'static str,
+    ) -> Self {
+        self.about.kind = kind;
+        self.about.default = default;
+        self.about.doc = doc;
+        self
+    }
+
+    /// How much harm a value can do.
+    pub const fn risk(mut self, risk: Risk) -> Self {
+        self.about.risk = risk;
+        self
+    }
+
+    /// What happens to a bad value.
+    pub const fn on_bad(mut self, on_bad: OnBad) -> Self {
+        self.about.on_bad = on_bad;
+        self
+    }
+}
+
+/// A key whose type does not matter: for documentation and for lists of names.
+pub trait AnyKey: Sync {
+    /// What there is to know about it.
+    fn about(&self) -> &About;
+}
+
+impl<T> AnyKey for Key<T> {
+    fn about(&self) -> &About {
+        &self.about
+    }
+}
+
+impl About {
+    /// Whether annotations may have it.
+    pub fn in_annotations(&self) -> bool {
+        self.source != Source::ConfigMap
+    }
+
+    /// Its name in the ConfigMap, if it may be there.
+    pub fn in_config_map(&self) -> Option<&'static str> {
+        match self.source {
+            Source::Annotation => None,
+            Source::ConfigMap | Source::Both => Some(self.name),
+            Source::BothAs(name) => Some(name),
+        }
+    }
+}

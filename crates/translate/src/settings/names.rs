@@ -1,0 +1,105 @@
+//! The names that ingress-nginx knows and no [`super::Key`] reads: not yet built, without effect, or removed.
+
+use super::Risk;
+use std::sync::LazyLock;
+
+/// Why a known name is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameFate {
+    /// It will be.
+    Later,
+    /// It sets something that does not exist here.
+    NoEffect,
+    /// ingress-nginx does not read it either.
+    Removed,
+}
+
+/// A known name that is not read.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) name: &'static str,
+    pub(crate) aliases: Vec<&'static str>,
+    pub(crate) kind: &'static str,
+    pub(crate) default: &'static str,
+    pub(crate) risk: Risk,
+    pub(crate) fate: NameFate,
+    pub(crate) doc: &'static str,
+}
+
+/// Known names in order.
+#[derive(Debug)]
+pub(crate) struct Names(Vec<Name>);
+
+/// Annotations that are not read, without prefix.
+pub(crate) static ANNOTATIONS: LazyLock<Names> =
+    LazyLock::new(|| Names::read(include_str!("../../data/annotations.tsv")));
+
+/// Keys of the ConfigMap that are not read.
+pub(crate) static CONFIG_MAP: LazyLock<Names> =
+    LazyLock::new(|| Names::read(include_str!("../../data/config-map.tsv")));
+
+impl Names {
+    fn read(table: &'static str) -> Self {
+        Self(table.lines().skip(1).filter_map(row).collect())
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Name> {
+        self.0.iter()
+    }
+
+    /// The row with this name or alias.
+    pub(crate) fn get(&self, name: &str) -> Option<&Name> {
+        self.0.iter().find(|row| row.name == name || row.aliases.contains(&name))
+    }
+}
+
+fn row(line: &'static str) -> Option<Name> {
+    let mut cells = line.split('\t');
+    let mut cell = || cells.next();
+    let name = cell()?;
+    let aliases = cell()?.split(' ').filter(|alias| !alias.is_empty()).collect();
+    let (kind, default) = (cell()?, cell()?);
+    let risk = Risk::named(cell()?)?;
+    let fate = match cell()? {
+        "later" => NameFate::Later,
+        "no-effect" => NameFate::NoEffect,
+        "removed" => NameFate::Removed,
+        _ => return None,
+    };
+    Some(Name { name, aliases, kind, default, risk, fate, doc: cell()? })
+}
+
+/// The candidate that a misspelt name most probably means.
+pub(crate) fn nearest<'a>(
+    name: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let distance = |candidate: &'a str| (strsim::osa_distance(name, candidate), candidate);
+    let (far, candidate) = candidates.map(distance).min()?;
+    (far <= name.len().max(candidate.len()) / 3).then_some(candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ANNOTATIONS, CONFIG_MAP, Names, nearest};
+
+    #[test]
+    fn every_line_of_the_tables_is_read() {
+        let lines = |table: &str| table.lines().count() - 1;
+        assert_eq!(ANNOTATIONS.0.len(), lines(include_str!("../../data/annotations.tsv")));
+        assert_eq!(CONFIG_MAP.0.len(), lines(include_str!("../../data/config-map.tsv")));
+    }
+
+    #[test]
+    fn aliases_lead_to_their_row() {
+        let row = ANNOTATIONS.get("whitelist-source-range").expect("an alias");
+        assert_eq!(row.name, "allowlist-source-range");
+    }
+
+    #[test]
+    fn a_misspelt_name_has_a_nearest_one_and_nonsense_has_none() {
+        let names = |names: &'static Names| names.iter().map(|row| row.name);
+        assert_eq!(nearest("enable-cros", names(&ANNOTATIONS)), Some("enable-cors"));
+        assert_eq!(nearest("something-else-entirely", names(&CONFIG_MAP)), None);
+    }
+}

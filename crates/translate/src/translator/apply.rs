@@ -1,0 +1,353 @@
+//! Making again what was touched: drafts of Ingresses, then upstreams, servers, certificates, lists of faults.
+
+use super::{Cluster, Finder, Translator, Work};
+use crate::ingress::{Context, Draft, Ground, Standing, Target, is_ours, origin, references};
+use crate::settings::Scope;
+use crate::{host, upstream};
+use kubernetes::Reference;
+use kubernetes::objects::{Ingress, ObjectKey};
+use model::{
+    Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
+};
+use std::sync::Arc;
+
+impl Translator {
+    /// Problems of what could not even be read.
+    pub(super) fn take_malformed(&mut self, keys: &[Arc<str>]) {
+        for key in keys {
+            let found = self.snapshot.malformed.get(key).map(|malformed| {
+                let kind = match malformed.kind.as_str() {
+                    "Ingress" => Kind::Ingress,
+                    "IngressClass" => Kind::IngressClass,
+                    "Service" => Kind::Service,
+                    "EndpointSlice" => Kind::EndpointSlice,
+                    "Secret" => Kind::Secret,
+                    "ConfigMap" => Kind::ConfigMap,
+                    "Namespace" => Kind::Namespace,
+                    _ => Kind::File,
+                };
+                let ObjectKey { namespace, name } = malformed.key.clone();
+                let message = malformed.message.clone();
+                Problem {
+                    origin: Origin { kind, namespace, name },
+                    key: None,
+                    severity: Severity::Error,
+                    message,
+                }
+            });
+            self.ledger.set(Finder::Malformed(Arc::clone(key)), found.into_iter().collect());
+        }
+    }
+
+    /// Reads the touched Ingresses again.
+    pub(super) fn make_drafts(&mut self, ground: &Ground, work: &mut Work) {
+        for key in std::mem::take(&mut work.ingresses) {
+            let draft = self.draft(&key, ground).map(Arc::new);
+            if let Some(old) = self.drafts.remove(&key) {
+                self.take_out(&key, &old, work);
+            }
+            let problems = draft.as_ref().map(|draft| draft.problems.clone()).unwrap_or_default();
+            self.ledger.set(Finder::Ingress(key.clone()), problems);
+            match draft {
+                Some(draft) => self.put_in(key, draft, work),
+                None => self.refer(&key, Vec::new()),
+            }
+        }
+    }
+
+    /// What an Ingress asks for; where its current version is not taken, what its last valid one did.
+    fn draft(&mut self, key: &ObjectKey, ground: &Ground) -> Option<Draft> {
+        let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
+        let Some(current) = self.snapshot.ingresses.get(key).filter(ours) else {
+            self.last_valid.remove(key);
+            return None;
+        };
+        let data =
+            self.options.config_map.as_ref().and_then(|key| self.snapshot.config_maps.get(key));
+        let context = Context {
+            deep_inspect: self.options.deep_inspect,
+            scope: Scope {
+                prefix: &self.options.annotations_prefix,
+                validate: self.options.validate_annotations,
+                config_map: self.options.config_map.as_ref().zip(data.map(|map| &map.data)),
+                secrets: &self.snapshot.secrets,
+                cross_namespace: ground.permissions.cross_namespace,
+            },
+            ground,
+        };
+        let draft = Draft::read(current, context);
+        if draft.standing == Standing::Taken {
+            self.last_valid.insert(key.clone(), Arc::clone(current));
+            return Some(draft);
+        }
+        if draft.refused() {
+            let same = |last: &&Arc<Ingress>| last.meta.uid == current.meta.uid;
+            let last = self.last_valid.get(key).filter(same).map(|last| Draft::read(last, context));
+            if let Some(mut last) = last.filter(|last| last.standing == Standing::Taken) {
+                last.problems = draft.problems;
+                last.problems.push(Problem {
+                    origin: origin(key),
+                    key: None,
+                    severity: Severity::Error,
+                    message: "the current version is not taken: the last valid one stays served until it is mended".to_owned(),
+                });
+                return Some(last);
+            }
+        }
+        self.last_valid.remove(key);
+        Some(draft)
+    }
+
+    fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
+        let rank = draft.rank();
+        for server in draft.servers() {
+            if let Some(drafts) = self.hosts.get_mut(&server) {
+                drafts.remove(&rank);
+                if drafts.is_empty() {
+                    self.hosts.remove(&server);
+                }
+            }
+            work.hosts.insert(server);
+        }
+        for target in draft.targets() {
+            let renamed = self.users.remove(target, key);
+            self.rename(target, renamed, work);
+        }
+        work.backends.insert(key.clone());
+    }
+
+    fn put_in(&mut self, key: ObjectKey, draft: Arc<Draft>, work: &mut Work) {
+        let rank = draft.rank();
+        for server in draft.servers() {
+            self.hosts.entry(server.clone()).or_default().insert(rank.clone(), Arc::clone(&draft));
+            work.hosts.insert(server);
+        }
+        for target in draft.targets() {
+            let renamed = self.users.add(target, &key);
+            self.rename(target, renamed, work);
+        }
+        // Both the version that is served and the one that is not may be mended by a Secret.
+        let mut found = references(&draft.ingress, &self.options);
+        if let Some(current) = self
+            .snapshot
+            .ingresses
+            .get(&key)
+            .filter(|current| !Arc::ptr_eq(current, &draft.ingress))
+        {
+            found.extend(references(current, &self.options));
+        }
+        self.refer(&key, found);
+        work.backends.insert(key.clone());
+        self.drafts.insert(key, draft);
+    }
+
+    /// Notes what an Ingress refers to, and forgets certificates that nobody refers to any more.
+    fn refer(&mut self, key: &ObjectKey, references: Vec<Reference>) {
+        let before = self.references.references_of(key).to_vec();
+        self.references.set(key.clone(), references);
+        for reference in before {
+            if let Reference::Secret(secret) = &reference
+                && !self.references.is_referenced(&reference)
+                && self.options.default_ssl_certificate.as_ref() != Some(secret)
+            {
+                self.certificates.forget(secret);
+            }
+        }
+    }
+
+    /// Where two targets would have the same upstream's name, all that use them are touched.
+    fn rename(&self, target: &Target, renamed: Vec<Target>, work: &mut Work) {
+        if renamed.len() > 1 {
+            for user in renamed.iter().flat_map(|target| self.users.of(target)) {
+                work.hosts.extend(self.drafts.get(user).iter().flat_map(|draft| draft.servers()));
+            }
+        }
+        work.targets.extend(renamed);
+        work.targets.insert(target.clone());
+    }
+
+    /// Looks again who is behind the touched targets.
+    pub(super) fn make_upstreams(&mut self, work: &mut Work) {
+        let targets = std::mem::take(&mut work.targets);
+        for target in &targets {
+            let kept = self.users.is_used(target).then(|| self.users.id(target));
+            if let Some(name) =
+                self.names.get(target).filter(|name| Some(*name) != kept.as_ref()).cloned()
+            {
+                self.names.remove(target);
+                self.configuration.upstreams.remove(&name);
+            }
+        }
+        let mut default_backend = self.default_backend.clone();
+        for target in targets {
+            let behind =
+                upstream::behind(&target, &self.snapshot, !self.options.disable_external_names);
+            let used = self.users.is_used(&target);
+            let fault = behind.fault.filter(|_| used);
+            if self.faults.get(&target) != fault.as_ref() {
+                work.backends.extend(self.users.of(&target).cloned());
+            }
+            match fault {
+                Some(fault) => drop(self.faults.insert(target.clone(), fault)),
+                None => drop(self.faults.remove(&target)),
+            }
+            if !used {
+                continue;
+            }
+            let id = self.users.id(&target);
+            if matches!(target, Target::Default(_)) {
+                let is_empty = behind.endpoints.usable().is_empty() && behind.external.is_none();
+                default_backend =
+                    if is_empty { Backend::NotFound } else { Backend::Upstream(id.clone()) };
+            }
+            let upstream = Upstream {
+                id: id.clone(),
+                endpoints: Arc::new(behind.endpoints),
+                external: behind.external,
+            };
+            if self.configuration.upstreams.get(&id).is_none_or(|old| **old != upstream) {
+                self.configuration.upstreams.insert(id.clone(), Arc::new(upstream));
+            }
+            self.names.insert(target, id);
+        }
+        if default_backend != self.default_backend {
+            self.default_backend = default_backend;
+            work.hosts.extend(self.hosts.keys().cloned());
+            work.hosts.insert(ServerName::catch_all());
+        }
+    }
+
+    /// Makes the touched servers.
+    pub(super) fn make_servers(&mut self, ground: &Ground, work: &mut Work) {
+        let nobody = std::collections::BTreeMap::new();
+        for name in std::mem::take(&mut work.hosts) {
+            let drafts = self.hosts.get(&name);
+            let is_served = drafts.is_some() || name == ServerName::catch_all();
+            let (server, problems) = if is_served {
+                let mut cluster = Cluster {
+                    users: &self.users,
+                    certificates: &mut self.certificates,
+                    snapshot: &self.snapshot,
+                };
+                let drafts = drafts.unwrap_or(&nobody);
+                let (server, problems) =
+                    host::server(&name, drafts, ground, &self.default_backend, &mut cluster);
+                (Some(server), problems)
+            } else {
+                (None, Vec::new())
+            };
+            self.ledger.set(Finder::Host(name.clone()), problems);
+            self.replace(name, server, work);
+        }
+    }
+
+    fn replace(&mut self, name: ServerName, server: Option<Server>, work: &mut Work) {
+        let old = self.configuration.servers.get(&name).cloned();
+        if old.as_deref() == server.as_ref() {
+            return;
+        }
+        let certificate = |server: Option<&Server>| {
+            server.and_then(|server| secret_of(server.certificate.as_ref()?))
+        };
+        let before = certificate(old.as_deref());
+        let now = certificate(server.as_ref());
+        if before != now {
+            if let Some(secret) = before {
+                if let Some(count) = self.certificate_users.get_mut(&secret) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.certificate_users.remove(&secret);
+                    }
+                }
+                work.certificates.insert(secret);
+            }
+            if let Some(secret) = now {
+                *self.certificate_users.entry(secret.clone()).or_default() += 1;
+                work.certificates.insert(secret);
+            }
+        }
+        match server {
+            Some(server) => self.configuration.servers.insert(name, Arc::new(server)),
+            None => self.configuration.servers.remove(&name),
+        };
+    }
+
+    /// Puts in and takes out the certificates that servers name.
+    pub(super) fn make_certificates(&mut self, work: &Work) {
+        for secret in &work.certificates {
+            let is_default = self.options.default_ssl_certificate.as_ref() == Some(secret);
+            let is_used = is_default || self.certificate_users.contains_key(secret);
+            let found = is_used.then(|| self.certificates.get(secret, &self.snapshot));
+            let certificates = &mut self.configuration.certificates;
+            match &found {
+                Some(Ok(certificate)) => {
+                    if certificates.get(&certificate.id).is_none_or(|old| **old != **certificate) {
+                        certificates.insert(certificate.id.clone(), Arc::clone(certificate));
+                    }
+                }
+                Some(Err(_)) | None => drop(certificates.remove(&id_of(secret))),
+            }
+            if is_default {
+                let wrong = found.as_ref().and_then(|found| found.as_ref().err());
+                self.configuration.default_certificate = wrong.is_none().then(|| id_of(secret));
+                let problem = wrong.map(|wrong| Problem {
+                    origin: Origin::new(Kind::Secret, Arc::clone(&secret.namespace), Arc::clone(&secret.name)),
+                    key: Some("--default-ssl-certificate".to_owned()),
+                    severity: Severity::Error,
+                    message: format!("the Secret {wrong}; until then the default certificate is a self-signed one"),
+                });
+                self.ledger.set(Finder::DefaultCertificate, problem.into_iter().collect());
+            }
+        }
+    }
+
+    /// Lists the faults behind the backends of the touched Ingresses.
+    pub(super) fn list_faults(&mut self, work: &Work) {
+        for key in &work.backends {
+            if key.name.is_empty() {
+                self.default_backend_fault();
+                continue;
+            }
+            let draft = self.drafts.get(key);
+            let faults = draft
+                .into_iter()
+                .flat_map(|draft| draft.targets())
+                .filter_map(|target| self.faults.get(target));
+            let faults: std::collections::BTreeSet<&String> = faults.collect();
+            let problems = faults.into_iter().map(|fault| Problem {
+                origin: origin(key),
+                key: Some("spec".to_owned()),
+                severity: Severity::Error,
+                message: format!("{fault}; its paths answer 503 until then"),
+            });
+            let problems = problems.collect();
+            self.ledger.set(Finder::Backends(key.clone()), problems);
+        }
+    }
+
+    fn default_backend_fault(&mut self) {
+        let Some(service) = &self.options.default_backend_service else { return };
+        let fault = self.faults.get(&Target::Default(service.clone()));
+        let problem = fault.map(|fault| Problem {
+            origin: Origin::new(
+                Kind::Service,
+                Arc::clone(&service.namespace),
+                Arc::clone(&service.name),
+            ),
+            key: Some("--default-backend-service".to_owned()),
+            severity: Severity::Error,
+            message: format!("{fault}; until then unmatched requests answer 404"),
+        });
+        self.ledger.set(Finder::DefaultBackend, problem.into_iter().collect());
+    }
+}
+
+fn id_of(secret: &ObjectKey) -> CertificateId {
+    CertificateId::new(format!("{}/{}", secret.namespace, secret.name))
+}
+
+/// The Secret behind a certificate; none behind the default one.
+fn secret_of(id: &CertificateId) -> Option<ObjectKey> {
+    let (namespace, name) = id.as_str().split_once('/')?;
+    Some(ObjectKey::new(namespace, name))
+}

@@ -1,0 +1,223 @@
+//! The Translator: what it made of one Snapshot is kept, and of the next one only the difference is looked at.
+
+mod apply;
+mod certificates;
+mod touched;
+mod users;
+
+use crate::host::Surroundings;
+use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours};
+use crate::problems::{Ledger, Problems};
+use crate::settings::{Scope, Settings};
+use crate::{Options, annotations, config_map};
+use certificates::Certificates;
+use kubernetes::objects::{Ingress, ObjectKey};
+use kubernetes::{Reference, ReverseIndex, Snapshot};
+use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use touched::Touched;
+use users::Users;
+
+/// What a Snapshot means.
+#[derive(Clone, Debug)]
+pub struct Translation {
+    /// What should be served.
+    pub configuration: Configuration,
+    /// What users should change.
+    pub problems: Problems,
+    /// What differs from the translation before.
+    pub changes: Changes,
+}
+
+/// Turns Snapshots into Configurations, each from the one before. It remembers the last valid version of every Ingress,
+/// which is served while the current one cannot be.
+#[derive(Debug)]
+pub struct Translator {
+    options: Options,
+    snapshot: Snapshot,
+    ground: Option<Ground>,
+    classes: Classes,
+    drafts: BTreeMap<ObjectKey, Arc<Draft>>,
+    last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
+    hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
+    references: ReverseIndex,
+    users: Users,
+    names: BTreeMap<Target, UpstreamId>,
+    faults: BTreeMap<Target, String>,
+    certificates: Certificates,
+    certificate_users: BTreeMap<ObjectKey, usize>,
+    default_backend: Backend,
+    configuration: Configuration,
+    ledger: Ledger<Finder>,
+}
+
+/// Who found a problem.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Finder {
+    ConfigMap,
+    DefaultCertificate,
+    DefaultBackend,
+    Malformed(Arc<str>),
+    Ingress(ObjectKey),
+    Backends(ObjectKey),
+    Host(ServerName),
+}
+
+/// What has to be made again.
+#[derive(Debug, Default)]
+struct Work {
+    ingresses: BTreeSet<ObjectKey>,
+    targets: BTreeSet<Target>,
+    hosts: BTreeSet<ServerName>,
+    certificates: BTreeSet<ObjectKey>,
+    /// Ingresses whose backends' faults are to be listed again.
+    backends: BTreeSet<ObjectKey>,
+}
+
+impl Translator {
+    /// A Translator that has seen nothing yet.
+    pub fn new(options: Options) -> Self {
+        Self {
+            options,
+            snapshot: Snapshot::default(),
+            ground: None,
+            classes: Classes::default(),
+            drafts: BTreeMap::new(),
+            last_valid: BTreeMap::new(),
+            hosts: BTreeMap::new(),
+            references: ReverseIndex::default(),
+            users: Users::default(),
+            names: BTreeMap::new(),
+            faults: BTreeMap::new(),
+            certificates: Certificates::default(),
+            certificate_users: BTreeMap::new(),
+            default_backend: Backend::NotFound,
+            configuration: Configuration::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// Follows to another Snapshot. Costs time by what differs from the one before, and by what that touches.
+    pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
+        let before = self.configuration.clone();
+        let is_first = self.ground.is_none();
+        let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
+        let touched = Touched::between(&old, snapshot);
+        let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
+        self.take_config_map(&old, &mut work);
+        self.take_classes(&mut work);
+        if is_first {
+            work.hosts.insert(ServerName::catch_all());
+            work.certificates.extend(self.options.default_ssl_certificate.clone());
+            self.use_default_backend(&mut work);
+        }
+        for service in &touched.services {
+            work.targets.extend(self.users.targets_of(service).cloned());
+        }
+        self.take_secrets(&touched.secrets, &mut work);
+        self.take_malformed(&touched.malformed);
+        let ground = self.ground.take().expect("take_config_map has set it");
+        self.make_drafts(&ground, &mut work);
+        self.make_upstreams(&mut work);
+        self.make_servers(&ground, &mut work);
+        self.make_certificates(&work);
+        self.list_faults(&work);
+        self.ground = Some(ground);
+        let changes = Changes::between(&before, &self.configuration);
+        Translation {
+            configuration: self.configuration.clone(),
+            problems: self.ledger.publish(),
+            changes,
+        }
+    }
+
+    /// The ConfigMap is behind everything: when it changes, every Ingress is read again.
+    fn take_config_map(&mut self, old: &Snapshot, work: &mut Work) {
+        let key = self.options.config_map.as_ref();
+        let at = |snapshot: &Snapshot| {
+            key.and_then(|key| snapshot.config_maps.get(key)).map(|map| map.data.clone())
+        };
+        let data = at(&self.snapshot);
+        if self.ground.is_some() && at(old) == data {
+            return;
+        }
+        let scope = Scope {
+            prefix: &self.options.annotations_prefix,
+            validate: self.options.validate_annotations,
+            config_map: key.zip(data.as_ref()),
+            secrets: &self.snapshot.secrets,
+            cross_namespace: false,
+        };
+        let mut settings = Settings::of_config_map(scope);
+        config_map::check(&mut settings);
+        let global = config_map::global(&mut settings);
+        let permissions = config_map::permissions(&mut settings);
+        let policy = Arc::new(annotations::policy(&mut settings));
+        let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
+        self.ledger.set(Finder::ConfigMap, settings.into_problems());
+        if *self.configuration.global != global {
+            self.configuration.global = Arc::new(global);
+        }
+        let global = Arc::clone(&self.configuration.global);
+        self.ground = Some(Ground { global, policy, permissions, denied, auth_denied });
+        work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
+        work.hosts.insert(ServerName::catch_all());
+    }
+
+    fn take_classes(&mut self, work: &mut Work) {
+        let now = Classes::accepted(&self.snapshot, &self.options);
+        if now == self.classes {
+            return;
+        }
+        let before = std::mem::replace(&mut self.classes, now);
+        let ours = |ingress: &Ingress, classes| is_ours(ingress, classes, &self.options);
+        let changed = self
+            .snapshot
+            .ingresses
+            .iter()
+            .filter(|(_, ingress)| ours(ingress, &before) != ours(ingress, &self.classes));
+        work.ingresses.extend(changed.map(|(key, _)| key.clone()));
+    }
+
+    fn use_default_backend(&mut self, work: &mut Work) {
+        if let Some(service) = &self.options.default_backend_service {
+            let target = Target::Default(service.clone());
+            // No Ingress has an empty name: nobody takes this use away.
+            work.targets.extend(self.users.add(&target, &ObjectKey::new("", "")));
+        }
+    }
+
+    fn take_secrets(&mut self, secrets: &[ObjectKey], work: &mut Work) {
+        let annotation = format!("{}/proxy-ssl-secret", self.options.annotations_prefix);
+        for secret in secrets {
+            let choose_again = self.certificates.refresh(secret, &self.snapshot);
+            work.certificates.insert(secret.clone());
+            for ingress in self.references.touched_by(&Reference::Secret(secret.clone())) {
+                let Some(draft) = self.drafts.get(ingress) else { continue };
+                if draft.ingress.meta.annotations.contains_key(&annotation) {
+                    work.ingresses.insert(ingress.clone());
+                } else if choose_again {
+                    work.hosts.extend(draft.servers());
+                }
+            }
+        }
+    }
+}
+
+/// What a server needs to know of the rest, while the servers themselves are being made.
+struct Cluster<'a> {
+    users: &'a Users,
+    certificates: &'a mut Certificates,
+    snapshot: &'a Snapshot,
+}
+
+impl Surroundings for Cluster<'_> {
+    fn upstream(&self, target: &Target) -> UpstreamId {
+        self.users.id(target)
+    }
+
+    fn certificate(&mut self, secret: &ObjectKey) -> Result<Arc<Certificate>, String> {
+        self.certificates.get(secret, self.snapshot)
+    }
+}

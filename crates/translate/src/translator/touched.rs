@@ -1,0 +1,43 @@
+//! From the difference of two Snapshots to what has to be looked at again.
+
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use kubernetes::Snapshot;
+use kubernetes::objects::ObjectKey;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The keys of what differs between two Snapshots.
+#[derive(Debug, Default)]
+pub(super) struct Touched {
+    pub(super) ingresses: BTreeSet<ObjectKey>,
+    /// Services that changed, or whose EndpointSlices did.
+    pub(super) services: BTreeSet<ObjectKey>,
+    pub(super) secrets: Vec<ObjectKey>,
+    pub(super) malformed: Vec<Arc<str>>,
+}
+
+impl Touched {
+    pub(super) fn between(old: &Snapshot, new: &Snapshot) -> Self {
+        let services =
+            differing(&old.services, &new.services).chain(differing(&old.slices, &new.slices));
+        Self {
+            ingresses: differing(&old.ingresses, &new.ingresses).cloned().collect(),
+            services: services.cloned().collect(),
+            secrets: differing(&old.secrets, &new.secrets).cloned().collect(),
+            malformed: differing(&old.malformed, &new.malformed).cloned().collect(),
+        }
+    }
+}
+
+fn differing<'a, K: Ord + Clone, V: PartialEq>(
+    old: &'a OrdMap<K, Arc<V>>,
+    new: &'a OrdMap<K, Arc<V>>,
+) -> impl Iterator<Item = &'a K> {
+    old.diff(new).filter_map(|item| match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
+        DiffItem::Update { old: (_, a), new: (key, b) } => {
+            (!Arc::ptr_eq(a, b) && a != b).then_some(key)
+        }
+    })
+}

@@ -1,0 +1,200 @@
+//! From a Service and its EndpointSlices to an upstream (compat/behaviour.md section 7).
+
+use crate::ingress::Target;
+use imbl::OrdMap;
+use kubernetes::Snapshot;
+use kubernetes::objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort};
+use model::Endpoints;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+/// Who is behind a target.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Behind {
+    /// Addresses.
+    pub(crate) endpoints: Endpoints,
+    /// A name to resolve instead.
+    pub(crate) external: Option<(String, u16)>,
+    /// Why there is nobody, where that is somebody's mistake.
+    pub(crate) fault: Option<String>,
+}
+
+impl Behind {
+    fn nobody(fault: String) -> Self {
+        Self { fault: Some(fault), ..Self::default() }
+    }
+}
+
+/// Who is behind a target at this moment.
+pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool) -> Behind {
+    let Some(key) = target.service() else {
+        return Behind::nobody(
+            "the backend names no port: add port.number or port.name".to_owned(),
+        );
+    };
+    let Some(service) = snapshot.services.get(key) else {
+        return Behind::nobody(format!(
+            "Service {}/{} does not exist: create it, or name another",
+            key.namespace, key.name
+        ));
+    };
+    if service.kind == "ExternalName" {
+        return external(target, service, external_names);
+    }
+    let Some(port) = port_of(target, service) else {
+        let known: Vec<String> = service.ports.iter().map(describe).collect();
+        return Behind::nobody(format!(
+            "Service {}/{} has no port {}: it has {}",
+            key.namespace,
+            key.name,
+            wanted(target),
+            if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+        ));
+    };
+    Behind { endpoints: endpoints(port, snapshot.slices.get(key)), ..Behind::default() }
+}
+
+fn wanted(target: &Target) -> String {
+    target.service_ref().map_or_else(|| "at all".to_owned(), |service| service.port.to_string())
+}
+
+fn describe(port: &ServicePort) -> String {
+    match &port.name {
+        Some(name) => format!("{} ({name})", port.port),
+        None => port.port.to_string(),
+    }
+}
+
+/// The first port whose number, target or name is the one that the Ingress names.
+fn port_of<'a>(target: &Target, service: &'a Service) -> Option<&'a ServicePort> {
+    let Target::Service { port: wanted, .. } = target else { return service.ports.first() };
+    service.ports.iter().find(|port| match wanted {
+        PortRef::Number(number) => {
+            port.port == *number || port.target == Some(PortRef::Number(*number))
+        }
+        PortRef::Name(name) => {
+            let by_target = matches!(&port.target, Some(PortRef::Name(target)) if target == name);
+            port.name.as_deref() == Some(name) || by_target
+        }
+    })
+}
+
+/// The number that a Service port means where no slice says otherwise; a port without target is its own target.
+fn numeric_target(port: &ServicePort) -> Option<u16> {
+    match &port.target {
+        Some(PortRef::Number(number)) => Some(*number).filter(|number| *number > 0),
+        Some(PortRef::Name(_)) => None,
+        None => Some(port.port),
+    }
+}
+
+fn endpoints(
+    port: &ServicePort,
+    slices: Option<&Arc<OrdMap<ObjectKey, Arc<EndpointSlice>>>>,
+) -> Endpoints {
+    let mut found = Endpoints::default();
+    let mut seen = BTreeSet::new();
+    let slices = slices.into_iter().flat_map(|slices| slices.values());
+    // Addresses of FQDN slices are names that nginx could not use, either.
+    for slice in slices.filter(|slice| !slice.fqdn) {
+        let ports = slice_ports(port, slice);
+        for endpoint in &slice.endpoints {
+            let list = match (endpoint.ready, endpoint.serving && endpoint.terminating) {
+                (true, _) => &mut found.ready,
+                (false, true) => &mut found.draining,
+                (false, false) => continue,
+            };
+            let addresses =
+                endpoint.addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok());
+            for address in addresses {
+                let sockets = ports.iter().map(|port| SocketAddr::new(address, *port));
+                list.extend(sockets.filter(|socket| seen.insert((*socket, endpoint.ready))));
+            }
+        }
+    }
+    let ready: BTreeSet<SocketAddr> = found.ready.iter().copied().collect();
+    found.draining.retain(|socket| !ready.contains(socket));
+    found
+}
+
+/// The ports of a slice that a Service port leads to.
+fn slice_ports(port: &ServicePort, slice: &EndpointSlice) -> Vec<u16> {
+    if slice.ports.is_empty() {
+        return numeric_target(port).into_iter().collect();
+    }
+    let tcp = slice.ports.iter().filter(|candidate| candidate.protocol == "TCP");
+    let named = tcp.filter(|candidate| port.name.is_none() || port.name == candidate.name);
+    let mut ports: Vec<u16> = Vec::new();
+    for number in named.filter_map(|candidate| candidate.port).filter(|number| *number > 0) {
+        if !ports.contains(&number) {
+            ports.push(number);
+        }
+    }
+    if ports.is_empty() {
+        ports.extend(numeric_target(port));
+    }
+    ports
+}
+
+/// ExternalName: a name to resolve, or the address that it is.
+fn external(target: &Target, service: &Service, allowed: bool) -> Behind {
+    let key = &service.meta.key;
+    let name = service
+        .external_name
+        .as_deref()
+        .unwrap_or_default()
+        .trim_end_matches('.')
+        .to_ascii_lowercase();
+    let refuse = |why: &str| {
+        Behind::nobody(format!(
+            "Service {}/{} has the externalName {name:?}, which {why}",
+            key.namespace, key.name
+        ))
+    };
+    if !allowed {
+        return refuse("is switched off by --disable-svc-external-name");
+    }
+    let Some(port) = external_port(target, service) else {
+        return refuse("needs a port: name one by number");
+    };
+    if name == "localhost" || name.ends_with(".localhost") {
+        return refuse("is this machine: name another");
+    }
+    match name.parse::<IpAddr>() {
+        Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
+            refuse("is this machine: name another")
+        }
+        Ok(address) => {
+            let ready = vec![SocketAddr::new(address, port)];
+            Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
+        }
+        Err(_) if is_dns_name(&name) => {
+            Behind { external: Some((name, port)), ..Behind::default() }
+        }
+        Err(_) => refuse("is no DNS name: write one such as db.example"),
+    }
+}
+
+fn external_port(target: &Target, service: &Service) -> Option<u16> {
+    let port = port_of(target, service);
+    match (port, target) {
+        (Some(port), _) => numeric_target(port).or(Some(port.port)),
+        (None, Target::Service { port: PortRef::Number(number), .. }) => Some(*number),
+        (None, _) => None,
+    }
+}
+
+fn is_dns_name(name: &str) -> bool {
+    let label = |label: &str| {
+        let inner = label
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        !label.is_empty()
+            && label.len() <= 63
+            && inner
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= 253 && name.split('.').all(label)
+}

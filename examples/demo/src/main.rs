@@ -1,0 +1,216 @@
+//! `make run`: Fairway serving the folder `manifests` of this example (or another one, given as argument), with
+//! upstreams behind it, and no cluster.
+
+mod upstreams;
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use upstreams::Upstream;
+
+/// The manifests that are served unless others are named, and that are there to be edited.
+const MANIFESTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/manifests");
+/// How long Fairway may take until it serves.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("demo: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<()> {
+    let manifests = std::env::args().nth(1).unwrap_or_else(|| MANIFESTS.to_owned());
+    let upstreams = upstreams::start().await.context("start the demo's upstreams")?;
+    let endpoints = write_endpoints(&upstreams)?;
+    let ports = Ports::choose().await?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut fairway = start_fairway(&manifests, &endpoints, &ports)?;
+    let outcome = tokio::select! {
+        done = serve(&mut fairway, &manifests, &ports) => done,
+        _ = interrupt.recv() => stop(&mut fairway).await,
+        _ = terminate.recv() => stop(&mut fairway).await,
+    };
+    std::fs::remove_dir_all(&endpoints).ok();
+    outcome
+}
+
+/// Where Fairway listens.
+struct Ports {
+    http: u16,
+    https: u16,
+    health: u16,
+}
+
+impl Ports {
+    /// `PORT` and `TLS_PORT` of the environment; where they are not given, free ones.
+    async fn choose() -> Result<Self> {
+        // Held together, so that they differ; released right before Fairway takes them.
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            held.push(TcpListener::bind(("0.0.0.0", 0)).await?);
+        }
+        let free = |index: usize| held[index].local_addr().map(|address| address.port());
+        Ok(Self {
+            http: given("PORT", free(0)?)?,
+            https: given("TLS_PORT", free(1)?)?,
+            health: free(2)?,
+        })
+    }
+}
+
+fn given(name: &str, otherwise: u16) -> Result<u16> {
+    match std::env::var(name) {
+        Ok(value) if !value.is_empty() => value
+            .parse()
+            .with_context(|| format!("{name}={value} is no port; give a number from 1 to 65535")),
+        _ => Ok(otherwise),
+    }
+}
+
+/// The folder `debug` or `release` of this build, where Fairway is, too.
+fn build_folder() -> Result<PathBuf> {
+    let here = std::env::current_exe()?;
+    Ok(here.parent().context("the demo is not in a folder")?.to_path_buf())
+}
+
+/// Writes the EndpointSlices, whose ports are known only now, and returns their folder.
+fn write_endpoints(upstreams: &[Upstream]) -> Result<PathBuf> {
+    let build = build_folder()?;
+    let folder = build.parent().context("the build folder has no parent")?.join("demo");
+    let folder = folder.join(std::process::id().to_string());
+    std::fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
+    let mut yaml =
+        String::from("# Written by `make run` at each start: where the demo's upstreams listen.\n");
+    for Upstream { service, port_name, port } in upstreams {
+        write!(
+            yaml,
+            "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: {service}\n  \
+             namespace: demo\n  labels:\n    kubernetes.io/service-name: {service}\naddressType: IPv4\n\
+             endpoints:\n  - addresses: [127.0.0.1]\n    conditions:\n      ready: true\n\
+             ports:\n  - name: {port_name}\n    port: {port}\n    protocol: TCP\n"
+        )?;
+    }
+    let file = folder.join("endpoints.yaml");
+    std::fs::write(&file, yaml).with_context(|| format!("write {}", file.display()))?;
+    Ok(folder)
+}
+
+fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Child> {
+    let program = build_folder()?.join("fairway");
+    let mut command = Command::new(&program);
+    command.arg("run").args(["--manifests", manifests, "--manifests"]).arg(endpoints);
+    let flags = [
+        ("--http-port", ports.http),
+        ("--https-port", ports.https),
+        ("--healthz-port", ports.health),
+    ];
+    for (flag, port) in flags {
+        command.arg(flag).arg(port.to_string());
+    }
+    // In a process group of its own, Ctrl-C reaches it once: from here, as the signal of an orderly end.
+    command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
+    command.spawn().with_context(|| {
+        format!("start {}; `cargo build --bin fairway` makes it", program.display())
+    })
+}
+
+/// Waits until requests are answered, says how to send some, and waits for Fairway to end.
+async fn serve(fairway: &mut Child, manifests: &str, ports: &Ports) -> Result<()> {
+    let started = Instant::now();
+    while !answers(ports.http).await {
+        if let Some(status) = fairway.try_wait()? {
+            bail!(
+                "Fairway ended before it served anything ({status}); what it wrote above says why"
+            );
+        }
+        ensure!(
+            started.elapsed() < PATIENCE,
+            "Fairway did not serve demo.localhost within {PATIENCE:?}"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!("{}", instructions(manifests, ports));
+    let status = fairway.wait().await?;
+    bail!("Fairway ended: {status}")
+}
+
+/// Whether the host of the demo's first line answers 200.
+async fn answers(port: u16) -> bool {
+    let exchange = async {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: demo.localhost\r\nConnection: close\r\n\r\n")
+            .await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer.starts_with(b"HTTP/1.1 200"))
+    };
+    matches!(tokio::time::timeout(Duration::from_secs(1), exchange).await, Ok(Ok(true)))
+}
+
+fn instructions(manifests: &str, Ports { http, https, .. }: &Ports) -> String {
+    let upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' \
+                   -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='";
+    let call = "-H 'content-type: application/grpc' -H 'te: trailers' --data-binary @-";
+    let curl = if found("curl") {
+        ""
+    } else {
+        "\ncurl is not installed here; `apt-get install curl` brings it.\n"
+    };
+    format!(
+        "
+Fairway serves {manifests}
+{curl}
+HTTP
+  curl http://demo.localhost:{http}/
+  curl http://demo.localhost:{http}/green
+
+HTTPS, with the self-signed default certificate
+  curl -k --http1.1 https://secure.demo.localhost:{https}/
+
+HTTP/2
+  curl -k --http2 -w 'spoken: HTTP/%{{http_version}}\\n' https://secure.demo.localhost:{https}/
+
+WebSocket: greets, then curl waits two seconds for more
+  curl -siN --max-time 2 --http1.1 {upgrade} http://chat.demo.localhost:{http}/ \
+    | cat -v; echo
+
+gRPC: the message comes back, then the status as trailers
+  printf '\\0\\0\\0\\0\\7\\12\\5hello' | curl -si --http2-prior-knowledge {call} \\
+    http://grpc.demo.localhost:{http}/demo.Echo/Say | cat -v
+
+Edit {manifests}/site.yaml
+(say, `name: blue` into `name: green`), save, and send a request again. Ctrl-C ends it.
+"
+    )
+}
+
+fn found(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+/// Asks Fairway to finish, and waits for it.
+async fn stop(fairway: &mut Child) -> Result<()> {
+    let id = fairway.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    if let Some(id) = id {
+        kill_process(id, Signal::TERM)?;
+    }
+    let status = fairway.wait().await?;
+    ensure!(status.success(), "Fairway ended: {status}");
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! Which Ingresses are served, and the objects that settings come from.
+
+use super::object;
+use clap::{ArgAction, Args};
+use kubernetes::objects::ObjectKey;
+
+/// Which Ingresses are served, and the objects that settings come from.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Ingresses")]
+pub(crate) struct Classes {
+    /// Value of the annotation kubernetes.io/ingress.class to serve; also the name for --ingress-class-by-name.
+    #[arg(long, value_name = "NAME", default_value = "nginx")]
+    pub(crate) ingress_class: String,
+    /// spec.controller of the IngressClasses to serve.
+    #[arg(long, value_name = "NAME", default_value = "k8s.io/ingress-nginx")]
+    pub(crate) controller_class: String,
+    /// Serve the IngressClass named like --ingress-class whatever its spec.controller.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) ingress_class_by_name: bool,
+    /// Serve Ingresses that name no class, too.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) watch_ingress_without_class: bool,
+    /// Ignore Ingresses with spec.defaultBackend.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) disable_catch_all: bool,
+    /// Prefix of the annotations that are read.
+    #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
+    pub(crate) annotations_prefix: String,
+    /// The ConfigMap with the settings of the process as a whole, as namespace/name.
+    #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
+    pub(crate) configmap: ObjectFlag,
+    /// The Secret with the certificate for handshakes without a better one, as namespace/name.
+    #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
+    pub(crate) default_ssl_certificate: ObjectFlag,
+    /// The Service that answers what nothing else does, as namespace/name.
+    #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
+    pub(crate) default_backend_service: ObjectFlag,
+}
+
+/// An object, or none. (Not spelled `Option`, which clap would take for a flag that may be absent.)
+pub(crate) type ObjectFlag = Option<ObjectKey>;

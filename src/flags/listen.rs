@@ -1,0 +1,28 @@
+//! Where to listen.
+
+use clap::Args;
+use std::net::IpAddr;
+
+/// Where to listen.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Listeners")]
+pub(crate) struct Listeners {
+    /// Port for HTTP; 0 lets the system choose.
+    #[arg(long, value_name = "PORT", default_value_t = 80)]
+    pub(crate) http_port: u16,
+    /// Port for HTTPS; 0 lets the system choose.
+    #[arg(long, value_name = "PORT", default_value_t = 443)]
+    pub(crate) https_port: u16,
+    /// Addresses for both, separated by commas; all of IPv4 and IPv6 by default.
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
+    pub(crate) bind_address: Vec<IpAddr>,
+    /// Address of the admin server (health, configuration); all by default.
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
+    pub(crate) healthz_host: String,
+    /// Port of the admin server; 0 lets the system choose.
+    #[arg(long, value_name = "PORT", default_value_t = 10254)]
+    pub(crate) healthz_port: u16,
+    /// Path of the health check.
+    #[arg(long, value_name = "PATH", default_value = "/healthz")]
+    pub(crate) health_check_path: String,
+}

@@ -1,0 +1,179 @@
+//! Every object of the program, built once and in order.
+
+use crate::flags::{Classes, Listeners, Run, Source, Translate};
+use anyhow::{Context, Result};
+use controller::Controller;
+use engine::Engine;
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer};
+use proxy::{Listen, Native};
+use runtime::admin::{Admin, Page};
+use runtime::{Ready, Shutdown, limits, log, signal};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+use translate::Options;
+
+/// How long to wait for a cluster at start before giving up.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
+const CONNECTION_SHARE: u64 = 45;
+
+/// Serves until a signal comes.
+pub(crate) fn run(flags: Run) -> Result<()> {
+    log::init(flags.v)?;
+    let control = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    control.context("cannot start the event loop")?.block_on(serve(flags))
+}
+
+/// Prints what a folder means.
+pub(crate) fn translate(flags: &Translate) -> Result<()> {
+    log::init(0)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let feed = runtime.block_on(kubernetes::manifests(flags.manifests.clone()))?;
+    let translation = translate::translate(&feed.snapshots.borrow(), &options(&flags.classes));
+    for problem in translation.problems.iter() {
+        eprintln!("{problem}");
+    }
+    println!("{}", serde_json::to_string_pretty(&translation.configuration)?);
+    Ok(())
+}
+
+async fn serve(flags: Run) -> Result<()> {
+    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } = flags;
+    for name in accepted.given {
+        tracing::info!("flag --{name} is accepted and has no effect in this version");
+    }
+    let (ready, shutdown) = (Ready::new(), Shutdown::new());
+    signal::watch(shutdown.clone()).context("cannot watch signals")?;
+    let blocked = ready.block("the first configuration");
+    let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
+    let options = options(&classes);
+    let mut feed = tokio::select! {
+        feed = feed(source, &options) => feed?,
+        () = shutdown.first() => return Ok(()),
+    };
+    let mut controller = Controller::new(engine.clone(), options);
+    controller.follow(&mut feed).await;
+    drop(blocked);
+    let listening = engine.listening();
+    tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    tokio::select! {
+        ended = controller.run(&mut feed) => anyhow::bail!(ended),
+        () = shutdown.first() => {}
+    }
+    tracing::info!("stopping: no new connections from now on, running requests may finish");
+    tokio::select! {
+        () = drain(&engine, shutdown_grace_period) => tracing::info!("stopped"),
+        () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
+    }
+    Ok(())
+}
+
+fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
+    let files = limits::raise_open_files().context("cannot read the limit of open files")?;
+    let threads = threads.unwrap_or_else(limits::worker_threads).get();
+    let connections = files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
+    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+    let listen = Listen {
+        addresses: listeners.bind_address.clone(),
+        http_port: listeners.http_port,
+        https_port: listeners.https_port,
+    };
+    Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// Starts the admin server; its address.
+fn admin(listeners: &Listeners, ready: Ready, shutdown: Shutdown, engine: Arc<Native>) -> Result<SocketAddr> {
+    let host = match listeners.healthz_host.as_str() {
+        "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        host => host.parse().with_context(|| format!("--healthz-host: {host:?} is not an IP address"))?,
+    };
+    let configuration = move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
+    let admin = Admin::new(&listeners.health_check_path, ready, shutdown).page("/configuration", configuration);
+    let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
+    let address = bound.address();
+    tokio::spawn(async move {
+        let Err(error) = bound.serve().await;
+        tracing::error!(%error, "the admin server has stopped");
+    });
+    Ok(address)
+}
+
+/// The objects: from folders, or from a cluster.
+async fn feed(source: Source, options: &Options) -> Result<Feed> {
+    let Source {
+        manifests,
+        kubeconfig,
+        apiserver_host,
+        certificate_authority,
+        watch_namespace,
+        watch_namespace_selector,
+    } = source;
+    if !manifests.is_empty() {
+        return Ok(kubernetes::manifests(manifests).await?);
+    }
+    let client = ClientOptions { kubeconfig, apiserver_host, certificate_authority };
+    let own = options.clone();
+    let cluster = ClusterOptions {
+        client: kubernetes::client(&client).await?,
+        namespace: watch_namespace.filter(|name| !name.is_empty()),
+        namespace_selector: watch_namespace_selector.filter(|selector| !selector.is_empty()),
+        pinned: pinned(options),
+        secrets_of: Arc::new(move |referrer| match referrer {
+            Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
+            Referrer::ConfigMap(_) => Vec::new(),
+        }),
+        patience: PATIENCE,
+    };
+    Ok(kubernetes::cluster(cluster).await?)
+}
+
+fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
+    let secret = |reference| match reference {
+        Reference::Secret(key) => Some(key),
+        Reference::ConfigMap(_) | Reference::Service(_) => None,
+    };
+    references.into_iter().filter_map(secret).collect()
+}
+
+/// The objects that flags name.
+fn pinned(options: &Options) -> Vec<Reference> {
+    let config_map = options.config_map.clone().map(Reference::ConfigMap);
+    let certificate = options.default_ssl_certificate.clone().map(Reference::Secret);
+    let backend = options.default_backend_service.clone().map(Reference::Service);
+    [config_map, certificate, backend].into_iter().flatten().collect()
+}
+
+fn options(classes: &Classes) -> Options {
+    let Classes {
+        ingress_class,
+        controller_class,
+        ingress_class_by_name,
+        watch_ingress_without_class,
+        disable_catch_all,
+        annotations_prefix,
+        configmap,
+        default_ssl_certificate,
+        default_backend_service,
+    } = classes.clone();
+    Options {
+        ingress_class,
+        controller_class,
+        ingress_class_by_name,
+        watch_ingress_without_class,
+        disable_catch_all,
+        annotations_prefix,
+        config_map: configmap,
+        default_ssl_certificate,
+        default_backend_service,
+        ..Options::default()
+    }
+}
+
+/// After the grace period: no new connections, and the rest ends politely.
+async fn drain(engine: &Arc<Native>, grace: Duration) {
+    tokio::time::sleep(grace).await;
+    let deadline = engine.current().configuration.global.shutdown_timeout;
+    engine.clone().drain(deadline).await;
+}

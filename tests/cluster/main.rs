@@ -1,0 +1,9 @@
+//! Fairway beside a real control plane, with the rights of `deploy/rbac.yaml` and Pods that are processes.
+
+mod changes;
+mod classes;
+mod fairway;
+mod objects;
+mod outages;
+mod rollouts;
+mod start;

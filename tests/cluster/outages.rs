@@ -1,0 +1,155 @@
+//! Whatever happens to the API server, traffic never stops, and afterwards the state converges.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use testkit::cluster::{self, Cluster};
+
+use crate::fairway::Fairway;
+use crate::objects::{ingress, one_host, pod, pod_behind_service, slice};
+
+/// How long an API server stays out of reach; a minute takes too long for every run of all tests.
+fn outage() -> Result<Duration> {
+    match std::env::var("FAIRWAY_OUTAGE_SECONDS") {
+        Ok(seconds) => {
+            let seconds = seconds.parse().context("FAIRWAY_OUTAGE_SECONDS is a number")?;
+            Ok(Duration::from_secs(seconds))
+        }
+        Err(_) => Ok(Duration::from_secs(8)),
+    }
+}
+
+/// What a test changes while Fairway cannot see it, so that each kind of event has to be caught up with.
+struct Unseen {
+    b: std::net::IpAddr,
+}
+
+impl Unseen {
+    /// Hosts: a.test, which stays, and gone.test and moved.test, which will not.
+    async fn prepare(cluster: &Cluster) -> Result<Self> {
+        one_host(cluster).await?;
+        pod_behind_service(cluster, "moved").await?;
+        let b = pod(cluster, "b").await?;
+        cluster.apply(&ingress("gone", "gone.test", "/", "a")).await?;
+        cluster.apply(&ingress("moved", "moved.test", "/", "moved")).await?;
+        Ok(Self { b })
+    }
+
+    async fn change(&self, cluster: &Cluster) -> Result<()> {
+        cluster.delete(&ingress("gone", "gone.test", "/", "a")).await?;
+        cluster.apply(&ingress("new", "new.test", "/", "a")).await?;
+        cluster.apply(&slice("moved", self.b, true)).await
+    }
+
+    async fn shows(&self, fairway: &Fairway) -> Result<()> {
+        fairway.answers("new.test", "/", 200).await?;
+        fairway.answers("gone.test", "/", 404).await?;
+        fairway.reaches("moved.test", "/", "b").await
+    }
+}
+
+#[test]
+fn the_api_server_is_restarted() {
+    cluster::test(async |cluster| {
+        let unseen = Unseen::prepare(cluster).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let traffic = fairway.traffic("a.test");
+        cluster.restart_apiserver().await?;
+        fairway.healthy().await.context("an absent API server is no reason to be unhealthy")?;
+        unseen.change(cluster).await?;
+        unseen.shows(&fairway).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn the_api_server_is_unreachable_for_a_while() {
+    cluster::test(async |cluster| {
+        let unseen = Unseen::prepare(cluster).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let traffic = fairway.traffic("a.test");
+        cluster.wire().down();
+        unseen.change(cluster).await?;
+        still_serving(&fairway, outage()?).await?;
+        cluster.wire().up();
+        unseen.shows(&fairway).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn the_api_server_falls_silent_for_a_while() {
+    cluster::test(async |cluster| {
+        let unseen = Unseen::prepare(cluster).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let traffic = fairway.traffic("a.test");
+        cluster.wire().silence();
+        unseen.change(cluster).await?;
+        still_serving(&fairway, outage()?).await?;
+        cluster.wire().up();
+        unseen.shows(&fairway).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn history_is_forgotten_while_fairway_cannot_look() {
+    cluster::test(async |cluster| {
+        let unseen = Unseen::prepare(cluster).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let traffic = fairway.traffic("a.test");
+        cluster.wire().down();
+        unseen.change(cluster).await?;
+        // From here on every version that Fairway knows is 410 Gone.
+        cluster.forget_history().await?;
+        fairway.expect("gone.test", "/", 200).await.context("it cannot know yet")?;
+        cluster.wire().up();
+        unseen.shows(&fairway).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn watches_are_cut_in_the_middle_of_a_message() {
+    cluster::test(async |cluster| {
+        let unseen = Unseen::prepare(cluster).await?;
+        let fairway = Fairway::start(cluster).await?;
+        let traffic = fairway.traffic("a.test");
+        let long = "x".repeat(50_000);
+        for number in 0..5 {
+            let broken = cluster.wire().broken();
+            cluster.wire().cut_within(1000);
+            let host = format!("cut-{number}.test");
+            let yaml = ingress(&format!("cut-{number}"), &host, "/", "a").replace(
+                "namespace: demo}",
+                &format!("namespace: demo, annotations: {{example.test/long: {long}}}}}"),
+            );
+            cluster.apply(&yaml).await?;
+            fairway.answers(&host, "/", 200).await?;
+            ensure!(cluster.wire().broken() > broken, "no watch broke at {host}");
+        }
+        unseen.change(cluster).await?;
+        unseen.shows(&fairway).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+/// Looks for a while whether Fairway goes on with what it knows.
+async fn still_serving(fairway: &Fairway, period: Duration) -> Result<()> {
+    let end = tokio::time::Instant::now() + period;
+    let mut looks = tokio::time::interval(Duration::from_millis(200));
+    while tokio::time::Instant::now() < end {
+        looks.tick().await;
+        fairway.healthy().await.context("an absent API server is no reason to be unhealthy")?;
+        let known = fairway.get("gone.test", "/").await?.status;
+        ensure!(known == 200, "it cannot know that gone.test is gone, and says {known}");
+        let unknown = fairway.get("new.test", "/").await?.status;
+        ensure!(unknown == 404, "it cannot know new.test, and says {unknown}");
+    }
+    Ok(())
+}

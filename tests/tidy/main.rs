@@ -1,0 +1,59 @@
+//! Checks what a compiler does not: arrows between crates, sizes, names, first lines, and that every family has a case.
+
+mod arrows;
+mod cases;
+mod code;
+mod text;
+mod tree;
+
+use tree::Tree;
+
+/// Fails with all complaints at once, so that one run suffices to mend them.
+fn expect_none(complaints: &[String]) {
+    assert!(complaints.is_empty(), "{} complaint(s):\n{}", complaints.len(), complaints.join("\n"));
+}
+
+#[test]
+fn crates_use_what_the_table_in_architecture_md_says() {
+    expect_none(&arrows::complaints(&Tree::open()));
+}
+
+#[test]
+fn the_list_of_large_things_only_shrinks() {
+    expect_none(&code::sizes(&Tree::open()));
+}
+
+#[test]
+fn production_code_does_not_unwrap() {
+    expect_none(&code::unwraps(&Tree::open()));
+}
+
+#[test]
+fn every_file_opens_with_a_sentence_about_itself() {
+    expect_none(&code::first_lines(&Tree::open()));
+}
+
+#[test]
+fn names_say_what_a_file_is_about() {
+    expect_none(&text::names(&Tree::open()));
+}
+
+#[test]
+fn comments_fit_the_page() {
+    expect_none(&text::comments(&Tree::open()));
+}
+
+#[test]
+fn nothing_names_the_machine_it_was_made_on() {
+    expect_none(&text::machine_paths(&Tree::open()));
+}
+
+#[test]
+fn links_between_pages_lead_somewhere() {
+    expect_none(&text::links(&Tree::open()));
+}
+
+#[test]
+fn every_key_family_has_a_case_and_no_case_is_dead() {
+    expect_none(&cases::complaints(&Tree::open()));
+}
