@@ -92,8 +92,13 @@ impl<'a> Session<'a> {
         let machine = Machine::here()?;
         let cores = Cores::of(&machine);
         let mut results = Results::load(&json, &machine)?;
+        let binary = match &flags.binary {
+            Some(binary) => binary.clone(),
+            // Cargo puts both into the same folder, wherever that is.
+            None => std::env::current_exe().context("find this program")?.with_file_name("fairway"),
+        };
         for peer in &peers {
-            results.versions.insert(peer.name().to_owned(), peer.version(&flags.binary)?);
+            results.versions.insert(peer.name().to_owned(), peer.version(&binary)?);
         }
         // From here on everything that this program starts inherits its core, unless told otherwise.
         if let Some(core) = cores.generator {
@@ -101,7 +106,7 @@ impl<'a> Session<'a> {
         }
         let folder = fresh_folder(&flags.folder)?;
         let bench = Bench {
-            binary: flags.binary.clone(),
+            binary,
             certificate: Certificate::create(&folder, &Bench::NAMES)?,
             folder,
             peers,
