@@ -5,7 +5,7 @@ use super::flood::{Budget, Guarded};
 use super::{from_map, to_map};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Body, Frame, Headers, Length, Request, Response, Version};
+use crate::http::{error_page, Body, Frame, Headers, Length, Request, Response, Version};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::phases;
@@ -82,11 +82,7 @@ impl Streams {
         loop {
             match self.next(&mut session, &timer).await {
                 Event::Stream(request, respond) => self.start(*request, respond, &mut session),
-                Event::Malformed(mut respond) => {
-                    let mut answer = http::Response::new(());
-                    *answer.status_mut() = StatusCode::BAD_REQUEST;
-                    let _ = respond.send_response(answer, true);
-                }
+                Event::Malformed(respond) => refuse(respond),
                 Event::Flood => {
                     session.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                     let closed = poll_fn(|cx| session.poll_closed(cx));
@@ -164,6 +160,17 @@ impl Streams {
             one(exchange, respond).await;
             drop(load);
         });
+    }
+}
+
+/// Answers what is no request.
+fn refuse(mut respond: SendResponse<Bytes>) {
+    let mut answer = http::Response::new(());
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
+    if let Ok(mut stream) = respond.send_response(answer, false) {
+        // The client may have gone already.
+        let _ = stream.send_data(error_page(StatusCode::BAD_REQUEST), true);
     }
 }
 
