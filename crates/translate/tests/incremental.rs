@@ -87,9 +87,10 @@ impl Change {
 
 fn change_service(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8) {
     let mut new = service(namespace, name, 80 + u16::from(kind % 2));
-    if kind == 3 {
+    if kind > 2 {
+        let names = ["db.example", "s.x.svc.cluster.local", "y-s.x.svc"];
         new.kind = "ExternalName".to_owned();
-        new.external_name = Some("db.example".to_owned());
+        new.external_name = Some(names[usize::from(kind) % 3].to_owned());
     }
     if kind == 2 {
         snapshot.services.remove(&key(namespace, name));
@@ -210,7 +211,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         6 => (namespace(), select(&["a", "b", "c"][..]), option::weighted(0.8, an_ingress()))
             .prop_map(|(namespace, name, ingress)| Change::Ingress(namespace, name, ingress.map(Arc::new))),
-        2 => (namespace(), select(SERVICES), 0..4u8).prop_map(|(namespace, name, kind)| Change::Service(namespace, name, kind)),
+        2 => (namespace(), select(SERVICES), 0..6u8).prop_map(|(namespace, name, kind)| Change::Service(namespace, name, kind)),
         2 => (namespace(), select(SERVICES), 0..2u8, 0..5u8)
             .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
         2 => (namespace(), select(SECRETS), 0..5u8).prop_map(|(namespace, name, kind)| Change::Secret(namespace, name, kind)),
