@@ -163,7 +163,7 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bo
         return refuse("is this machine: name another");
     }
     if let Some(named) = service_named(&name) {
-        return inside(&named, port, snapshot).unwrap_or_else(|why| refuse(why));
+        return inside(&named, port, snapshot).unwrap_or_else(&refuse);
     }
     match name.parse::<IpAddr>() {
         Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {

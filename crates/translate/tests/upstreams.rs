@@ -170,3 +170,20 @@ fn a_change_of_endpoints_touches_its_upstream_and_nothing_else() {
     assert_eq!(changes.upstreams, [UpstreamId::new("demo-s-80")]);
     assert!(changes.servers.is_empty() && changes.certificates.is_empty() && !changes.global);
 }
+
+#[test]
+fn an_external_name_that_names_a_service_of_the_cluster_follows_its_endpoints() {
+    let mut snapshot = shop();
+    put_service(&mut snapshot, external("real.other.svc.cluster.local"));
+    put_service(&mut snapshot, service("other", "real", 8000));
+    let mut translator = Translator::new(Options::default());
+    let mut addresses = |snapshot: &Snapshot| {
+        let configuration = translator.update(snapshot).configuration;
+        let upstream = &configuration.upstreams[&UpstreamId::new("demo-s-80")];
+        assert_eq!(upstream.external, None);
+        upstream.endpoints.ready.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(addresses(&snapshot), [""; 0]);
+    put_slice(&mut snapshot, slice("other", "real-1", "real", vec![endpoint("10.0.0.1")]));
+    assert_eq!(addresses(&snapshot), ["10.0.0.1:8000"]);
+}
