@@ -1,5 +1,6 @@
 //! What is known about a client's connection, whatever it speaks.
 
+use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Waker};
@@ -13,6 +14,8 @@ pub struct Connection {
     pub serial: u64,
     /// The peer's address.
     pub peer: SocketAddr,
+    /// The peer's IP address as text.
+    pub peer_text: Bytes,
     /// The address it came to.
     pub local: SocketAddr,
     /// What its PROXY protocol header says.
@@ -51,6 +54,7 @@ impl Connection {
     ) -> Self {
         Self {
             serial,
+            peer_text: canonical(peer).ip().to_string().into(),
             peer: canonical(peer),
             local: canonical(local),
             announced,

@@ -152,6 +152,14 @@ impl Exchange {
         self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
     }
 
+    /// The client's address as text; that of the peer is written once for the whole connection.
+    pub fn client_text(&self) -> Bytes {
+        match self.client == self.connection.peer.ip() {
+            true => self.connection.peer_text.clone(),
+            false => self.client.to_string().into(),
+        }
+    }
+
     /// Lets go of the request's body, and with it of the client's connection.
     pub fn release_body(&mut self) {
         self.request.body = Body::empty();

@@ -25,6 +25,8 @@ pub enum Io {
 const HEAD_READ: usize = 16 << 10;
 /// Bytes read at once of a body.
 const BODY_READ: usize = 64 << 10;
+/// Bytes that are written as one piece.
+const JOINED: usize = 2 << 10;
 /// Room made at least for a read of a body.
 const SMALLEST_READ: usize = 512;
 
@@ -63,7 +65,8 @@ impl Io {
         Future::poll(read.as_mut(), cx)
     }
 
-    /// Writes all of `data`, taking off its front what is gone.
+    /// Writes all of `data`, taking off its front what is gone. Small pieces go out as one: copying a few hundred
+    /// bytes costs less than telling the system about two buffers.
     pub fn poll_write_all(
         &mut self,
         cx: &mut Context<'_>,
@@ -71,10 +74,19 @@ impl Io {
     ) -> Poll<io::Result<()>> {
         while data.has_remaining() {
             let mut slices = [io::IoSlice::new(&[]); 4];
-            let count = data.chunks_vectored(&mut slices);
-            let written = match count {
-                0 | 1 => ready!(Pin::new(&mut *self).poll_write(cx, data.chunk()))?,
-                _ => ready!(Pin::new(&mut *self).poll_write_vectored(cx, &slices[..count]))?,
+            let slices = match data.chunks_vectored(&mut slices) {
+                0 => &[],
+                count => &slices[..count],
+            };
+            let mut joined = [0; JOINED];
+            let mut io = Pin::new(&mut *self);
+            let written = match (slices, data.remaining()) {
+                ([] | [_], _) => ready!(io.as_mut().poll_write(cx, data.chunk()))?,
+                (_, total @ ..=JOINED) => {
+                    join(slices, &mut joined);
+                    ready!(io.as_mut().poll_write(cx, &joined[..total]))?
+                }
+                _ => ready!(io.as_mut().poll_write_vectored(cx, slices))?,
             };
             if written == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -100,6 +112,16 @@ impl Io {
         let mut read = ReadBuf::new(&mut buffer);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         Pin::new(self).poll_read(&mut cx, &mut read).is_ready()
+    }
+}
+
+/// Puts pieces behind one another.
+fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
+    let mut at = 0;
+    for piece in pieces {
+        let end = (at + piece.len()).min(JOINED);
+        whole[at..end].copy_from_slice(&piece[..end - at]);
+        at = end;
     }
 }
 

@@ -5,7 +5,13 @@ use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
 use model::{Backend, ServiceRef, Variable};
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::Duration;
+
+/// Writing to a string cannot fail.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+}
 
 /// Appends the value of a variable; nothing where it has none.
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
@@ -60,9 +66,19 @@ fn text(bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Writing to a string cannot fail.
-macro_rules! put {
-    ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+/// An address with its port. What the general formatting costs shows in every line of the log.
+fn address(address: SocketAddr, out: &mut String) {
+    let SocketAddr::V4(address) = address else { return put!(out, "{address}") };
+    for (at, octet) in address.ip().octets().into_iter().enumerate() {
+        out.push_str(if at == 0 { "" } else { "." });
+        number(u64::from(octet), out);
+    }
+    out.push(':');
+    number(u64::from(address.port()), out);
+}
+
+fn number(number: u64, out: &mut String) {
+    out.push_str(itoa::Buffer::new().format(number));
 }
 
 fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
@@ -87,12 +103,12 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         } else {
             ""
         }),
-        V::RequestLength => put!(out, "{}", log.received),
+        V::RequestLength => number(log.received, out),
         V::RequestId | V::ReqId => text(&exchange.request_id, out),
         V::RequestCompletion => out.push_str(if log.status > 0 { "OK" } else { "" }),
         V::Status => put!(out, "{:03}", log.status),
-        V::BodyBytesSent => put!(out, "{}", log.body_sent),
-        V::BytesSent => put!(out, "{}", log.sent),
+        V::BodyBytesSent => number(log.body_sent, out),
+        V::BytesSent => number(log.sent, out),
         V::Host => out.push_str(&exchange.host),
         V::ServerProtocol => out.push_str(request.version.as_str()),
         V::Http2 => {
@@ -120,7 +136,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     let connection = &exchange.connection;
     match variable {
-        V::RemoteAddr => put!(out, "{}", exchange.client),
+        V::RemoteAddr => text(&exchange.client_text(), out),
         V::RemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
@@ -196,7 +212,16 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
 
 /// Seconds with milliseconds, as nginx prints times.
 fn seconds(duration: Duration, out: &mut String) {
-    put!(out, "{}.{:03}", duration.as_secs(), duration.subsec_millis());
+    number(duration.as_secs(), out);
+    let millis = duration.subsec_millis();
+    out.push_str(if millis < 10 {
+        ".00"
+    } else if millis < 100 {
+        ".0"
+    } else {
+        "."
+    });
+    number(u64::from(millis), out);
 }
 
 /// One value for each try, separated by `, ` (ngx_http_upstream_module).
@@ -219,10 +244,10 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
         V::UpstreamResponseTime => moment(attempt.ended.get().or(Some(attempt.since.elapsed()))),
         V::UpstreamConnectTime => moment(attempt.connected.get()),
         V::UpstreamHeaderTime => moment(attempt.header.get()),
-        V::UpstreamAddr => put!(out, "{}", attempt.address),
-        V::UpstreamResponseLength => put!(out, "{}", attempt.received.get()),
+        V::UpstreamAddr => address(attempt.address, out),
+        V::UpstreamResponseLength => number(attempt.received.get(), out),
         V::UpstreamStatus => match attempt.status.get() {
-            Some(status) => put!(out, "{status}"),
+            Some(status) => number(u64::from(status), out),
             None => out.push('-'),
         },
         _ => {}

@@ -70,6 +70,7 @@ pub struct Worker {
     pub log: AccessLog,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     draining: Cell<bool>,
+    random: RefCell<fastrand::Rng>,
 }
 
 impl fmt::Debug for Worker {
@@ -92,6 +93,7 @@ impl Worker {
             log,
             connections: RefCell::default(),
             draining: Cell::new(false),
+            random: RefCell::new(fastrand::Rng::new()),
         }
     }
 
@@ -181,17 +183,13 @@ impl Worker {
         Entry { worker: self.clone(), serial: connection.serial }
     }
 
-    /// 32 random hexadecimal digits, as nginx's `$request_id`.
+    /// 32 random hexadecimal digits, as nginx's `$request_id`: a label, not a secret.
     pub fn random_id(&self) -> Bytes {
-        let mut random = [0; 16];
-        let source = rustls::crypto::aws_lc_rs::default_provider().secure_random;
-        if source.fill(&mut random).is_err() {
-            tracing::error!("no random numbers for request ids");
-        }
-        let mut id = Vec::with_capacity(32);
-        for byte in random {
-            id.push(HEX[usize::from(byte >> 4)]);
-            id.push(HEX[usize::from(byte & 15)]);
+        let mut id = vec![0; 32];
+        let mut random = self.random.borrow_mut().u128(..);
+        for digit in &mut id {
+            *digit = HEX[(random & 15) as usize];
+            random >>= 4;
         }
         id.into()
     }

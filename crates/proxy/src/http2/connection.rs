@@ -5,7 +5,7 @@ use super::flood::{Budget, Guarded};
 use super::{from_map, to_map};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{error_page, Body, Frame, Headers, Length, Request, Response, Version};
+use crate::http::{Body, Frame, Headers, Length, Request, Response, Version, error_page};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::phases;

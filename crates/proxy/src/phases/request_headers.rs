@@ -73,12 +73,12 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
     let request = &exchange.request;
-    let client = exchange.client.to_string();
+    let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }
-    put("X-Real-IP", client.as_bytes());
+    put("X-Real-IP", &client);
     let received = joined(exchange, &real.forwarded_for_header);
     match (&received, real.forwarded_headers && real.full_forwarded_for) {
         (Some(received), true) => {
@@ -98,7 +98,7 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
                 .map_or(exchange.connection.peer, |announced| announced.source);
             put("X-Forwarded-For", direct.ip().to_string().as_bytes());
         }
-        (_, false) => put("X-Forwarded-For", client.as_bytes()),
+        (_, false) => put("X-Forwarded-For", &client),
     }
     put("X-Forwarded-Host", &forwarded.host);
     if !forwarded.port.is_empty() {

@@ -3,6 +3,7 @@
 use super::connect::{Connection, Target};
 use super::http2::Session;
 use crate::generation::Generation;
+use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -14,7 +15,7 @@ type Key = (SocketAddr, u64);
 /// The connections of one thread that wait for their next request.
 #[derive(Debug, Default)]
 pub struct Pool {
-    idle: RefCell<HashMap<Key, VecDeque<Idle>>>,
+    idle: RefCell<HashMap<Key, VecDeque<Idle>, RandomState>>,
     count: Cell<usize>,
     sessions: RefCell<HashMap<Key, Vec<Session>>>,
     limits: Cell<Option<UpstreamKeepAlive>>,
