@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use translate::{Options, annotation_rows, translate};
 
-const OBJECTS: &str = include_str!("../seeds/annotations.yaml");
+const OBJECTS: &str = include_str!("../objects.yaml");
 static BASE: LazyLock<Snapshot> =
     LazyLock::new(|| kubernetes::snapshot_of([(Path::new("base.yaml"), OBJECTS)]));
 static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
