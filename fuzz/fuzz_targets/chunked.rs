@@ -20,7 +20,10 @@ fuzz_target!(|bytes: &[u8]| {
         // never forwarded as they are.
         (Some(_), Read::Illegal(why)) => {
             let extension = why.contains("chunk size line") && body.contains(&b';');
-            assert!(extension || why.contains("field") || why.contains("control character"), "{why}");
+            assert!(
+                extension || why.contains("field") || why.contains("control character"),
+                "{why}"
+            );
         }
         (Some((data, _)), Read::More { .. }) => panic!("{data:?} is whole for one reader only"),
         (None, _) => {}
