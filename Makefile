@@ -10,7 +10,7 @@ FAIRWAY := $(BUILD)/debug/fairway
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods bench fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods bench bench-cluster bench-instructions fuzz
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,7 +21,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx haproxy
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -56,6 +56,17 @@ bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/b
 	@scripts/need cargo cc nginx haproxy
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench
+
+bench-cluster: ## Measure the control side against a real API server; adds to what make bench wrote
+	@scripts/need cargo cc go ip unshare
+	@$(CARGO) build --quiet --release --bin fairway
+	@$(CARGO) build --quiet --release -p bench
+	@$(CARGO) run --quiet -p testkit --example cluster -- $(BUILD)/release/bench cluster
+
+bench-instructions: ## Count instructions per request, under valgrind
+	@scripts/need cargo cc valgrind
+	@$(CARGO) build --quiet --release --bin fairway
+	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
 
 fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
 	@scripts/need cargo cc cargo-fuzz

@@ -21,7 +21,8 @@ const CONNECTION_SHARE: u64 = 45;
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     log::init(flags.v)?;
-    let control = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    let control =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags))
 }
 
@@ -39,7 +40,8 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
 }
 
 async fn serve(flags: Run) -> Result<()> {
-    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } = flags;
+    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } =
+        flags;
     for name in accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
@@ -73,7 +75,8 @@ async fn serve(flags: Run) -> Result<()> {
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
-    let connections = files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
+    let connections =
+        files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
     let connections = usize::try_from(connections).unwrap_or(usize::MAX);
     let listen = Listen {
         addresses: listeners.bind_address.clone(),
@@ -84,13 +87,22 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
 }
 
 /// Starts the admin server; its address.
-fn admin(listeners: &Listeners, ready: Ready, shutdown: Shutdown, engine: Arc<Native>) -> Result<SocketAddr> {
+fn admin(
+    listeners: &Listeners,
+    ready: Ready,
+    shutdown: Shutdown,
+    engine: Arc<Native>,
+) -> Result<SocketAddr> {
     let host = match listeners.healthz_host.as_str() {
         "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        host => host.parse().with_context(|| format!("--healthz-host: {host:?} is not an IP address"))?,
+        host => host
+            .parse()
+            .with_context(|| format!("--healthz-host: {host:?} is not an IP address"))?,
     };
-    let configuration = move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
-    let admin = Admin::new(&listeners.health_check_path, ready, shutdown).page("/configuration", configuration);
+    let configuration =
+        move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
+    let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
+        .page("/configuration", configuration);
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
     let address = bound.address();
     tokio::spawn(async move {

@@ -103,7 +103,9 @@ impl Args for Accepted {
             let flag = Arg::new(*name).long(*name).hide(true);
             command.arg(match takes {
                 Takes::Value => flag.num_args(1).allow_hyphen_values(true),
-                Takes::Switch => flag.num_args(0..=1).require_equals(true).default_missing_value("true"),
+                Takes::Switch => {
+                    flag.num_args(0..=1).require_equals(true).default_missing_value("true")
+                }
             })
         })
     }

@@ -84,7 +84,9 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         .iter()
         .find_map(|(unit, ms)| text.strip_suffix(unit).map(|number| (number, *ms)))
         .unwrap_or((text, 1000));
-    let number: u64 = number.parse().map_err(|_| "expected seconds, such as 30, or a duration, such as 5m".to_owned())?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "expected seconds, such as 30, or a duration, such as 5m".to_owned())?;
     Ok(Duration::from_millis(number.saturating_mul(unit)))
 }
 
@@ -94,7 +96,9 @@ pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
         return Ok(None);
     }
     match text.split_once('/') {
-        Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() && !name.contains('/') => {
+        Some((namespace, name))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
             Ok(Some(ObjectKey::new(namespace, name)))
         }
         _ => Err("expected namespace/name".to_owned()),

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 /// Measures Fairway beside nginx and HAProxy and writes what it measured.
 ///
-/// Without a command it measures traffic, idle connections and, from a folder of manifests, the control side. Run it as root or
-/// as anybody; nothing is changed outside the folder for files and the two results.
+/// Without a command it measures traffic, idle connections and, from a folder of manifests, the control side.
+/// Nothing is changed outside the folder for files and the two results.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Flags {
@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// Instructions per request of Fairway, with valgrind
     Instructions {
         /// How many requests are counted
-        #[arg(long, value_name = "N", default_value_t = 2_000)]
+        #[arg(long, value_name = "N", default_value_t = 5_000)]
         requests: u64,
     },
     /// Writes the document from bench.json again
@@ -37,9 +37,9 @@ pub(crate) enum Command {
 /// What is measured, and where the results go.
 #[derive(Debug, Args)]
 pub(crate) struct Shared {
-    /// The Fairway to measure
-    #[arg(long, global = true, value_name = "PATH", default_value = "target/release/fairway")]
-    pub(crate) binary: PathBuf,
+    /// The Fairway to measure [default: the one beside this program]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub(crate) binary: Option<PathBuf>,
     /// Measures only this, may be repeated; a wrong name prints all names
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) only: Vec<String>,

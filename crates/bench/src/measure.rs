@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
-use crate::load::Stage;
-use crate::load::{Generator, Outcome, Pace, Plan, Protocol};
+use crate::load::{Generator, Outcome, Pace, Plan, Protocol, Stage};
 use crate::machine::Cores;
 use crate::peers::{GRPC, Peer, Running, SECURE, Site};
 use crate::process::Family;
@@ -219,10 +218,10 @@ fn spread(turns: &[Turn], value: fn(&Turn) -> Option<f64>) -> Option<Spread> {
     Spread::of(&turns.iter().filter_map(value).collect::<Vec<f64>>())
 }
 
-fn progress(scenario: &Scenario, running: &Running, round: usize, loop_: &str, turn: &Turn) {
+fn progress(scenario: &Scenario, running: &Running, round: usize, kind: &str, turn: &Turn) {
     let Turn { outcome, .. } = turn;
     eprintln!(
-        "{:12} {:8} round {round} {loop_:6} {:9.0} req/s {:8.2} us CPU per request, proxy {:3.0} %, \
+        "{:12} {:8} round {round} {kind:6} {:9.0} req/s {:8.2} us CPU per request, proxy {:3.0} %, \
          generator {:3.0} %, {} errors",
         scenario.name,
         running.peer.name(),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use crate::load::{end_of_head, parse_head};
+use crate::process::pause;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two questions about the same thing; well below what is measured.
@@ -83,7 +84,7 @@ impl Probe {
                 waited < patience,
                 "http://{host}{path} still has status {status} instead of {wanted} after {waited:?}"
             );
-            std::thread::park_timeout(PAUSE);
+            pause(PAUSE);
         }
     }
 }

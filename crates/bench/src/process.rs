@@ -1,6 +1,7 @@
 //! What the kernel knows of a process and of those that it started: processor time, memory; and where it may run.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -15,6 +16,18 @@ pub(crate) struct Family {
 pub(crate) fn thread_nanoseconds() -> Result<u64> {
     let text = fs::read_to_string("/proc/thread-self/schedstat").context("read schedstat")?;
     first_number(&text).context("schedstat without a number")
+}
+
+/// Waits for all of `time`; parking alone may end early.
+pub(crate) fn pause(time: Duration) {
+    let end = Instant::now() + time;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        std::thread::park_timeout(left);
+    }
 }
 
 /// Keeps this thread, and what it starts, on one core.

@@ -19,6 +19,7 @@ use crate::results::{Control, Results};
 use crate::scenario::{IDLE, SCENARIOS};
 use crate::tls::Certificate;
 
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// The control side's name for `--only`.
 const MANIFESTS: &str = "manifests";
 
@@ -38,12 +39,14 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(Command::Report) => report::write(&Results::read(&shared.json)?, &shared.docs),
         None => {
             let names = chosen(shared)?;
-            let mut session = Session::start(shared, Ipv4Addr::LOCALHOST.into())?;
+            let mut session = Session::start(shared, peers(shared)?, LOOPBACK)?;
             session.everything(&names)
         }
-        Some(Command::Cluster) => Session::start(shared, endpoint_address()?)?.cluster(),
+        Some(Command::Cluster) => {
+            Session::start(shared, vec![Peer::Fairway], endpoint_address()?)?.cluster()
+        }
         Some(Command::Instructions { requests }) => {
-            let mut session = Session::start(shared, Ipv4Addr::LOCALHOST.into())?;
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
             let count = session.bench.instructions(*requests)?;
             println!("{count} instructions per request (HTTP/1.1 keep-alive, small body)");
             session.results.instructions.insert("http1".to_owned(), count);
@@ -76,7 +79,7 @@ fn peers(flags: &Shared) -> Result<Vec<Peer>> {
 }
 
 impl<'a> Session<'a> {
-    fn start(flags: &'a Shared, upstream: IpAddr) -> Result<Self> {
+    fn start(flags: &'a Shared, peers: Vec<Peer>, upstream: IpAddr) -> Result<Self> {
         let rounds = flags.rounds.unwrap_or(if flags.quick { 1 } else { 3 });
         let seconds = flags.seconds.unwrap_or(if flags.quick { 0.2 } else { 2.0 });
         ensure!(rounds > 0, "--rounds must be at least 1");
@@ -89,9 +92,13 @@ impl<'a> Session<'a> {
         let machine = Machine::here()?;
         let cores = Cores::of(&machine);
         let mut results = Results::load(&json, &machine)?;
-        let peers = peers(flags)?;
+        let binary = match &flags.binary {
+            Some(binary) => binary.clone(),
+            // Cargo puts both into the same folder, wherever that is.
+            None => std::env::current_exe().context("find this program")?.with_file_name("fairway"),
+        };
         for peer in &peers {
-            results.versions.insert(peer.name().to_owned(), peer.version(&flags.binary)?);
+            results.versions.insert(peer.name().to_owned(), peer.version(&binary)?);
         }
         // From here on everything that this program starts inherits its core, unless told otherwise.
         if let Some(core) = cores.generator {
@@ -99,7 +106,7 @@ impl<'a> Session<'a> {
         }
         let folder = fresh_folder(&flags.folder)?;
         let bench = Bench {
-            binary: flags.binary.clone(),
+            binary,
             certificate: Certificate::create(&folder, &Bench::NAMES)?,
             folder,
             peers,

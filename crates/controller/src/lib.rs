@@ -56,12 +56,15 @@ impl<E: Engine> Controller<E> {
                     certificates = changes.certificates.len(),
                     settings = changes.global,
                     translated_us = u64::try_from(translated.as_micros()).unwrap_or(u64::MAX),
-                    applied_us = u64::try_from((began.elapsed() - translated).as_micros()).unwrap_or(u64::MAX),
+                    applied_us = u64::try_from((began.elapsed() - translated).as_micros())
+                        .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
                 self.applied = configuration;
             }
-            Err(rejected) => tracing::error!(%rejected, "the engine refused changes; what was served stays"),
+            Err(rejected) => {
+                tracing::error!(%rejected, "the engine refused changes; what was served stays")
+            }
         }
     }
 

@@ -20,7 +20,10 @@ impl Reporter {
                 DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
             };
             now.iter().filter(|problem| !before.contains(problem)).for_each(appeared);
-            before.iter().filter(|problem| !now.contains(problem)).for_each(|gone| tracing::info!("solved: {gone}"));
+            before
+                .iter()
+                .filter(|problem| !now.contains(problem))
+                .for_each(|gone| tracing::info!("solved: {gone}"));
         }
         self.known = problems.clone();
     }

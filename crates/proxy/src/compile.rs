@@ -54,9 +54,17 @@ impl Compiler {
         })
     }
 
-    fn site(&self, server: &Arc<Server>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Result<Site, rustls::Error> {
+    fn site(
+        &self,
+        server: &Arc<Server>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Site, rustls::Error> {
         let spots = server.locations.iter().map(|location| self.spot(location, groups));
-        Ok(Site { server: server.clone(), locations: Locations::compile(server), spots: spots.collect::<Result<_, _>>()? })
+        Ok(Site {
+            server: server.clone(),
+            locations: Locations::compile(server),
+            spots: spots.collect::<Result<_, _>>()?,
+        })
     }
 
     fn spot(
@@ -71,7 +79,9 @@ impl Compiler {
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
             Protocol::Http | Protocol::Grpc => None,
-            Protocol::Https | Protocol::AutoHttp => Some(self.profiles.profile(&policy.upstream_tls, false)?),
+            Protocol::Https | Protocol::AutoHttp => {
+                Some(self.profiles.profile(&policy.upstream_tls, false)?)
+            }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         Ok(Spot { location: location.clone(), group, upstream_tls })
@@ -80,11 +90,18 @@ impl Compiler {
 
 /// The group of an upstream, which may not have any endpoints yet.
 fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Group> {
-    groups.entry(id.clone()).or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default()))).clone()
+    groups
+        .entry(id.clone())
+        .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
+        .clone()
 }
 
 /// Brings a group's endpoints up to date; locations keep the group they have.
-fn follow(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId, configuration: &Configuration) {
+fn follow(
+    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    id: &UpstreamId,
+    configuration: &Configuration,
+) {
     let Some(upstream) = configuration.upstreams.get(id) else {
         if let Some(gone) = groups.get(id) {
             gone.replace(Arc::new(Endpoints::default()));

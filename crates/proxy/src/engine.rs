@@ -98,7 +98,10 @@ impl Engine for Native {
         let before = self.shared.current.load_full();
         let number = before.number + 1;
         let rejected = |reason: String| Rejected { generation: number, reason, culprit: None };
-        let generation = self.compiler.next(&before, next, changes).map_err(|error| rejected(error.to_string()))?;
+        let generation = self
+            .compiler
+            .next(&before, next, changes)
+            .map_err(|error| rejected(error.to_string()))?;
         self.shared.current.store(Arc::new(generation));
         self.accept().map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number })
@@ -109,7 +112,8 @@ impl Engine for Native {
         let changes = Changes::between(&before.configuration, next);
         // Compiling moves the endpoints of living groups; a trial gets groups of its own.
         let trial = Compiler::default();
-        let rejected = |reason: String| Rejected { generation: before.number + 1, reason, culprit: None };
+        let rejected =
+            |reason: String| Rejected { generation: before.number + 1, reason, culprit: None };
         let nothing = trial.nothing().map_err(|error| rejected(error.to_string()))?;
         trial.next(&nothing, next, &changes).map_err(|error| rejected(error.to_string()))?;
         Ok(())
@@ -132,7 +136,9 @@ impl Engine for Native {
     async fn drain(self: Arc<Self>, deadline: Duration) {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
         let running = std::mem::take(&mut self.threads().running);
-        let joined = tokio::task::spawn_blocking(move || running.into_iter().for_each(|thread| drop(thread.join())));
+        let joined = tokio::task::spawn_blocking(move || {
+            running.into_iter().for_each(|thread| drop(thread.join()))
+        });
         if joined.await.is_err() {
             tracing::error!("a traffic thread ended badly");
         }

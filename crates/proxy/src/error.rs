@@ -49,12 +49,14 @@ impl Error {
             Self::BadPath(_) => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Denied(_) | Self::NoEndpoints(_) => StatusCode::SERVICE_UNAVAILABLE,
-            Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => match error {
-                BodyError::Malformed | BodyError::Aborted => StatusCode::BAD_REQUEST,
-                BodyError::Timeout => StatusCode::REQUEST_TIMEOUT,
-                BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-                BodyError::Storage => StatusCode::INTERNAL_SERVER_ERROR,
-            },
+            Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => {
+                match error {
+                    BodyError::Malformed | BodyError::Aborted => StatusCode::BAD_REQUEST,
+                    BodyError::Timeout => StatusCode::REQUEST_TIMEOUT,
+                    BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+                    BodyError::Storage => StatusCode::INTERNAL_SERVER_ERROR,
+                }
+            }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
@@ -64,7 +66,9 @@ impl Error {
     /// Who is to blame.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => Blame::Proxy,
+            Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => {
+                Blame::Proxy
+            }
             Self::BadPath(_) | Self::BodyTooLarge | Self::RequestBody(_) => Blame::Client,
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
             Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
@@ -98,7 +102,9 @@ impl TryError {
         let wanted = |condition| retries.conditions.contains(&condition);
         match self {
             // What speaks no HTTP/2 at all is like an invalid head.
-            Self::Http2(error) if !(error.is_io() || error.is_remote()) => wanted(Condition::InvalidHeader),
+            Self::Http2(error) if !(error.is_io() || error.is_remote()) => {
+                wanted(Condition::InvalidHeader)
+            }
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader => wanted(Condition::InvalidHeader),

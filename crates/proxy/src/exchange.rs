@@ -146,7 +146,9 @@ impl Exchange {
 
     /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot do without.
     pub fn wants_trailers(&self) -> bool {
-        let grpc = |place: &Place| matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
+        let grpc = |place: &Place| {
+            matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs)
+        };
         self.request.headers.has_token("te", "trailers") || self.place.as_ref().is_some_and(grpc)
     }
 

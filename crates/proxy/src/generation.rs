@@ -62,6 +62,8 @@ impl Generation {
     /// The addresses of all endpoints.
     pub fn addresses(&self) -> HashSet<SocketAddr> {
         let endpoints = self.groups.values().map(|group| group.endpoints());
-        endpoints.flat_map(|endpoints| [endpoints.ready.clone(), endpoints.draining.clone()].concat()).collect()
+        endpoints
+            .flat_map(|endpoints| [endpoints.ready.clone(), endpoints.draining.clone()].concat())
+            .collect()
     }
 }

@@ -34,7 +34,11 @@ thread_local! {
 
 impl Io {
     /// Reads what there is (up to 16 KiB) and appends it to `buffer`, which needs no room before. Zero at the end.
-    pub fn poll_read_head(&mut self, cx: &mut Context<'_>, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
+    pub fn poll_read_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut BytesMut,
+    ) -> Poll<io::Result<usize>> {
         SHARED.with_borrow_mut(|shared| {
             let mut read = ReadBuf::new(shared);
             ready!(Pin::new(self).poll_read(cx, &mut read))?;
@@ -60,7 +64,11 @@ impl Io {
     }
 
     /// Writes all of `data`, taking off its front what is gone.
-    pub fn poll_write_all(&mut self, cx: &mut Context<'_>, data: &mut impl Buf) -> Poll<io::Result<()>> {
+    pub fn poll_write_all(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut impl Buf,
+    ) -> Poll<io::Result<()>> {
         while data.has_remaining() {
             let mut slices = [io::IoSlice::new(&[]); 4];
             let count = data.chunks_vectored(&mut slices);
@@ -96,11 +104,17 @@ impl Io {
 }
 
 impl AsyncRead for Io {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
-            Self::Rewound(first, inner) if first.is_empty() => Pin::new(inner.as_mut()).poll_read(cx, buffer),
+            Self::Rewound(first, inner) if first.is_empty() => {
+                Pin::new(inner.as_mut()).poll_read(cx, buffer)
+            }
             Self::Rewound(first, _) => {
                 let count = first.len().min(buffer.remaining());
                 buffer.put_slice(&first.split_to(count));
@@ -111,7 +125,11 @@ impl AsyncRead for Io {
 }
 
 impl AsyncWrite for Io {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, data),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),

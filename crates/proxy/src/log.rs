@@ -63,7 +63,9 @@ impl AccessLog {
                 let before = self.dropped.get();
                 self.dropped.set(before + piece.lines().count() as u64);
                 if before == 0 {
-                    tracing::warn!("standard output is too slow for the access log: lines are dropped");
+                    tracing::warn!(
+                        "standard output is too slow for the access log: lines are dropped"
+                    );
                 }
             }
         }

@@ -22,7 +22,12 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::UpstreamConnectTime
         | V::UpstreamHeaderTime
         | V::UpstreamResponseLength => upstream(variable, exchange, out),
-        V::SslProtocol | V::SslCipher | V::SslServerName | V::SslSessionReused | V::Https | V::Scheme => {
+        V::SslProtocol
+        | V::SslCipher
+        | V::SslServerName
+        | V::SslSessionReused
+        | V::Https
+        | V::Scheme => {
             tls(variable, exchange, out);
         }
         V::ProxyUpstreamName
@@ -77,7 +82,11 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestUri => text(&request.target, out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
-        V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) { "?" } else { "" }),
+        V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
+            "?"
+        } else {
+            ""
+        }),
         V::RequestLength => put!(out, "{}", log.received),
         V::RequestId | V::ReqId => text(&exchange.request_id, out),
         V::RequestCompletion => out.push_str(if log.status > 0 { "OK" } else { "" }),
@@ -86,7 +95,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BytesSent => put!(out, "{}", log.sent),
         V::Host => out.push_str(&exchange.host),
         V::ServerProtocol => out.push_str(request.version.as_str()),
-        V::Http2 => out.push_str(if request.version == crate::http::Version::Http2 { "h2" } else { "" }),
+        V::Http2 => {
+            out.push_str(if request.version == crate::http::Version::Http2 { "h2" } else { "" })
+        }
         V::Pipe => out.push('.'),
         V::ContentLength => match request.body.length() {
             crate::http::Length::Known(length) if length > 0 => put!(out, "{length}"),
@@ -135,7 +146,8 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     let Some(place) = &exchange.place else { return };
     let location = &place.spot().location;
-    let service = |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
+    let service =
+        |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
@@ -146,7 +158,9 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);
             out.push_str(own.unwrap_or_else(|| service(|service| &service.namespace)));
         }
-        V::IngressName => out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default()),
+        V::IngressName => {
+            out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
+        }
         V::ServiceName => out.push_str(service(|service| &service.name)),
         V::ServicePort => out.push_str(service(|service| &service.port)),
         V::LocationPath => out.push_str(&location.path),
@@ -163,7 +177,9 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
         (V::Https, Some(_)) => out.push_str("on"),
         (V::SslProtocol, Some(session)) => out.push_str(session.version),
         (V::SslCipher, Some(session)) => out.push_str(&session.cipher),
-        (V::SslServerName, Some(session)) => out.push_str(session.server_name.as_deref().unwrap_or_default()),
+        (V::SslServerName, Some(session)) => {
+            out.push_str(session.server_name.as_deref().unwrap_or_default())
+        }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
         _ => {}
     }

@@ -48,7 +48,12 @@ pub enum Stage {
 impl Shared {
     /// The state of a process that serves `generation`.
     pub fn new(generation: Arc<Generation>, listening: Listening, connections: usize) -> Self {
-        Self { current: ArcSwap::new(generation), listening, connections, serial: AtomicU64::new(1) }
+        Self {
+            current: ArcSwap::new(generation),
+            listening,
+            connections,
+            serial: AtomicU64::new(1),
+        }
     }
 }
 
@@ -69,7 +74,9 @@ pub struct Worker {
 
 impl fmt::Debug for Worker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Worker").field("connections", &self.connections.borrow().len()).finish_non_exhaustive()
+        f.debug_struct("Worker")
+            .field("connections", &self.connections.borrow().len())
+            .finish_non_exhaustive()
     }
 }
 
@@ -89,7 +96,12 @@ impl Worker {
     }
 
     /// Serves until the process ends. Blocks the thread.
-    pub fn run(shared: Arc<Shared>, sockets: Sockets, log: AccessLog, mut stage: watch::Receiver<Stage>) {
+    pub fn run(
+        shared: Arc<Shared>,
+        sockets: Sockets,
+        log: AccessLog,
+        mut stage: watch::Receiver<Stage>,
+    ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else {
             tracing::error!("a traffic thread could not start its event loop");

@@ -3,7 +3,8 @@
 use engine::Engine;
 use model::policy::Policy;
 use model::{
-    Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream, UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
+    UpstreamId,
 };
 use proxy::{Listen, Native};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -44,8 +45,12 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
         policy: Arc::new(policy),
     };
     let name = ServerName::new("a.test");
-    let server =
-        Server { name: name.clone(), certificate: None, regex: false, locations: vec![Arc::new(location)] };
+    let server = Server {
+        name: name.clone(),
+        certificate: None,
+        regex: false,
+        locations: vec![Arc::new(location)],
+    };
     let endpoints = Arc::new(Endpoints { ready: endpoints, draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let mut configuration = Configuration::default();
@@ -55,7 +60,8 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
 }
 
 async fn start(configuration: &Configuration) -> Arc<Native> {
-    let listen = Listen { addresses: vec![Ipv4Addr::LOCALHOST.into()], http_port: 0, https_port: 0 };
+    let listen =
+        Listen { addresses: vec![Ipv4Addr::LOCALHOST.into()], http_port: 0, https_port: 0 };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), configuration);
     native.apply(configuration, &changes).await.expect("a valid configuration");
@@ -64,11 +70,15 @@ async fn start(configuration: &Configuration) -> Arc<Native> {
 
 /// Sends bytes and reads until the proxy closes, or is silent for a while.
 async fn talk(native: &Native, request: &[u8]) -> String {
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port)).await.expect("listening");
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port))
+        .await
+        .expect("listening");
     tcp.write_all(request).await.expect("written");
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
-    while let Ok(Ok(count @ 1..)) = tokio::time::timeout(Duration::from_millis(300), tcp.read(&mut buffer)).await {
+    while let Ok(Ok(count @ 1..)) =
+        tokio::time::timeout(Duration::from_millis(300), tcp.read(&mut buffer)).await
+    {
         answer.extend_from_slice(&buffer[..count]);
     }
     String::from_utf8_lossy(&answer).into_owned()
@@ -82,7 +92,10 @@ async fn a_request_reaches_the_upstream_and_its_answer_the_client() {
     let native = start(&configuration(vec![address], Policy::default())).await;
     let answer = talk(&native, b"GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-A: b\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("X-Up: yes\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"), "{answer}");
+    assert!(
+        answer.ends_with("X-Up: yes\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"),
+        "{answer}"
+    );
     let seen = seen.recv().await.expect("one request");
     assert!(seen.starts_with("GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-Request-ID: "), "{seen}");
     assert!(seen.contains("\r\nX-Real-IP: 127.0.0.1\r\nX-Forwarded-For: 127.0.0.1\r\n"), "{seen}");
@@ -106,7 +119,10 @@ async fn a_chunked_body_is_measured_before_it_is_sent() {
     let answer = talk(&native, request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let seen = seen.recv().await.expect("one request");
-    assert!(seen.contains("\r\nContent-Length: 6\r\n") && seen.ends_with("\r\n\r\nhello!"), "{seen}");
+    assert!(
+        seen.contains("\r\nContent-Length: 6\r\n") && seen.ends_with("\r\n\r\nhello!"),
+        "{seen}"
+    );
 }
 
 #[tokio::test]
@@ -134,7 +150,8 @@ async fn no_endpoints_are_503_and_unknown_hosts_404() {
 
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_not_completed() {
-    let (address, _seen) = upstream(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
+    let (address, _seen) =
+        upstream(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert!(answer.contains("2\r\nok\r\n") && !answer.contains("0\r\n\r\n"), "{answer}");

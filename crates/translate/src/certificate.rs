@@ -13,6 +13,9 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
 
+/// Authorities (DER), and the certificate that is shown to upstreams.
+pub(crate) type Trust = (Vec<Arc<[u8]>>, Option<Identity>);
+
 /// The certificate that a Secret holds; the error completes the sentence "Secret x …".
 pub(crate) fn served(secret: &Secret) -> Result<Certificate, String> {
     let (chain, key) = pair(secret)?;
@@ -23,7 +26,7 @@ pub(crate) fn served(secret: &Secret) -> Result<Certificate, String> {
 }
 
 /// The authorities that an upstream's certificate must descend from, and the certificate shown to it.
-pub(crate) fn trust(secret: &Secret) -> Result<(Vec<Arc<[u8]>>, Option<Identity>), String> {
+pub(crate) fn trust(secret: &Secret) -> Result<Trust, String> {
     let authorities = match field(secret, "ca.crt") {
         Some(pem) => certificates(pem, "ca.crt")?,
         None => Vec::new(),

@@ -34,13 +34,17 @@ pub(crate) fn server(
         regex: false,
         problems: Vec::new(),
     };
-    if *name == ServerName::catch_all() {
-        host.catch_all(drafts, surroundings);
+    let is_catch_all = *name == ServerName::catch_all();
+    if is_catch_all {
+        host.catch_all(drafts, Standing::Taken, surroundings);
     }
     for draft in drafts.values() {
         for route in draft.hosts.get(name).into_iter().flatten() {
             host.route(draft, route, surroundings);
         }
+    }
+    if is_catch_all {
+        host.catch_all(drafts, Standing::Rejected, surroundings);
     }
     host.root(drafts, default, surroundings);
     host.overlaps();
@@ -68,21 +72,29 @@ impl Host<'_> {
     }
 
     /// `/` of the catch-all server belongs to the first Ingress that is nothing but a default backend.
-    fn catch_all(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>, surroundings: &impl Surroundings) {
-        let mut claimants =
-            drafts.values().filter_map(|draft| Some((draft, draft.catch_all.as_ref()?)));
-        let Some((owner, route)) = claimants.next() else { return };
-        let owner = &owner.ingress.meta.key;
-        self.claims.insert((PathKind::Prefix, "/".to_owned()), owner.clone());
-        self.locations.push(with_upstream(route, surroundings));
-        let later: Vec<ObjectKey> =
-            claimants.map(|(draft, _)| draft.ingress.meta.key.clone()).collect();
-        for ingress in later {
-            let message = format!(
-                "Ingress {}/{} is the catch-all already, this one is not served; name hosts in it or remove it",
-                owner.namespace, owner.name
-            );
-            self.problem(&ingress, "spec.defaultBackend", Severity::Warning, message);
+    fn catch_all(
+        &mut self,
+        drafts: &BTreeMap<Rank, Arc<Draft>>,
+        standing: Standing,
+        surroundings: &impl Surroundings,
+    ) {
+        let claim = (PathKind::Prefix, "/".to_owned());
+        for draft in drafts.values().filter(|draft| draft.standing == standing) {
+            let Some(route) = &draft.catch_all else { continue };
+            let ingress = &draft.ingress.meta.key;
+            let Some(owner) = self.claims.get(&claim).cloned() else {
+                self.claims.insert(claim.clone(), ingress.clone());
+                self.locations.push(with_upstream(route, surroundings));
+                continue;
+            };
+            if standing == Standing::Taken {
+                let message = format!(
+                    "Ingress {}/{} is the catch-all already, this one is not served; \
+                     name hosts in it or remove it",
+                    owner.namespace, owner.name
+                );
+                self.problem(ingress, "spec.defaultBackend", Severity::Warning, message);
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the cluster's objects mean: from a [`kubernetes::Snapshot`] to a [`model::Configuration`] and a list of
 //! problems. Pure, total and deterministic: no I/O, no clock, no failure.
 
+mod aliases;
 mod annotations;
 mod certificate;
 mod config_map;
@@ -12,7 +13,7 @@ mod settings;
 mod translator;
 mod upstream;
 
-pub use ingress::{references, secrets};
+pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;
 pub use settings::{

@@ -1,5 +1,6 @@
 //! From a Service and its EndpointSlices to an upstream (compat/behaviour.md section 7).
 
+use crate::aliases::service_named;
 use crate::ingress::Target;
 use imbl::OrdMap;
 use kubernetes::Snapshot;
@@ -40,7 +41,7 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool)
         ));
     };
     if service.kind == "ExternalName" {
-        return external(target, service, external_names);
+        return external(target, service, snapshot, external_names);
     }
     let Some(port) = port_of(target, service) else {
         let known: Vec<String> = service.ports.iter().map(describe).collect();
@@ -138,7 +139,7 @@ fn slice_ports(port: &ServicePort, slice: &EndpointSlice) -> Vec<u16> {
 }
 
 /// ExternalName: a name to resolve, or the address that it is.
-fn external(target: &Target, service: &Service, allowed: bool) -> Behind {
+fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bool) -> Behind {
     let key = &service.meta.key;
     let name = service
         .external_name
@@ -161,6 +162,9 @@ fn external(target: &Target, service: &Service, allowed: bool) -> Behind {
     if name == "localhost" || name.ends_with(".localhost") {
         return refuse("is this machine: name another");
     }
+    if let Some(named) = service_named(&name) {
+        return inside(&named, port, snapshot).unwrap_or_else(&refuse);
+    }
     match name.parse::<IpAddr>() {
         Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
             refuse("is this machine: name another")
@@ -174,6 +178,17 @@ fn external(target: &Target, service: &Service, allowed: bool) -> Behind {
         }
         Err(_) => refuse("is no DNS name: write one such as db.example"),
     }
+}
+
+/// The endpoints of a Service of the cluster that an ExternalName leads to, by the number of its port.
+fn inside(named: &ObjectKey, port: u16, snapshot: &Snapshot) -> Result<Behind, &'static str> {
+    let service = snapshot.services.get(named).ok_or("is a Service that does not exist")?;
+    if service.kind == "ExternalName" {
+        return Err("is an ExternalName itself: name the Service that has endpoints");
+    }
+    let port = service.ports.iter().find(|candidate| candidate.port == port);
+    let port = port.ok_or("is a Service that has no such port")?;
+    Ok(Behind { endpoints: endpoints(port, snapshot.slices.get(named)), ..Behind::default() })
 }
 
 fn external_port(target: &Target, service: &Service) -> Option<u16> {

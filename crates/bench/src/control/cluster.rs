@@ -1,4 +1,4 @@
-//! Objects from a real API server, which somebody else has started: `KUBECONFIG` writes, `FAIRWAY_KUBECONFIG` is Fairway's.
+//! Objects from a real API server that runs already: `KUBECONFIG` writes, `FAIRWAY_KUBECONFIG` is Fairway's.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;

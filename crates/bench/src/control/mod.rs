@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use crate::load::{Generator, Latencies, Pace, Plan};
+use crate::load::{Generator, Latencies, Pace, Plan, Stage};
 use crate::machine::Cores;
 use crate::peers::{Peer, Ports, Running, fairway_command, free_port};
 use crate::probe::Probe;
+use crate::process::pause;
 use crate::results::{Control, Propagation, Spread};
 
 pub(crate) use cluster::{Cluster, endpoint_address};
@@ -155,10 +156,17 @@ impl Wanted {
             measure: Duration::from_secs(3600),
             ..Plan::one(target, Vec::new())
         };
-        let stop = AtomicBool::new(false);
+        let (stop, flows) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let load = scope.spawn(|| generator.run_until(&plan, &mut |_| Ok(()), &stop));
-            std::thread::park_timeout(Duration::from_secs(1));
+            let mut watch = |stage| {
+                flows.fetch_or(stage == Stage::Begin, Ordering::Relaxed);
+                Ok(())
+            };
+            let (stop_load, plan) = (&stop, &plan);
+            let load = scope.spawn(move || generator.run_until(plan, &mut watch, stop_load));
+            while !flows.load(Ordering::Relaxed) && !load.is_finished() {
+                pause(Duration::from_millis(1));
+            }
             let propagation = changes.propagation(self.changes);
             stop.store(true, Ordering::Relaxed);
             let load = load.join().map_err(|_| anyhow!("the load generator panicked"))??;
@@ -187,7 +195,7 @@ impl Changes<'_> {
     fn next(&mut self) -> (usize, String) {
         self.made += 1;
         // A prime, so that the changes wander over all Ingresses.
-        ((self.made * 7_919) % self.size, format!("/change-{}", self.made))
+        ((self.made * 7_919) % self.size, format!("/change-{}-{}", self.size, self.made))
     }
 
     fn propagation(&mut self, count: usize) -> Result<Propagation> {
@@ -214,7 +222,7 @@ impl Changes<'_> {
         for _ in 0..count {
             let (number, path) = self.next();
             self.source.change(number, &path)?;
-            std::thread::park_timeout(APART);
+            pause(APART);
         }
         let used = family.nanoseconds()?.saturating_sub(before);
         let (number, path) = self.next();

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::machine::Cores;
-use crate::process::Family;
+use crate::process::{Family, pause};
 use crate::tls::Certificate;
 
 pub(crate) use fairway::{ingress, run as fairway_command, surroundings};
@@ -181,7 +181,7 @@ impl Running {
                 self.peer.name(),
                 self.last_words()
             );
-            std::thread::park_timeout(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
     }
 
@@ -227,7 +227,7 @@ impl Drop for Running {
             if !matches!(self.child.try_wait(), Ok(None)) {
                 return;
             }
-            std::thread::park_timeout(Duration::from_millis(10));
+            pause(Duration::from_millis(10));
         }
         drop(self.child.kill());
         drop(self.child.wait());

@@ -93,7 +93,8 @@ impl Headers {
 
     /// Whether one of the comma-separated members of the fields called `name` is `token` (without case).
     pub fn has_token(&self, name: &str, token: &str) -> bool {
-        self.all(name).any(|value| tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes())))
+        self.all(name)
+            .any(|value| tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes())))
     }
 }
 

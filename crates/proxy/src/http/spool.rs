@@ -72,7 +72,10 @@ impl Spool {
         self.size() - self.position
     }
 
-    pub(super) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
         if let Some(data) = self.memory.get(self.piece) {
             self.piece += 1;
             self.position += data.len() as u64;

@@ -105,7 +105,9 @@ fn trailers(buffer: &mut BytesMut) -> Result<Decoded, BadBody> {
         return if buffer.len() > TRAILERS { Err(BadBody) } else { Ok(Decoded::More) };
     };
     let section = buffer.split_to(end).freeze();
-    parse_trailers(&section, Bounds { count: TRAILER_LINES, line: TRAILERS }).map(Decoded::End).map_err(|_| BadBody)
+    parse_trailers(&section, Bounds { count: TRAILER_LINES, line: TRAILERS })
+        .map(Decoded::End)
+        .map_err(|_| BadBody)
 }
 
 #[cfg(test)]
@@ -135,7 +137,9 @@ mod tests {
 
     #[test]
     fn sizes_that_readers_disagree_about_are_refused() {
-        for size in ["0x5", "+5", "-5", " 5", "5 ", "", "Z", "10000000000000005", "ffffffffffffffff", "5\n"] {
+        for size in
+            ["0x5", "+5", "-5", " 5", "5 ", "", "Z", "10000000000000005", "ffffffffffffffff", "5\n"]
+        {
             assert_eq!(decode(&format!("{size}\r\nabcde\r\n0\r\n\r\n")), None, "{size:?}");
         }
         assert_eq!(decode("5\r\nabcdeXX0\r\n\r\n"), None);

@@ -37,16 +37,20 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             _ => global.keep_alive.idle,
         };
         let limits = &global.limits;
-        let head = client.head(idle, limits.header_timeout, (limits.header_line, limits.header_total)).await;
+        let head = client
+            .head(idle, limits.header_timeout, (limits.header_line, limits.header_total))
+            .await;
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
             Ok(head) => one(client, head, &generation, &worker).await,
             Err(NoHead::Over) => None,
-            Err(NoHead::Slow) => refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await,
+            Err(NoHead::Slow) => {
+                refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await
+            }
             Err(NoHead::TooLong { in_line: true }) => {
                 refuse(&client, StatusCode::URI_TOO_LONG, &[], &generation, &worker).await
             }
-            Err(NoHead::TooLong { in_line: false }) => {
+            Err(NoHead::Malformed | NoHead::TooLong { in_line: false }) => {
                 refuse(&client, StatusCode::BAD_REQUEST, &[], &generation, &worker).await
             }
         };
@@ -88,7 +92,8 @@ async fn one(
         body,
         head_size: head.len(),
     };
-    let mut exchange = Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
+    let mut exchange =
+        Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
     let response = answer(&client, &mut exchange).await;
     let Some(response) = response else {
         // The client went away: nginx logs 499.
@@ -222,8 +227,10 @@ async fn refuse(
     response_head(&mut out, &response, &closing, &worker.clock.http_date());
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
-    let mut exchange = Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
-    (exchange.log.status, exchange.log.sent, exchange.log.body_sent) = (status.as_u16(), writer.sent, writer.body);
+    let mut exchange =
+        Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
+    (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
+        (status.as_u16(), writer.sent, writer.body);
     exchange.finish(0);
     client.linger().await;
     None
@@ -243,7 +250,13 @@ struct Broken;
 
 impl<'a> Writer<'a> {
     fn new(client: &'a Client, global: &Global, trailers: bool) -> Self {
-        Self { client, patience: Patience::new(global.limits.send_timeout), sent: 0, body: 0, trailers }
+        Self {
+            client,
+            patience: Patience::new(global.limits.send_timeout),
+            sent: 0,
+            body: 0,
+            trailers,
+        }
     }
 
     async fn write(&mut self, data: impl Buf) -> Result<(), Broken> {
@@ -254,7 +267,12 @@ impl<'a> Writer<'a> {
     }
 
     /// Head and body; the head goes out with the first piece of the body if that is there already.
-    async fn message(&mut self, head: Bytes, framing: Framing, body: &mut Body) -> Result<(), Broken> {
+    async fn message(
+        &mut self,
+        head: Bytes,
+        framing: Framing,
+        body: &mut Body,
+    ) -> Result<(), Broken> {
         let mut outbox = Outbox::default();
         outbox.push(head);
         if framing == Framing::None {

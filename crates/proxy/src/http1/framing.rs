@@ -24,7 +24,9 @@ pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Fra
     let bad = BadRequest(StatusCode::BAD_REQUEST);
     let mut codings = headers.all("transfer-encoding");
     let Some(coding) = codings.next() else {
-        return Ok(content_length(headers).map_err(|()| bad)?.map_or(Framing::None, Framing::Length));
+        return Ok(content_length(headers)
+            .map_err(|()| bad)?
+            .map_or(Framing::None, Framing::Length));
     };
     if codings.next().is_some() || version == Version::Http10 || headers.has("content-length") {
         return Err(bad);
@@ -33,8 +35,10 @@ pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Fra
         return Ok(Framing::Chunked);
     }
     let members: Vec<_> = coding.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
-    let token = |member: &&[u8]| !member.is_empty() && member.iter().all(|&byte| is_token_byte(byte));
-    let named = |name: &[u8]| members.iter().filter(|member| member.eq_ignore_ascii_case(name)).count();
+    let token =
+        |member: &&[u8]| !member.is_empty() && member.iter().all(|&byte| is_token_byte(byte));
+    let named =
+        |name: &[u8]| members.iter().filter(|member| member.eq_ignore_ascii_case(name)).count();
     if !members.iter().all(token) || named(b"chunked") > 1 || named(b"identity") > 0 {
         return Err(bad);
     }
@@ -48,7 +52,8 @@ pub(super) fn content_length(headers: &Headers) -> Result<Option<u64>, ()> {
     if lengths.next().is_some() || length.is_empty() || !length.iter().all(u8::is_ascii_digit) {
         return Err(());
     }
-    let digit = |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
+    let digit =
+        |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
     length.iter().try_fold(0, digit).map(Some).ok_or(())
 }
 

@@ -58,10 +58,11 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
     let (method, target, version) = request_line(line)?;
     let bounds = Bounds { count: limits.count, line: limits.line };
     let names = Names { underscores: limits.underscores, drop_odd: limits.drop_odd };
-    let mut headers = parse_fields(&head.slice(line_end + 1..), bounds, names).map_err(|bad| match bad {
-        BadLine::Malformed | BadLine::TooLong => BAD,
-        BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
-    })?;
+    let mut headers =
+        parse_fields(&head.slice(line_end + 1..), bounds, names).map_err(|bad| match bad {
+            BadLine::Malformed | BadLine::TooLong => BAD,
+            BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        })?;
     let framing = request_framing(&headers, version)?;
     let host = host_field(&headers, version)?;
     let line = head.slice_ref(line);
@@ -71,7 +72,9 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
         _ => !headers.has_token("connection", "close"),
     };
     let expects_continue = expectation(&headers, version)?;
-    headers.retain(|field| !["host", "content-length", "transfer-encoding", "expect"].iter().any(|name| field.is(name)));
+    headers.retain(|field| {
+        !["host", "content-length", "transfer-encoding", "expect"].iter().any(|name| field.is(name))
+    });
     Ok(RequestHead {
         method,
         target,
@@ -88,7 +91,8 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
 /// `method SP target SP version`, with exactly these two spaces (RFC 9112 section 3).
 fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
     let mut parts = line.split(|&byte| byte == b' ');
-    let (Some(method), Some(target), Some(version), None) = (parts.next(), parts.next(), parts.next(), parts.next())
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return Err(BAD);
     };
@@ -101,7 +105,9 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
     let version = match version {
         b"HTTP/1.1" => Version::Http11,
         b"HTTP/1.0" => Version::Http10,
-        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor] if major.is_ascii_digit() && minor.is_ascii_digit() => {
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
             // A higher minor version is understood as 1.1 (RFC 9110 section 2.5); other major versions are not ours.
             if *major != b'1' {
                 return Err(BadRequest(StatusCode::HTTP_VERSION_NOT_SUPPORTED));
@@ -128,15 +134,26 @@ fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadR
 }
 
 /// Path with query, and authority, of the target's form (RFC 9112 section 3.2).
-fn split_target(target: &Bytes, method: &Method, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
+fn split_target(
+    target: &Bytes,
+    method: &Method,
+    host: Option<Bytes>,
+) -> Result<(Bytes, Bytes), BadRequest> {
     if target.starts_with(b"/") {
         return Ok((target.clone(), checked_authority(host)?));
     }
     if target.as_ref() == b"*" {
-        return if *method == Method::OPTIONS { Ok((target.clone(), checked_authority(host)?)) } else { Err(BAD) };
+        return if *method == Method::OPTIONS {
+            Ok((target.clone(), checked_authority(host)?))
+        } else {
+            Err(BAD)
+        };
     }
     let lower = target[..target.len().min(8)].to_ascii_lowercase();
-    let scheme = [&b"http://"[..], b"https://"].into_iter().find(|scheme| lower.starts_with(scheme)).ok_or(BAD)?;
+    let scheme = [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find(|scheme| lower.starts_with(scheme))
+        .ok_or(BAD)?;
     checked_authority(host)?;
     let rest = target.slice(scheme.len()..);
     let end = rest.iter().position(|&byte| byte == b'/' || byte == b'?').unwrap_or(rest.len());

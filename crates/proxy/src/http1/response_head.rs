@@ -38,10 +38,12 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let reason = head.slice_ref(reason);
     let names = Names { underscores: true, drop_odd: false };
     let section = unfolded(head.slice(line_end + 1..));
-    let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names).map_err(|_| BadResponse)?;
+    let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
+        .map_err(|_| BadResponse)?;
     let length = response_length(&headers)?;
-    let bodyless =
-        *method == Method::HEAD || status.is_informational() || matches!(status.as_u16(), 204 | 304);
+    let bodyless = *method == Method::HEAD
+        || status.is_informational()
+        || matches!(status.as_u16(), 204 | 304);
     let framing = match coding(&headers, version)? {
         _ if bodyless => Framing::None,
         Some(framing) if length.is_none() => framing,
@@ -126,10 +128,19 @@ mod tests {
 
     #[test]
     fn the_framing_of_an_answer_is_found() {
-        assert_eq!(framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Ok((Framing::Length(5), true)));
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+            Ok((Framing::Length(5), true))
+        );
         assert_eq!(framing("HTTP/1.1 200\r\n\r\n"), Ok((Framing::Close, false)));
-        assert_eq!(framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"), Ok((Framing::None, false)));
-        assert_eq!(framing("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\n"), Ok((Framing::Length(2), true)));
+        assert_eq!(
+            framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
+            Ok((Framing::None, false))
+        );
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\n"),
+            Ok((Framing::Length(2), true))
+        );
     }
 
     #[test]

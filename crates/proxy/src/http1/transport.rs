@@ -49,6 +49,8 @@ pub(super) enum NoHead {
     Over,
     /// A head began and did not end in time.
     Slow,
+    /// It is no HTTP/1 head, whatever may still come.
+    Malformed,
     /// It is longer than allowed; in its first line or later.
     TooLong { in_line: bool },
 }
@@ -108,24 +110,40 @@ impl Client {
     }
 
     /// Cuts a whole head off the buffer, if there is one.
-    fn take_head(&self, scanned: &mut usize, (line, total): (usize, usize)) -> Option<Result<Bytes, NoHead>> {
+    fn take_head(
+        &self,
+        scanned: &mut usize,
+        (line, total): (usize, usize),
+    ) -> Option<Result<Bytes, NoHead>> {
         let mut buffer = self.buffer.borrow_mut();
         if *scanned == 0 {
-            let empty = buffer.chunks_exact(2).take(EMPTY_LINES).take_while(|pair| *pair == b"\r\n").count();
+            let empty = buffer
+                .chunks_exact(2)
+                .take(EMPTY_LINES)
+                .take_while(|pair| *pair == b"\r\n")
+                .count();
             buffer.advance(2 * empty);
         }
         match head_end(&buffer, *scanned) {
             Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
+            None if !may_become_head(&buffer) => Some(Err(NoHead::Malformed)),
             None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
                 *scanned = buffer.len();
                 None
             }
-            _ => Some(Err(NoHead::TooLong { in_line: !buffer[..buffer.len().min(line)].contains(&b'\n') })),
+            _ => Some(Err(NoHead::TooLong {
+                in_line: !buffer[..buffer.len().min(line)].contains(&b'\n'),
+            })),
         }
     }
 
     /// Starts a body with this framing.
-    pub(super) fn start_body(self: &Rc<Self>, framing: Framing, expects_continue: bool, idle: Duration) -> Body {
+    pub(super) fn start_body(
+        self: &Rc<Self>,
+        framing: Framing,
+        expects_continue: bool,
+        idle: Duration,
+    ) -> Body {
         *self.body.borrow_mut() = BodyState {
             decoder: Decoder::new(framing),
             continue_first: expects_continue,
@@ -170,7 +188,11 @@ impl Client {
     }
 
     /// Writes all of `data`, as long as `patience` lasts.
-    pub(super) async fn write(&self, mut data: impl Buf, patience: &mut Patience) -> io::Result<()> {
+    pub(super) async fn write(
+        &self,
+        mut data: impl Buf,
+        patience: &mut Patience,
+    ) -> io::Result<()> {
         poll_fn(|cx| {
             let before = data.remaining();
             let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
@@ -198,7 +220,8 @@ impl Client {
     /// drops for a little while (nginx: lingering_close).
     pub(super) async fn linger(&self) {
         let limits = (Duration::from_secs(5), Duration::from_secs(30));
-        let _ = self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
+        let _ =
+            self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
         let until = Instant::now() + limits.1;
         let mut waste = BytesMut::new();
         while Instant::now() < until {
@@ -248,6 +271,15 @@ impl Client {
     }
 }
 
+/// Whether bytes may be the beginning of a head: its lines end in CR LF, and the first one names HTTP.
+fn may_become_head(bytes: &[u8]) -> bool {
+    let mut newlines = memchr::memchr_iter(b'\n', bytes);
+    let first = newlines.next();
+    let is_clean = |at: usize| at > 0 && bytes[at - 1] == b'\r';
+    first.is_none_or(|at| is_clean(at) && memchr::memmem::find(&bytes[..at], b" HTTP/").is_some())
+        && newlines.all(is_clean)
+}
+
 /// The body of the request that is being answered.
 #[derive(Debug)]
 pub struct RequestBody {
@@ -272,7 +304,10 @@ impl RequestBody {
         }
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
         self.client.poll_frame(cx)
     }
 }

@@ -29,7 +29,8 @@ pub async fn tunnel(client: Client, upgraded: Upgraded) -> Tunnel {
     let mut up = Direction::new(read_ahead);
     let (mut client, mut upstream) = (client, upgraded.io);
     poll_fn(|cx| {
-        let moved = [up.step(cx, &mut client, &mut upstream), down.step(cx, &mut upstream, &mut client)];
+        let moved =
+            [up.step(cx, &mut client, &mut upstream), down.step(cx, &mut upstream, &mut client)];
         if moved.contains(&Step::Failed) || (up.ended && down.ended) {
             return Poll::Ready(());
         }

@@ -14,7 +14,12 @@ pub(super) struct Closing {
 }
 
 /// Appends the head of an answer.
-pub(super) fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, date: &Bytes) {
+pub(super) fn response_head(
+    out: &mut BytesMut,
+    response: &Response,
+    closing: &Closing,
+    date: &Bytes,
+) {
     out.put_slice(b"HTTP/1.1 ");
     out.put_slice(response.status.as_str().as_bytes());
     out.put_u8(b' ');

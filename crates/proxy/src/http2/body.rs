@@ -38,7 +38,13 @@ impl StreamBody {
     }
 
     /// The body of an upstream's answer.
-    pub fn of_answer(stream: RecvStream, length: Option<u64>, idle: Duration, load: Rc<()>, journal: Rc<Try>) -> Self {
+    pub fn of_answer(
+        stream: RecvStream,
+        length: Option<u64>,
+        idle: Duration,
+        load: Rc<()>,
+        journal: Rc<Try>,
+    ) -> Self {
         Self::new(stream, length, idle, Some(load), Some(journal))
     }
 
@@ -50,19 +56,32 @@ impl StreamBody {
         journal: Option<Rc<Try>>,
     ) -> Self {
         let timer = Timer::new(idle);
-        Self { stream, remaining, idle, timer, waiting: false, stage: Stage::Data, journal, _load: load }
+        Self {
+            stream,
+            remaining,
+            idle,
+            timer,
+            waiting: false,
+            stage: Stage::Data,
+            journal,
+            _load: load,
+        }
     }
 
     pub(crate) fn length(&self) -> Length {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
-            (_, Some(remaining)) => Length::Known(remaining),
             _ if self.stream.is_end_stream() => Length::Known(0),
+            // Only the end of the stream shows that nothing comes after all.
+            (_, Some(remaining @ 1..)) => Length::Known(remaining),
             _ => Length::Unknown,
         }
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
         let frame = self.poll_stream(cx);
         match &frame {
             Poll::Ready(Ok(Some(_))) => self.waiting = false,
@@ -98,7 +117,9 @@ impl StreamBody {
         let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|_| BodyError::Aborted)?;
         self.stage = Stage::Done;
         let mut trailers = trailers.map(|map| from_map(&map)).unwrap_or_default();
-        trailers.retain(|field| !field.is("content-length") && !field.is("transfer-encoding") && !field.is("host"));
+        trailers.retain(|field| {
+            !field.is("content-length") && !field.is("transfer-encoding") && !field.is("host")
+        });
         Poll::Ready(Ok((!trailers.is_empty()).then_some(Frame::Trailers(trailers))))
     }
 

@@ -5,7 +5,7 @@ use super::flood::{Budget, Guarded};
 use super::{from_map, to_map};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Body, Frame, Headers, Length, Request, Response, Version};
+use crate::http::{error_page, Body, Frame, Headers, Length, Request, Response, Version};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::phases;
@@ -82,11 +82,7 @@ impl Streams {
         loop {
             match self.next(&mut session, &timer).await {
                 Event::Stream(request, respond) => self.start(*request, respond, &mut session),
-                Event::Malformed(mut respond) => {
-                    let mut answer = http::Response::new(());
-                    *answer.status_mut() = StatusCode::BAD_REQUEST;
-                    let _ = respond.send_response(answer, true);
-                }
+                Event::Malformed(respond) => refuse(respond),
                 Event::Flood => {
                     session.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                     let closed = poll_fn(|cx| session.poll_closed(cx));
@@ -112,7 +108,9 @@ impl Streams {
                 return Poll::Ready(Event::Flood);
             }
             match accepted {
-                Poll::Ready(Some(Ok((request, respond)))) => return Poll::Ready(self.judge(request, respond)),
+                Poll::Ready(Some(Ok((request, respond)))) => {
+                    return Poll::Ready(self.judge(request, respond));
+                }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
                 Poll::Pending => {}
             }
@@ -144,16 +142,35 @@ impl Streams {
         let requests = self.connection.requests.get() + 1;
         self.connection.requests.set(requests);
         let keep_alive = self.worker.generation().global().keep_alive;
-        if !self.ending && (requests >= keep_alive.requests || self.connection.since.elapsed() >= keep_alive.age) {
+        if !self.ending
+            && (requests >= keep_alive.requests
+                || self.connection.since.elapsed() >= keep_alive.age)
+        {
             self.ending = true;
             session.graceful_shutdown();
         }
-        let exchange = Exchange::new(request, self.connection.clone(), self.worker.clone(), self.worker.generation());
+        let exchange = Exchange::new(
+            request,
+            self.connection.clone(),
+            self.worker.clone(),
+            self.worker.generation(),
+        );
         let load = self.load.clone();
         tokio::task::spawn_local(async move {
             one(exchange, respond).await;
             drop(load);
         });
+    }
+}
+
+/// Answers what is no request.
+fn refuse(mut respond: SendResponse<Bytes>) {
+    let mut answer = http::Response::new(());
+    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
+    if let Ok(mut stream) = respond.send_response(answer, false) {
+        // The client may have gone already.
+        let _ = stream.send_data(error_page(StatusCode::BAD_REQUEST), true);
     }
 }
 
@@ -174,10 +191,13 @@ fn to_request(request: http::Request<RecvStream>, global: &Global) -> Option<Req
     if target.contains(&b'#') || parts.method == Method::CONNECT || parts.method == Method::TRACE {
         return None;
     }
-    let head_size = headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum::<usize>();
+    let head_size =
+        headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum::<usize>();
     let length = headers.text("content-length").and_then(|text| text.parse().ok());
     let empty = stream.is_end_stream();
-    headers.retain(|field| !field.is("host") && !field.is("content-length") && keeps(field.name.as_ref(), global));
+    headers.retain(|field| {
+        !field.is("host") && !field.is("content-length") && keeps(field.name.as_ref(), global)
+    });
     join_cookies(&mut headers);
     Some(Request {
         method: parts.method,
@@ -188,7 +208,9 @@ fn to_request(request: http::Request<RecvStream>, global: &Global) -> Option<Req
         headers,
         body: match empty {
             true => Body::empty(),
-            false => Body::stream(StreamBody::of_request(stream, length, global.limits.body_timeout)),
+            false => {
+                Body::stream(StreamBody::of_request(stream, length, global.limits.body_timeout))
+            }
         },
         head_size,
     })
@@ -242,7 +264,9 @@ async fn deliver(exchange: &mut Exchange, response: Response, respond: &mut Send
     {
         headers.insert("date", date);
     }
-    let bodyless = to_head || response.status.is_informational() || matches!(response.status.as_u16(), 204 | 304);
+    let bodyless = to_head
+        || response.status.is_informational()
+        || matches!(response.status.as_u16(), 204 | 304);
     let length = match (body.length(), response.announced_length) {
         (_, Some(length)) if bodyless => Some(length),
         (Length::Known(length), _) if !bodyless => Some(length),
@@ -271,7 +295,11 @@ async fn deliver(exchange: &mut Exchange, response: Response, respond: &mut Send
 /// The stream could not be completed.
 struct Broken;
 
-async fn send_body(stream: &mut SendStream<Bytes>, body: &mut Body, exchange: &mut Exchange) -> Result<(), Broken> {
+async fn send_body(
+    stream: &mut SendStream<Bytes>,
+    body: &mut Body,
+    exchange: &mut Exchange,
+) -> Result<(), Broken> {
     let limit = exchange.generation.global().limits.send_timeout;
     let (mut patience, timer) = (Patience::new(limit), Timer::new(limit));
     loop {

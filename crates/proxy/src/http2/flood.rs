@@ -43,7 +43,8 @@ struct Scanner {
 impl Guarded {
     /// Counts the frames of `io`, which start after the preface.
     pub fn new(io: Io) -> (Self, Rc<Budget>) {
-        let state = Rc::new(Budget { left: Cell::new(BUDGET), refilled: Cell::new(Instant::now()) });
+        let state =
+            Rc::new(Budget { left: Cell::new(BUDGET), refilled: Cell::new(Instant::now()) });
         let scanner = RefCell::new(Scanner { header: [0; FRAME_HEADER], have: 0, skip: PREFACE });
         (Self { io, state: state.clone(), scanner }, state)
     }
@@ -109,7 +110,11 @@ impl Scanner {
 }
 
 impl AsyncRead for Guarded {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = buffer.filled().len();
         ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
@@ -119,7 +124,11 @@ impl AsyncRead for Guarded {
 }
 
 impl AsyncWrite for Guarded {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = ready!(Pin::new(&mut this.io).poll_write(cx, data))?;
         this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);

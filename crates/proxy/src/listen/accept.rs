@@ -48,7 +48,12 @@ pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
     Accepting { stop, loops }
 }
 
-async fn accept_on(listener: TcpListener, tls: bool, worker: Rc<Worker>, mut stopped: watch::Receiver<bool>) {
+async fn accept_on(
+    listener: TcpListener,
+    tls: bool,
+    worker: Rc<Worker>,
+    mut stopped: watch::Receiver<bool>,
+) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -87,13 +92,24 @@ fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
 }
 
 /// A connection from its first byte.
-async fn converse(mut tcp: TcpStream, peer: SocketAddr, tls: bool, worker: Rc<Worker>) -> io::Result<()> {
+async fn converse(
+    mut tcp: TcpStream,
+    peer: SocketAddr,
+    tls: bool,
+    worker: Rc<Worker>,
+) -> io::Result<()> {
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let global = generation.global();
     let announced = match global.proxy_protocol {
-        true => tokio::time::timeout(global.limits.proxy_protocol_timeout, proxy_protocol::take(&mut tcp)).await??,
+        true => {
+            tokio::time::timeout(
+                global.limits.proxy_protocol_timeout,
+                proxy_protocol::take(&mut tcp),
+            )
+            .await??
+        }
         false => None,
     };
     let serial = worker.next_serial();
@@ -124,21 +140,24 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
     let limit = worker.generation().global().limits.header_timeout;
     let may_be_http2 = worker.generation().global().http2;
     let timer = Timer::new(limit);
-    let verdict = timer.within(limit, poll_fn(|cx| {
-        loop {
-            if let Some(verdict) = http2::starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
-                return Poll::Ready(Some(verdict));
+    let verdict = timer.within(
+        limit,
+        poll_fn(|cx| {
+            loop {
+                if let Some(verdict) = http2::starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
+                    return Poll::Ready(Some(verdict));
+                }
+                if connection.poll_closing(cx) && buffer.is_empty() {
+                    return Poll::Ready(None);
+                }
+                match io.poll_read_head(cx, &mut buffer) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
+                    Poll::Ready(Ok(_)) => {}
+                    Poll::Pending => return Poll::Pending,
+                }
             }
-            if connection.poll_closing(cx) && buffer.is_empty() {
-                return Poll::Ready(None);
-            }
-            match io.poll_read_head(cx, &mut buffer) {
-                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
-                Poll::Ready(Ok(_)) => {}
-                Poll::Pending => return Poll::Pending,
-            }
-        }
-    }));
+        }),
+    );
     let verdict = verdict.await;
     drop(timer);
     match verdict {
@@ -147,7 +166,9 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
             Box::pin(http2::serve(Io::Rewound(buffer, Box::new(io)), connection, worker)).await;
         }
         // A preface that never came to its end is no request either.
-        Ok(Some(_)) | Err(_) if !buffer.is_empty() => http1::serve(io, buffer, connection, worker).await,
+        Ok(Some(_)) | Err(_) if !buffer.is_empty() => {
+            http1::serve(io, buffer, connection, worker).await
+        }
         Ok(Some(_)) | Err(_) => {}
     }
     Ok(())

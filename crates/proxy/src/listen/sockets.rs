@@ -81,7 +81,9 @@ fn bind_port(
                 }
                 // A machine without IPv6 is served over IPv4 alone.
                 Err(error) if all && ip.is_ipv6() && is_unsupported(&error) => {}
-                Err(source) => return Err(BindError { address, remedy: remedy(&source, flag), source }),
+                Err(source) => {
+                    return Err(BindError { address, remedy: remedy(&source, flag), source });
+                }
             }
         }
     }
@@ -95,9 +97,13 @@ fn is_unsupported(error: &io::Error) -> bool {
 
 fn remedy(error: &io::Error, flag: &str) -> String {
     match error.kind() {
-        io::ErrorKind::AddrInUse => format!("another program uses the port: stop it or choose one with {flag}"),
+        io::ErrorKind::AddrInUse => {
+            format!("another program uses the port: stop it or choose one with {flag}")
+        }
         io::ErrorKind::PermissionDenied => {
-            format!("ports below 1024 need the capability NET_BIND_SERVICE: grant it or choose a port with {flag}")
+            format!(
+                "ports below 1024 need the capability NET_BIND_SERVICE: grant it or choose a port with {flag}"
+            )
         }
         _ => format!("check {flag} and --bind-address"),
     }

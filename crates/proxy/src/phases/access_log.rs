@@ -33,8 +33,15 @@ pub(crate) fn write(exchange: &Exchange) {
 
 fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
     let unclaimed = match &exchange.place {
-        Some(place) => place.site.server.name.as_str() == "_" && matches!(place.spot().location.backend, Backend::NotFound),
-        None => exchange.request.line.as_ref().is_some_and(|_| exchange.host.is_empty() && exchange.log.status == 200),
+        Some(place) => {
+            place.site.server.name.as_str() == "_"
+                && matches!(place.spot().location.backend, Backend::NotFound)
+        }
+        None => exchange
+            .request
+            .line
+            .as_ref()
+            .is_some_and(|_| exchange.host.is_empty() && exchange.log.status == 200),
     };
     if unclaimed && !global.default_backend_access_log {
         return true;

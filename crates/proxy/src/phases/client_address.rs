@@ -18,7 +18,8 @@ pub(super) fn find(exchange: &mut Exchange) {
 
 /// The peer, the PROXY protocol's source, or the last untrusted address of the forwarded-for header.
 fn address(exchange: &Exchange, global: &Global) -> IpAddr {
-    let announced = exchange.connection.announced.map(|Announced { source, .. }| source.ip().to_canonical());
+    let announced =
+        exchange.connection.announced.map(|Announced { source, .. }| source.ip().to_canonical());
     let real = &global.real_ip;
     if global.proxy_protocol && !real.forwarded_headers && !real.enabled {
         return announced.unwrap_or(exchange.connection.peer.ip());
@@ -29,7 +30,9 @@ fn address(exchange: &Exchange, global: &Global) -> IpAddr {
     }
     let mut client = peer;
     let values: Vec<&Bytes> = exchange.request.headers.all(&real.forwarded_for_header).collect();
-    for member in values.iter().rev().flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev()) {
+    for member in
+        values.iter().rev().flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev())
+    {
         let Some(address) = parse_address(member) else { break };
         client = address;
         if !is_trusted(real, address) {
@@ -52,13 +55,20 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
 }
 
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
-    let believed = global.real_ip.forwarded_headers && is_trusted(&global.real_ip, exchange.connection.peer.ip());
-    let header = |name| exchange.request.headers.get(name).filter(|value| believed && !value.is_empty()).cloned();
+    let believed = global.real_ip.forwarded_headers
+        && is_trusted(&global.real_ip, exchange.connection.peer.ip());
+    let header = |name| {
+        exchange.request.headers.get(name).filter(|value| believed && !value.is_empty()).cloned()
+    };
     let host = header("x-forwarded-host").and_then(|hosts| {
         let first = tokens(&hosts).next()?;
         Some(hosts.slice_ref(first))
     });
-    let destination = exchange.connection.announced.filter(|_| global.proxy_protocol).map(|to| to.destination.port());
+    let destination = exchange
+        .connection
+        .announced
+        .filter(|_| global.proxy_protocol)
+        .map(|to| to.destination.port());
     let own_scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };
     let scheme = match destination {
         Some(443) => "https",
@@ -71,9 +81,17 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
         port => exchange.worker.decimal(port),
     };
     Forwarded {
-        host: host.unwrap_or_else(|| exchange.request.authority.clone()),
+        host: host.unwrap_or_else(|| own_host(exchange)),
         scheme: header("x-forwarded-proto").unwrap_or(Bytes::from_static(scheme.as_bytes())),
         port: header("x-forwarded-port").unwrap_or(port),
+    }
+}
+
+/// The host as the client gave it; HTTP/1.0 need not give one, and then meant this address.
+fn own_host(exchange: &Exchange) -> Bytes {
+    match exchange.request.authority.is_empty() {
+        true => exchange.connection.local.ip().to_string().into(),
+        false => exchange.request.authority.clone(),
     }
 }
 

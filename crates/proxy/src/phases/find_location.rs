@@ -51,7 +51,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// The host asked for, as servers are named.
 fn host(exchange: &Exchange) -> String {
-    route::host::parse(&exchange.request.authority).map(|host| host.name.into_owned()).unwrap_or_default()
+    route::host::parse(&exchange.request.authority)
+        .map(|host| host.name.into_owned())
+        .unwrap_or_default()
 }
 
 /// A body that is announced larger than the location takes is refused at once (ngx_http_core_find_config_phase).

@@ -37,7 +37,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
-        let attempt = Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
+        let attempt =
+            Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
         let more = may_repeat && tries_left(exchange, &policy.retries, started);
         match outcome {
@@ -102,14 +103,22 @@ impl Bodies {
     async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
         let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
         let mut kept = match self {
-            Self::Kept(spool) => spool.as_ref().map_or_else(Body::empty, |spool| Body::spool(spool.again())),
+            Self::Kept(spool) => {
+                spool.as_ref().map_or_else(Body::empty, |spool| Body::spool(spool.again()))
+            }
             Self::Streamed(_) => Body::empty(),
         };
         let body = match self {
             Self::Kept(_) => &mut kept,
             Self::Streamed(body) => body,
         };
-        let mut outgoing = Outgoing { method: &exchange.request.method, head: head.clone(), body, upgrade, policy };
+        let mut outgoing = Outgoing {
+            method: &exchange.request.method,
+            head: head.clone(),
+            body,
+            upgrade,
+            policy,
+        };
         let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
         let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);
         (outcome, matches!(self, Self::Kept(_)) || untouched)
@@ -143,4 +152,3 @@ fn is_idempotent(method: &Method, retries: &Retries) -> bool {
     retries.conditions.contains(&Condition::NonIdempotent)
         || !(*method == Method::POST || *method == Method::PATCH || method.as_str() == "LOCK")
 }
-

@@ -31,8 +31,14 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
     }
-    if let Some(policy) = global.hsts.as_ref().filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some()) {
-        response.headers.set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
+    if let Some(policy) = global
+        .hsts
+        .as_ref()
+        .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
+    {
+        response
+            .headers
+            .set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
     }
     response
 }
@@ -44,9 +50,14 @@ fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Byt
     if field.is("server") && !global.upstream_server_header {
         return false;
     }
-    let named = |value: &Bytes| crate::http::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name));
+    let named = |value: &Bytes| {
+        crate::http::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name))
+    };
     if !upgraded && nominated.is_some_and(named) {
         return false;
     }
-    global.hide_headers.is_empty() || !global.hide_headers.contains(&*String::from_utf8_lossy(&field.name).to_ascii_lowercase())
+    global.hide_headers.is_empty()
+        || !global
+            .hide_headers
+            .contains(&*String::from_utf8_lossy(&field.name).to_ascii_lowercase())
 }

@@ -70,7 +70,8 @@ fn log_error(exchange: &Exchange, error: &Error, level: tracing::Level) {
     let client = exchange.client;
     let host = exchange.host.as_str();
     let request = String::from_utf8_lossy(&exchange.request.target);
-    let upstream = exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
+    let upstream =
+        exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
         tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),

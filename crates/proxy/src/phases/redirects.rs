@@ -9,7 +9,8 @@ use model::policy::TlsRedirect;
 
 pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     let location = &exchange.spot().location;
-    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } = location.policy.tls_redirect;
+    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } =
+        location.policy.tls_redirect;
     if exchange.forwarded.scheme.as_ref() != b"http" || !(with_certificate || always) {
         return Ok(());
     }
@@ -20,7 +21,8 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     if !always && !exchange.generation.certificates.has(&exchange.host) {
         return Ok(());
     }
-    let status = StatusCode::from_u16(global.redirect_status).unwrap_or(StatusCode::PERMANENT_REDIRECT);
+    let status =
+        StatusCode::from_u16(global.redirect_status).unwrap_or(StatusCode::PERMANENT_REDIRECT);
     let port = with_port.then_some(exchange.worker.listen.https_port);
     Err(Response::redirect(status, target(exchange, port, preserve_trailing_slash)).into())
 }

@@ -82,11 +82,20 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let received = joined(exchange, &real.forwarded_for_header);
     match (&received, real.forwarded_headers && real.full_forwarded_for) {
         (Some(received), true) => {
-            let direct = exchange.connection.announced.map_or(exchange.connection.peer, |announced| announced.source);
-            put("X-Forwarded-For", &[received.as_ref(), b", ", direct.ip().to_string().as_bytes()].concat());
+            let direct = exchange
+                .connection
+                .announced
+                .map_or(exchange.connection.peer, |announced| announced.source);
+            put(
+                "X-Forwarded-For",
+                &[received.as_ref(), b", ", direct.ip().to_string().as_bytes()].concat(),
+            );
         }
         (None, true) => {
-            let direct = exchange.connection.announced.map_or(exchange.connection.peer, |announced| announced.source);
+            let direct = exchange
+                .connection
+                .announced
+                .map_or(exchange.connection.peer, |announced| announced.source);
             put("X-Forwarded-For", direct.ip().to_string().as_bytes());
         }
         (_, false) => put("X-Forwarded-For", client.as_bytes()),
@@ -114,7 +123,11 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let mut values = exchange.request.headers.all(name);
     let first = values.next()?.clone();
     let rest: Vec<&[u8]> = values.map(AsRef::as_ref).collect();
-    let value = if rest.is_empty() { first } else { [vec![first.as_ref()], rest].concat().join(&b", "[..]).into() };
+    let value = if rest.is_empty() {
+        first
+    } else {
+        [vec![first.as_ref()], rest].concat().join(&b", "[..]).into()
+    };
     Some(value).filter(|value| !value.is_empty())
 }
 
@@ -177,7 +190,12 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     let mut head = Request::new(());
     *head.method_mut() = request.method.clone();
     if secure {
-        *head.uri_mut() = Uri::builder().scheme("https").authority(authority).path_and_query(path).build().ok()?;
+        *head.uri_mut() = Uri::builder()
+            .scheme("https")
+            .authority(authority)
+            .path_and_query(path)
+            .build()
+            .ok()?;
         *head.version_mut() = http::Version::HTTP_2;
     } else {
         *head.uri_mut() = Uri::builder().path_and_query(path).build().ok()?;
@@ -185,7 +203,9 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     }
     let headers = head.headers_mut();
     let mut put = |name: &[u8], value: &[u8]| {
-        if let (Ok(name), Ok(value)) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value)) {
+        if let (Ok(name), Ok(value)) =
+            (HeaderName::from_bytes(name), HeaderValue::from_bytes(value))
+        {
             headers.append(name, value);
         }
     };

@@ -30,7 +30,11 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 /// The target with its groups and variables filled in. Only a `?` that the target itself has starts arguments.
-fn rewritten(exchange: &Exchange, target: &Template, groups: &[Option<&str>]) -> Result<Bytes, Error> {
+fn rewritten(
+    exchange: &Exchange,
+    target: &Template,
+    groups: &[Option<&str>],
+) -> Result<Bytes, Error> {
     let (mut path, mut arguments) = (String::new(), None::<String>);
     for part in target.parts() {
         if let (Part::Text(literal), None) = (part, &arguments)
@@ -43,7 +47,9 @@ fn rewritten(exchange: &Exchange, target: &Template, groups: &[Option<&str>]) ->
         let out = arguments.as_mut().unwrap_or(&mut path);
         match part {
             Part::Text(literal) => out.push_str(literal),
-            Part::Capture(group) => out.push_str(groups.get(*group).copied().flatten().unwrap_or_default()),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
             Part::Variable(variable) => variables::push(variable, exchange, out),
         }
     }
@@ -52,8 +58,14 @@ fn rewritten(exchange: &Exchange, target: &Template, groups: &[Option<&str>]) ->
     }
     let path = resolved(&route::path::bytes(&path))?;
     let encoded = route::path::encode(&path).into_owned().into_bytes();
-    let query = exchange.request.query().filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
-    let own = arguments.as_deref().map(|own| own.strip_suffix('?').unwrap_or(own)).filter(|own| !own.is_empty());
+    let query = exchange
+        .request
+        .query()
+        .filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
+    let own = arguments
+        .as_deref()
+        .map(|own| own.strip_suffix('?').unwrap_or(own))
+        .filter(|own| !own.is_empty());
     let query = match (own, query) {
         (Some(own), Some(query)) => Some([own.as_bytes(), b"&", query].concat()),
         (Some(own), None) => Some(own.as_bytes().to_vec()),

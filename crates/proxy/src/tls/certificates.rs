@@ -48,7 +48,8 @@ impl Certificates {
 
     /// The entry of a host, or of the wildcard above it.
     fn entry(&self, host: &str) -> Option<&CertificateId> {
-        let wildcard = || host.split_once('.').map(|(_, parent)| ServerName::new(format!("*.{parent}")));
+        let wildcard =
+            || host.split_once('.').map(|(_, parent)| ServerName::new(format!("*.{parent}")));
         let exact = self.hosts.get(&ServerName::new(host));
         exact.or_else(|| self.hosts.get(&wildcard()?))
     }
@@ -70,13 +71,16 @@ impl Certificates {
 /// Takes a chain and its key.
 pub(super) fn load(chain: &[Vec<u8>], key: &[u8]) -> Result<CertifiedKey, rustls::Error> {
     let chain = chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
-    let key = PrivateKeyDer::try_from(key.to_vec()).map_err(|text| rustls::Error::General(text.to_owned()))?;
+    let key = PrivateKeyDer::try_from(key.to_vec())
+        .map_err(|text| rustls::Error::General(text.to_owned()))?;
     CertifiedKey::from_der(chain, key, &rustls::crypto::aws_lc_rs::default_provider())
 }
 
 /// The certificate that answers where there is no better one, as ingress-nginx makes it at each start.
 pub fn self_signed() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
-    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize};
+    use rcgen::{
+        CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize,
+    };
     let mut name = DistinguishedName::new();
     name.push(DnType::OrganizationName, "Acme Co");
     name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");
@@ -93,5 +97,9 @@ pub fn self_signed() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + 
 fn midnight(second: i64) -> time::OffsetDateTime {
     let moment = jiff::Timestamp::from_second(second).unwrap_or_default();
     let day = jiff::tz::Offset::UTC.to_datetime(moment);
-    rcgen::date_time_ymd(i32::from(day.year()), day.month().unsigned_abs(), day.day().unsigned_abs())
+    rcgen::date_time_ymd(
+        i32::from(day.year()),
+        day.month().unsigned_abs(),
+        day.day().unsigned_abs(),
+    )
 }

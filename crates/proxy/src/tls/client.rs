@@ -57,14 +57,19 @@ fn config(settings: &UpstreamTls, http2: bool) -> Result<ClientConfig, Error> {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let wanted = |version| settings.versions.is_empty() || settings.versions.contains(&version);
     let versions = [(TlsVersion::Tls12, &version::TLS12), (TlsVersion::Tls13, &version::TLS13)];
-    let versions: Vec<_> = versions.into_iter().filter(|(name, _)| wanted(*name)).map(|(_, is)| is).collect();
-    let builder = ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&versions)?;
-    let builder = builder.dangerous().with_custom_certificate_verifier(verifier(settings, provider)?);
+    let versions: Vec<_> =
+        versions.into_iter().filter(|(name, _)| wanted(*name)).map(|(_, is)| is).collect();
+    let builder =
+        ClientConfig::builder_with_provider(provider.clone()).with_protocol_versions(&versions)?;
+    let builder =
+        builder.dangerous().with_custom_certificate_verifier(verifier(settings, provider)?);
     let mut config = match &settings.identity {
         None => builder.with_no_client_auth(),
         Some(identity) => {
-            let chain = identity.chain.iter().map(|der| CertificateDer::from(der.to_vec())).collect();
-            let key = PrivateKeyDer::try_from(identity.key.0.clone()).map_err(|text| Error::General(text.to_owned()))?;
+            let chain =
+                identity.chain.iter().map(|der| CertificateDer::from(der.to_vec())).collect();
+            let key = PrivateKeyDer::try_from(identity.key.0.clone())
+                .map_err(|text| Error::General(text.to_owned()))?;
             builder.with_client_auth_cert(chain, key)?
         }
     };
@@ -75,7 +80,10 @@ fn config(settings: &UpstreamTls, http2: bool) -> Result<ClientConfig, Error> {
     Ok(config)
 }
 
-fn verifier(settings: &UpstreamTls, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
+fn verifier(
+    settings: &UpstreamTls,
+    provider: Arc<CryptoProvider>,
+) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     if !settings.verify {
         return Ok(Arc::new(Unverified(provider)));
     }
@@ -106,7 +114,12 @@ macro_rules! checks_signatures {
             certificate: &CertificateDer<'_>,
             signed: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+            verify_tls12_signature(
+                message,
+                certificate,
+                signed,
+                &self.0.signature_verification_algorithms,
+            )
         }
 
         fn verify_tls13_signature(
@@ -115,7 +128,12 @@ macro_rules! checks_signatures {
             certificate: &CertificateDer<'_>,
             signed: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+            verify_tls13_signature(
+                message,
+                certificate,
+                signed,
+                &self.0.signature_verification_algorithms,
+            )
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -8,7 +8,8 @@ use arc_swap::ArcSwap;
 use model::{Global, TlsSettings, TlsVersion};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{
-    ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache, StoresServerSessions,
+    ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache,
+    StoresServerSessions,
 };
 use rustls::sign::CertifiedKey;
 use rustls::{ServerConfig, SupportedProtocolVersion, version};
@@ -52,11 +53,21 @@ impl TlsFront {
         let sessions: Arc<dyn StoresServerSessions> = ServerSessionMemoryCache::new(SESSIONS);
         let certificates = Arc::new(ArcSwap::from_pointee(certificates));
         let config = config(global, &sessions, &certificates)?;
-        Ok(Self { config, settings: global.tls.clone(), http2: global.http2, sessions, certificates })
+        Ok(Self {
+            config,
+            settings: global.tls.clone(),
+            http2: global.http2,
+            sessions,
+            certificates,
+        })
     }
 
     /// The same after a change of settings and certificates.
-    pub fn follow(&self, global: &Global, certificates: &Certificates) -> Result<Self, rustls::Error> {
+    pub fn follow(
+        &self,
+        global: &Global,
+        certificates: &Certificates,
+    ) -> Result<Self, rustls::Error> {
         let mut next = self.clone();
         if next.settings != global.tls || next.http2 != global.http2 {
             next.config = config(global, &next.sessions, &next.certificates)?;
@@ -74,7 +85,8 @@ impl TlsFront {
         generation: &Generation,
     ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
-        let known = start.client_hello().server_name().is_some_and(|name| generation.has_host(name));
+        let known =
+            start.client_hello().server_name().is_some_and(|name| generation.has_host(name));
         if self.settings.reject_unknown_names && !known {
             refuse(start.io).await?;
             return Ok(None);

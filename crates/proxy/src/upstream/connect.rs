@@ -50,7 +50,8 @@ impl Connection {
     pub(super) async fn open(target: &Target, limit: Duration) -> Result<Self, TryError> {
         let timer = Timer::new(limit);
         let connecting = connect(target);
-        let io = timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
+        let io =
+            timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
         Ok(Self {
             io: io.map_err(TryError::Connect)?,
             buffer: BytesMut::new(),

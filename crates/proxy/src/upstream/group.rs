@@ -81,11 +81,14 @@ async fn follow(endpoints: Arc<ArcSwap<Endpoints>>, (host, port): (String, u16))
         ticks.tick().await;
         match tokio::net::lookup_host((host.as_str(), port)).await {
             Ok(found) => {
-                let mut ready: Vec<SocketAddr> = found.filter(|address| !address.ip().is_loopback()).collect();
+                let mut ready: Vec<SocketAddr> =
+                    found.filter(|address| !address.ip().is_loopback()).collect();
                 ready.sort_unstable();
                 endpoints.store(Arc::new(Endpoints { ready, draining: Vec::new() }));
             }
-            Err(error) => tracing::warn!(host, %error, "the name of an ExternalName Service cannot be resolved"),
+            Err(error) => {
+                tracing::warn!(host, %error, "the name of an ExternalName Service cannot be resolved")
+            }
         }
     }
 }

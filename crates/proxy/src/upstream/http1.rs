@@ -28,9 +28,11 @@ pub(super) async fn send(
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
-        None => Connection::open(target, connect)
-            .await
-            .map_err(|error| Failed { error, sent: false, reused: false })?,
+        None => Connection::open(target, connect).await.map_err(|error| Failed {
+            error,
+            sent: false,
+            reused: false,
+        })?,
     };
     journal.connected();
     connection.requests += 1;
@@ -54,6 +56,8 @@ struct Exchange<'a, 'r> {
     body: &'r mut Body,
     chunked: bool,
     upgrade: bool,
+    /// Everything is in the outbox.
+    queued: bool,
     sent: bool,
     interim: usize,
     timeouts: Timeouts,
@@ -64,6 +68,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
     fn new(connection: Connection, head: Bytes, request: &'r mut Outgoing<'a>) -> Self {
         let mut outbox = Outbox::default();
         outbox.push(head);
+        let request_is_empty = request.body.is_empty();
         Self {
             connection,
             outbox,
@@ -71,6 +76,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             chunked: request.body.length() == Length::Unknown,
             body: request.body,
             upgrade: request.upgrade,
+            queued: request_is_empty,
             sent: false,
             interim: 0,
             timeouts: request.policy.timeouts,
@@ -88,7 +94,9 @@ impl<'a, 'r> Exchange<'a, 'r> {
                         self.sent = true;
                         armed = false;
                     }
-                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => return Poll::Ready(Err(error)),
+                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
+                        return Poll::Ready(Err(error));
+                    }
                     // The upstream may have answered before it stopped reading.
                     Poll::Ready(Err(_)) | Poll::Pending => {}
                 }
@@ -103,21 +111,25 @@ impl<'a, 'r> Exchange<'a, 'r> {
             }
             if !armed || writing < unsent {
                 (armed, unsent) = (true, writing);
-                self.connection.timer.reset(if self.sent { self.timeouts.read } else { self.timeouts.send });
+                self.connection.timer.reset(if self.sent {
+                    self.timeouts.read
+                } else {
+                    self.timeouts.send
+                });
             }
-            let step = if self.sent { "reading the head of the answer" } else { "sending the request" };
+            let step =
+                if self.sent { "reading the head of the answer" } else { "sending the request" };
             self.connection.timer.poll(cx).map(|_| Err(TryError::Timeout(step)))
         })
         .await
     }
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
-        let mut ended = self.body.is_empty() && !self.chunked;
         loop {
-            if !ended && self.outbox.remaining() < COALESCED {
+            if !self.queued && self.outbox.remaining() < COALESCED {
                 match self.body.poll_frame(cx).map_err(TryError::RequestBody)? {
                     Poll::Ready(frame) => {
-                        ended = self.push(frame);
+                        self.queued = self.push(frame);
                         continue;
                     }
                     Poll::Pending if !self.outbox.has_remaining() => return Poll::Pending,
@@ -126,7 +138,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             }
             let written = self.connection.io.poll_write_all(cx, &mut self.outbox);
             ready!(written).map_err(|_| TryError::Closed)?;
-            if ended {
+            if self.queued {
                 let flushed = self.connection.io.poll_flush_all(cx);
                 return flushed.map_err(|_| TryError::Closed);
             }
@@ -169,7 +181,9 @@ impl<'a, 'r> Exchange<'a, 'r> {
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
-                None if buffer.len() > self.limit => return Poll::Ready(Err(TryError::InvalidHeader)),
+                None if buffer.len() > self.limit => {
+                    return Poll::Ready(Err(TryError::InvalidHeader));
+                }
                 None => {}
             }
             match ready!(io.poll_read_head(cx, buffer)) {
@@ -269,7 +283,10 @@ impl ResponseBody {
         }
     }
 
-    pub(crate) fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+    pub(crate) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
         let mut armed = false;
         loop {
@@ -292,7 +309,8 @@ impl ResponseBody {
                 }
                 None => {}
             }
-            match connection.io.poll_read_body(cx, &mut connection.buffer, self.decoder.expected()) {
+            match connection.io.poll_read_body(cx, &mut connection.buffer, self.decoder.expected())
+            {
                 Poll::Ready(Ok(0)) if matches!(self.decoder, Decoder::Close) => {
                     self.decoder = Decoder::Done;
                     self.keep = false;

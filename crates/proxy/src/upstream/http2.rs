@@ -44,7 +44,9 @@ impl Session {
     }
 
     fn has_room(&self) -> bool {
-        self.alive.get() && Rc::strong_count(&self.load) <= STREAMS && self.requests.get() < u64::from(u32::MAX >> 2)
+        self.alive.get()
+            && Rc::strong_count(&self.load) <= STREAMS
+            && self.requests.get() < u64::from(u32::MAX >> 2)
     }
 }
 
@@ -59,7 +61,12 @@ pub(super) async fn send(
     let timeouts = request.policy.timeouts;
     let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
-        None => (open(pool, target, timeouts.connect).await.map_err(|error| fail(error, false, false))?, false),
+        None => (
+            open(pool, target, timeouts.connect)
+                .await
+                .map_err(|error| fail(error, false, false))?,
+            false,
+        ),
     };
     // A session that fails a request as a whole serves no other one.
     let broken = |error: h2::Error| {
@@ -67,7 +74,9 @@ pub(super) async fn send(
         TryError::Http2(error)
     };
     journal.connected();
-    let Head::Http2(head) = &request.head else { return Err(fail(TryError::InvalidHeader, false, reused)) };
+    let Head::Http2(head) = &request.head else {
+        return Err(fail(TryError::InvalidHeader, false, reused));
+    };
     let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
     ready
         .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
@@ -101,15 +110,15 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
     let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
     session.requests.set(session.requests.get() + 1);
     session.used.set(Instant::now());
-    Some(Lease { sender: session.sender.clone(), load: session.load.clone(), alive: session.alive.clone() })
+    Some(Lease {
+        sender: session.sender.clone(),
+        load: session.load.clone(),
+        alive: session.alive.clone(),
+    })
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
-async fn open(
-    pool: &Rc<Pool>,
-    target: &Target,
-    limit: Duration,
-) -> Result<Lease, TryError> {
+async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
     let Connection { io, .. } = Connection::open(target, limit).await?;
     let handshake = h2::client::Builder::new()
         .enable_push(false)
@@ -118,9 +127,8 @@ async fn open(
         .max_header_list_size(64 << 10)
         .handshake(io);
     let handshake = tokio::time::timeout(limit, handshake).await;
-    let (sender, connection) = handshake
-        .map_err(|_| TryError::Timeout("starting HTTP/2"))?
-        .map_err(TryError::Http2)?;
+    let (sender, connection) =
+        handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
     let alive = Rc::new(Cell::new(true));
     let ending = alive.clone();
     tokio::task::spawn_local(async move {
@@ -172,13 +180,20 @@ impl Exchange<'_> {
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
         loop {
-            ready!(poll_send_data(&mut self.stream, &mut self.pending, cx)).map_err(TryError::Http2)?;
+            ready!(poll_send_data(&mut self.stream, &mut self.pending, cx))
+                .map_err(TryError::Http2)?;
             match ready!(self.body.poll_frame(cx)).map_err(TryError::RequestBody)? {
                 Some(Frame::Data(data)) => self.pending = Some(data),
                 Some(Frame::Trailers(trailers)) => {
-                    return Poll::Ready(self.stream.send_trailers(to_map(&trailers)).map_err(TryError::Http2));
+                    return Poll::Ready(
+                        self.stream.send_trailers(to_map(&trailers)).map_err(TryError::Http2),
+                    );
                 }
-                None => return Poll::Ready(self.stream.send_data(Bytes::new(), true).map_err(TryError::Http2)),
+                None => {
+                    return Poll::Ready(
+                        self.stream.send_data(Bytes::new(), true).map_err(TryError::Http2),
+                    );
+                }
             }
         }
     }

@@ -24,7 +24,6 @@ pub struct Try {
     pub received: Cell<u64>,
 }
 
-
 impl Try {
     /// A try that begins now.
     pub fn new(address: SocketAddr) -> Self {

@@ -84,6 +84,8 @@ pub async fn send(
 ) -> Result<Response, Failed> {
     match request.policy.protocol {
         Protocol::Grpc | Protocol::Grpcs => http2::send(pool, target, request, journal).await,
-        Protocol::Http | Protocol::Https | Protocol::AutoHttp => http1::send(pool, target, request, journal).await,
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => {
+            http1::send(pool, target, request, journal).await
+        }
     }
 }

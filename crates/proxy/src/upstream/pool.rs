@@ -43,7 +43,8 @@ impl Pool {
     /// Keeps a connection for later, unless it is worn out or there are enough.
     pub(super) fn put(&self, connection: Connection) {
         let Some(limits) = self.limits.get() else { return };
-        let worn = connection.requests >= limits.requests || connection.since.elapsed() >= limits.age;
+        let worn =
+            connection.requests >= limits.requests || connection.since.elapsed() >= limits.age;
         if worn || !connection.buffer.is_empty() || limits.connections == 0 {
             return;
         }
@@ -80,7 +81,9 @@ impl Pool {
             if !wanted.contains(address) {
                 waiting.clear();
             }
-            waiting.retain_mut(|entry| entry.since.elapsed() < limits.idle && !entry.connection.io.is_stale());
+            waiting.retain_mut(|entry| {
+                entry.since.elapsed() < limits.idle && !entry.connection.io.is_stale()
+            });
             !waiting.is_empty()
         });
         self.count.set(idle.values().map(VecDeque::len).sum());
@@ -92,7 +95,10 @@ impl Pool {
 
     fn drop_oldest(&self) {
         let mut idle = self.idle.borrow_mut();
-        let oldest = idle.values_mut().filter(|waiting| !waiting.is_empty()).min_by_key(|waiting| waiting[0].since);
+        let oldest = idle
+            .values_mut()
+            .filter(|waiting| !waiting.is_empty())
+            .min_by_key(|waiting| waiting[0].since);
         if let Some(waiting) = oldest {
             waiting.pop_front();
             self.count.set(self.count.get() - 1);

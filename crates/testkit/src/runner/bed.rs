@@ -35,8 +35,11 @@ const FLAGS: [&str; 3] = [
 /// What a client says first where the controller speaks the PROXY protocol.
 const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
 
-/// Answers that say nothing about whether a change has taken effect.
+/// Answers that say nothing about whether a change has taken effect, at first.
 const NOT_YET: [u16; 3] = [404, 500, 503];
+
+/// How long the sentinel's host may answer with an error before that counts as its answer: a change can deny everything.
+const DENIED: Duration = Duration::from_secs(2);
 
 /// How often the sentinel is asked.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -113,9 +116,14 @@ impl Bed {
         self.sentinels += 1;
         let host = format!("s{}-{}.sentinel.test", self.sentinels, std::process::id());
         self.manifests.apply(&sentinel(&host))?;
-        let end = Instant::now() + self.options.patience;
-        while !self.answers(&host).await && !self.ended() {
-            if Instant::now() > end {
+        let begin = Instant::now();
+        loop {
+            let status = self.answer(&host).await;
+            let denied = matches!(status, Some(500 | 503)) && begin.elapsed() > DENIED;
+            if status.is_some_and(|status| !NOT_YET.contains(&status)) || denied || self.ended() {
+                break;
+            }
+            if begin.elapsed() > self.options.patience {
                 eprintln!("a change has not shown within {:?}", self.options.patience);
                 break;
             }
@@ -168,8 +176,9 @@ impl Bed {
         self.fairway.as_mut().is_some_and(|fairway| !fairway.alive())
     }
 
-    /// Whether the host is served, with or without the PROXY protocol; a controller that refuses both says nothing more.
-    async fn answers(&self, host: &str) -> bool {
+    /// The status with which a host answers, with or without the PROXY protocol; nothing while nobody listens, 0
+    /// from a controller that refuses both and will say nothing more.
+    async fn answer(&self, host: &str) -> Option<u16> {
         let request = Request {
             url: format!("http://{host}/"),
             timeout: Some("1s".to_owned()),
@@ -177,12 +186,13 @@ impl Bed {
         };
         let mut answer = self.client.send(&request).await;
         if answer.error.as_deref() == Some("connection-closed") {
-            let announced = Request { proxy_protocol: Some(ANNOUNCEMENT.to_owned()), ..request };
-            answer = self.client.send(&announced).await;
+            let proxy_protocol = Some(ANNOUNCEMENT.to_owned());
+            answer = self.client.send(&Request { proxy_protocol, ..request }).await;
         }
         match (answer.status, answer.error.as_deref()) {
-            (Some(status), None) => !NOT_YET.contains(&status),
-            (_, error) => error != Some("connection-refused"),
+            (Some(status), None) => Some(status),
+            (_, Some("connection-refused")) => None,
+            _ => Some(0),
         }
     }
 }

@@ -49,7 +49,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Rewriting {
         Err(unknown) => {
             settings.deny(
                 TARGET.about.name,
-                &format!("{unknown}: use $1 to $9 or a variable of docs/annotations.md"),
+                &format!("{unknown}: use $1 to $9, or a variable that nginx has"),
             );
             Rewriting { target: None, regex }
         }

@@ -1,10 +1,10 @@
 //! `proxy-ssl-*`: TLS towards the upstream.
 
 use super::Family;
-use crate::certificate;
+use crate::certificate::{self, Trust};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use kubernetes::objects::ObjectKey;
-use model::policy::{Identity, Policy, Protocol, UpstreamTls};
+use model::policy::{Policy, Protocol, UpstreamTls};
 use model::{Severity, TlsVersion};
 use std::collections::BTreeSet;
 
@@ -78,8 +78,6 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     }
     policy.upstream_tls = tls;
 }
-
-type Trust = (Vec<std::sync::Arc<[u8]>>, Option<Identity>);
 
 fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, String> {
     let (namespace, name) = reference

@@ -57,6 +57,10 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)
     all.filter(|(_, key)| key.about().in_config_map().is_some())
 }
 
+const NO_EFFECT: &str = "has no effect here: what it tunes does not exist";
+const SNIPPET: &str =
+    "raw configuration is not supported yet: what it guards is open, remove it or guard otherwise";
+
 /// Notes every key that has no effect.
 pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
@@ -65,9 +69,13 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name).map(|known| known.fate) {
+            // Nobody can tell whether the text holds a guard.
+            Some(NameFate::Later) if name.ends_with("-snippet") => {
+                (Severity::Error, SNIPPET.to_owned())
+            }
             Some(NameFate::Later) => (Severity::Notice, "not supported yet".to_owned()),
             Some(NameFate::NoEffect | NameFate::Removed) => {
-                (Severity::Notice, "has no effect here: what it tunes does not exist".to_owned())
+                (Severity::Notice, NO_EFFECT.to_owned())
             }
             None => (Severity::Warning, misspelt(name)),
         };

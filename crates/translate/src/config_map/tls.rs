@@ -19,8 +19,9 @@ static PROTOCOLS: Key<Vec<String>> = Key::config_map("ssl-protocols", words).say
 );
 static CIPHERS: Key<String> = Key::config_map("ssl-ciphers", parse::text).says(
     "OpenSSL names, colon separated",
-    "the six ECDHE suites with AES-GCM and ChaCha20",
-    "Cipher suites of TLS 1.2 in order of preference.",
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:ECDHE-RSA-AES256-GCM-SHA384:\
+     ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305",
+    "Cipher suites of TLS 1.2 in order of preference; there are no others than those of the default.",
 );
 static TICKETS: Key<bool> = Key::config_map("ssl-session-tickets", parse::boolean).says(
     "true or false",

@@ -6,7 +6,7 @@ mod references;
 mod target;
 
 pub(crate) use class::{Classes, is_ours};
-pub use references::{references, secrets};
+pub use references::references;
 pub(crate) use target::Target;
 
 use crate::annotations::{self, Asked, Rewriting};
@@ -86,8 +86,8 @@ pub(crate) struct Draft {
     pub(crate) hosts_denied: Option<String>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<UpstreamTls>,
-    /// Whether it looks like an attack.
-    suspicious: bool,
+    /// Whether it asks for something that is not accepted, so that its last valid version is better.
+    pub(crate) refused: bool,
     /// What is wrong with it.
     pub(crate) problems: Vec<Problem>,
 }
@@ -125,13 +125,12 @@ impl Draft {
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let standing = match (&suspicion, &verdict.rejected) {
-            (Some(_), _) => Standing::Nothing,
-            (None, Some(_)) => Standing::Rejected,
-            (None, None) if canary => Standing::Nothing,
-            (None, None) => Standing::Taken,
+        let refused = suspicion.is_some() || verdict.rejected.is_some();
+        let standing = match refused {
+            _ if canary || suspicion.is_some() => Standing::Nothing,
+            true => Standing::Rejected,
+            false => Standing::Taken,
         };
-        let suspicious = suspicion.is_some();
         problems.extend(suspicion.map(|message| Problem {
             origin: origin.clone(),
             key: None,
@@ -146,13 +145,8 @@ impl Draft {
         };
         let mut draft = reader.draft(ingress, standing, problems);
         draft.hosts_denied = verdict.hosts_denied;
-        draft.suspicious = suspicious;
+        draft.refused = refused;
         draft
-    }
-
-    /// Whether it asks for something that is not accepted, so that its last valid version is better.
-    pub(crate) fn refused(&self) -> bool {
-        self.standing == Standing::Rejected || self.suspicious
     }
 
     /// Its place among the others.
@@ -225,7 +219,7 @@ impl Reader {
             denied: self.denied,
             hosts_denied: None,
             upstream_tls,
-            suspicious: false,
+            refused: false,
             problems,
         }
     }

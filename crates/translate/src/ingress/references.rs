@@ -44,13 +44,3 @@ pub fn references(ingress: &Ingress, options: &Options) -> Vec<Reference> {
     found.dedup();
     found
 }
-
-/// The Secrets that an Ingress refers to, sorted.
-pub fn secrets(ingress: &Ingress, options: &Options) -> Vec<ObjectKey> {
-    let found = references(ingress, options).into_iter();
-    found
-        .filter_map(
-            |reference| if let Reference::Secret(key) = reference { Some(key) } else { None },
-        )
-        .collect()
-}

@@ -80,22 +80,26 @@ impl Translator {
             self.last_valid.insert(key.clone(), Arc::clone(current));
             return Some(draft);
         }
-        if draft.refused() {
-            let same = |last: &&Arc<Ingress>| last.meta.uid == current.meta.uid;
-            let last = self.last_valid.get(key).filter(same).map(|last| Draft::read(last, context));
-            if let Some(mut last) = last.filter(|last| last.standing == Standing::Taken) {
-                last.problems = draft.problems;
-                last.problems.push(Problem {
-                    origin: origin(key),
-                    key: None,
-                    severity: Severity::Error,
-                    message: "the current version is not taken: the last valid one stays served until it is mended".to_owned(),
-                });
-                return Some(last);
-            }
+        let last = self
+            .last_valid
+            .get(key)
+            .filter(|last| draft.refused && last.meta.uid == current.meta.uid);
+        let Some(last) = last else {
+            self.last_valid.remove(key);
+            return Some(draft);
+        };
+        let mut last = Draft::read(last, context);
+        if last.standing != Standing::Taken {
+            return Some(draft);
         }
-        self.last_valid.remove(key);
-        Some(draft)
+        last.problems = draft.problems;
+        last.problems.push(Problem {
+            origin: origin(key),
+            key: None,
+            severity: Severity::Error,
+            message: "the current version is not taken: the last valid one stays served until it is mended".to_owned(),
+        });
+        Some(last)
     }
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
@@ -318,7 +322,7 @@ impl Translator {
                 origin: origin(key),
                 key: Some("spec".to_owned()),
                 severity: Severity::Error,
-                message: format!("{fault}; its paths answer 503 until then"),
+                message: format!("{fault}; what leads there answers 503"),
             });
             let problems = problems.collect();
             self.ledger.set(Finder::Backends(key.clone()), problems);

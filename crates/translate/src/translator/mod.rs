@@ -5,6 +5,7 @@ mod certificates;
 mod touched;
 mod users;
 
+use crate::aliases::Aliases;
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours};
 use crate::problems::{Ledger, Problems};
@@ -43,6 +44,8 @@ pub struct Translator {
     hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
     references: ReverseIndex,
     users: Users,
+    /// Which ExternalName Services lead to which Service.
+    aliases: Aliases,
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
     certificates: Certificates,
@@ -88,6 +91,7 @@ impl Translator {
             hosts: BTreeMap::new(),
             references: ReverseIndex::default(),
             users: Users::default(),
+            aliases: Aliases::default(),
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
             certificates: Certificates::default(),
@@ -113,7 +117,10 @@ impl Translator {
             self.use_default_backend(&mut work);
         }
         for service in &touched.services {
-            work.targets.extend(self.users.targets_of(service).cloned());
+            self.aliases.follow(service, &old, snapshot);
+            for key in std::iter::once(service).chain(self.aliases.of(service)) {
+                work.targets.extend(self.users.targets_of(key).cloned());
+            }
         }
         self.take_secrets(&touched.secrets, &mut work);
         self.take_malformed(&touched.malformed);
@@ -135,17 +142,16 @@ impl Translator {
     /// The ConfigMap is behind everything: when it changes, every Ingress is read again.
     fn take_config_map(&mut self, old: &Snapshot, work: &mut Work) {
         let key = self.options.config_map.as_ref();
-        let at = |snapshot: &Snapshot| {
-            key.and_then(|key| snapshot.config_maps.get(key)).map(|map| map.data.clone())
-        };
-        let data = at(&self.snapshot);
-        if self.ground.is_some() && at(old) == data {
+        let at = |snapshot: &Snapshot| key.and_then(|key| snapshot.config_maps.get(key)).cloned();
+        let now = at(&self.snapshot);
+        let data = now.as_ref().map(|map| &map.data);
+        if self.ground.is_some() && at(old).as_ref().map(|map| &map.data) == data {
             return;
         }
         let scope = Scope {
             prefix: &self.options.annotations_prefix,
             validate: self.options.validate_annotations,
-            config_map: key.zip(data.as_ref()),
+            config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
             cross_namespace: false,
         };

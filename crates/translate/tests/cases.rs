@@ -1,0 +1,108 @@
+//! The cases of `tests/translate/<family>/<case>/`: what `in.yaml` means, against `model.yaml` and `problems.txt`.
+//! `UPDATE=1` writes both anew; the difference is for review.
+
+use kubernetes::objects::ObjectKey;
+use kubernetes::snapshot_of;
+use model::policy::Policy;
+use model::{Configuration, Global};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use translate::{Options, translate};
+
+/// Stands beside the objects of every case.
+const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
+    spec: {controller: k8s.io/ingress-nginx}\n";
+
+#[test]
+fn every_case_means_what_its_goldens_say() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for case in folders(&root()).iter().flat_map(|family| folders(family)) {
+        count += 1;
+        let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
+        let snapshot =
+            snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
+        let translation = translate(&snapshot, &options());
+        let model = yaml(&translation.configuration);
+        for (name, content) in
+            [("model.yaml", model), ("problems.txt", translation.problems.to_string())]
+        {
+            if !is_golden(&case.join(name), &content) {
+                wrong.push(format!("{}:\n{content}", case.join(name).display()));
+            }
+        }
+    }
+    assert!(count >= 12, "only {count} cases were found");
+    assert!(
+        wrong.is_empty(),
+        "not as the goldens say (UPDATE=1 writes them anew):\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn every_family_has_a_case() {
+    let folders: BTreeSet<String> = folders(&root())
+        .iter()
+        .filter_map(|family| Some(family.file_name()?.to_str()?.to_owned()))
+        .collect();
+    for row in translate::annotation_rows() {
+        if let Some(family) = row.family {
+            assert!(folders.contains(&family.replace('_', "-")), "no case of {family}");
+        }
+    }
+}
+
+fn options() -> Options {
+    let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
+    Options { config_map, ..Options::default() }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/translate")
+}
+
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).expect("a folder that can be read");
+    let mut found: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir()).collect();
+    found.sort();
+    found
+}
+
+fn is_golden(path: &Path, content: &str) -> bool {
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path, content).expect("goldens can be written");
+    }
+    fs::read_to_string(path).is_ok_and(|golden| golden == content)
+}
+
+/// The Configuration without what is as it always is, so that a reader sees what the case is about.
+fn yaml(configuration: &Configuration) -> String {
+    let mut value = serde_json::to_value(configuration).expect("a Configuration is plain data");
+    let global = serde_json::to_value(Global::default()).expect("plain data");
+    let policy = serde_json::to_value(Policy::default()).expect("plain data");
+    value["global"] = differing(&value["global"], &global).unwrap_or_else(|| json!({}));
+    for server in value["servers"].as_object_mut().expect("a map").values_mut() {
+        for location in server["locations"].as_array_mut().expect("a list") {
+            location["policy"] =
+                differing(&location["policy"], &policy).unwrap_or_else(|| json!({}));
+        }
+    }
+    serde_saphyr::to_string(&value).expect("JSON is YAML")
+}
+
+/// What differs from `default`, if anything.
+fn differing(value: &Value, default: &Value) -> Option<Value> {
+    let (Value::Object(fields), Value::Object(defaults)) = (value, default) else {
+        return (value != default).then(|| value.clone());
+    };
+    let different = fields.iter().filter_map(|(name, field)| {
+        let default = defaults.get(name).unwrap_or(&Value::Null);
+        Some((name.clone(), differing(field, default)?))
+    });
+    let different: Map<String, Value> = different.collect();
+    (!different.is_empty()).then_some(Value::Object(different))
+}

@@ -1,0 +1,176 @@
+//! TLS sections, Secrets and the certificate of each host.
+
+mod objects;
+
+use kubernetes::Snapshot;
+use kubernetes::objects::{Ingress, IngressTls};
+use model::policy::UpstreamTls;
+use model::{CertificateId, Configuration, PathKind, ServerName, TlsVersion};
+use objects::*;
+use std::collections::BTreeSet;
+use translate::{Options, Translator, translate};
+
+fn with_tls(name: &str, host: &str, tls: Vec<IngressTls>) -> Ingress {
+    Ingress { tls, ..simple("demo", name, host, &format!("/{name}"), "s") }
+}
+
+fn pair(name: &str, names: &[&str]) -> kubernetes::objects::Secret {
+    let (certificate, key) = certificate(names);
+    secret("demo", name, &[("tls.crt", &certificate), ("tls.key", &key)])
+}
+
+fn of(configuration: &Configuration, host: &str) -> Option<String> {
+    configuration.servers[&ServerName::new(host)].certificate.as_ref().map(ToString::to_string)
+}
+
+fn chosen(snapshot: &Snapshot, host: &str) -> Option<String> {
+    of(&translate(snapshot, &Options::default()).configuration, host)
+}
+
+#[test]
+fn the_section_that_lists_the_host_decides_else_the_one_whose_certificate_covers_it() {
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, pair("right", &["*.shop.test"]));
+    put_secret(&mut snapshot, pair("wrong", &["else.test"]));
+    let sections =
+        || vec![tls(&["elsewhere.test"], Some("right")), tls(&["A.shop.test"], Some("wrong"))];
+    put_ingress(&mut snapshot, with_tls("listed", "a.shop.test", sections()));
+    put_ingress(&mut snapshot, with_tls("covered", "b.shop.test", sections()));
+    put_ingress(&mut snapshot, with_tls("wild", "*.shop.test", sections()));
+    put_ingress(&mut snapshot, with_tls("deep", "a.b.shop.test", sections()));
+    put_ingress(&mut snapshot, with_tls("plain", "plain.test", Vec::new()));
+    put_ingress(&mut snapshot, with_tls("bare", "bare.test", vec![tls(&["bare.test"], None)]));
+    assert_eq!(chosen(&snapshot, "a.shop.test").as_deref(), Some("default"));
+    assert_eq!(chosen(&snapshot, "b.shop.test").as_deref(), Some("demo/right"));
+    assert_eq!(chosen(&snapshot, "*.shop.test").as_deref(), Some("demo/right"));
+    assert_eq!(chosen(&snapshot, "a.b.shop.test").as_deref(), Some("default"));
+    assert_eq!(chosen(&snapshot, "plain.test"), None);
+    assert_eq!(chosen(&snapshot, "bare.test").as_deref(), Some("default"));
+    assert_eq!(chosen(&snapshot, "_"), None);
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    let kept: Vec<&CertificateId> = configuration.certificates.keys().collect();
+    assert_eq!(kept, [&CertificateId::new("demo/right")], "only what servers name");
+}
+
+#[test]
+fn the_first_ingress_of_a_host_with_tls_decides_even_if_its_secret_is_missing() {
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, pair("right", &["shop.test"]));
+    put_ingress(&mut snapshot, with_tls("z", "shop.test", Vec::new()));
+    put_ingress(
+        &mut snapshot,
+        with_tls("y", "shop.test", vec![tls(&["shop.test"], Some("missing"))]),
+    );
+    put_ingress(
+        &mut snapshot,
+        with_tls("x", "shop.test", vec![tls(&["shop.test"], Some("right"))]),
+    );
+    assert_eq!(chosen(&snapshot, "shop.test").as_deref(), Some("default"));
+}
+
+#[test]
+fn what_is_wrong_with_a_secret_is_said() {
+    let (certificate, _) = certificate(&["shop.test"]);
+    let (_, other_key) = objects::certificate(&["shop.test"]);
+    let cases: [(&[(&str, &str)], &str); 5] = [
+        (&[("tls.crt", &certificate), ("tls.key", &other_key)], "does not belong"),
+        (&[("tls.crt", &certificate)], "has no tls.key"),
+        (&[("tls.crt", "text"), ("tls.key", &other_key)], "has no certificate in tls.crt"),
+        (&[("tls.crt", &other_key), ("tls.key", &other_key)], "has no certificate in tls.crt"),
+        (&[("tls.crt", &certificate), ("tls.key", "text")], "has no private key"),
+    ];
+    for (data, message) in cases {
+        let mut snapshot = cluster();
+        put_secret(&mut snapshot, secret("demo", "broken", data));
+        put_ingress(
+            &mut snapshot,
+            with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("broken"))]),
+        );
+        let found = translate(&snapshot, &Options::default());
+        assert_eq!(of(&found.configuration, "shop.test").as_deref(), Some("default"));
+        assert!(found.problems.to_string().contains(message), "{message}: {}", found.problems);
+    }
+}
+
+#[test]
+fn a_renewed_certificate_changes_no_server_and_one_that_appears_does() {
+    let mut snapshot = cluster();
+    put_ingress(
+        &mut snapshot,
+        with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]),
+    );
+    let mut translator = Translator::new(Options::default());
+    assert_eq!(
+        of(&translator.update(&snapshot).configuration, "shop.test").as_deref(),
+        Some("default")
+    );
+    put_secret(&mut snapshot, pair("cert", &["shop.test"]));
+    let appeared = translator.update(&snapshot);
+    assert_eq!(of(&appeared.configuration, "shop.test").as_deref(), Some("demo/cert"));
+    assert!(!appeared.problems.to_string().contains("spec.tls"), "{}", appeared.problems);
+    put_secret(&mut snapshot, pair("cert", &["shop.test"]));
+    let renewed = translator.update(&snapshot).changes;
+    assert_eq!(renewed.certificates, [CertificateId::new("demo/cert")]);
+    assert!(renewed.servers.is_empty());
+}
+
+#[test]
+fn the_default_certificate_comes_and_goes_with_its_secret() {
+    let options =
+        Options { default_ssl_certificate: Some(key("demo", "cert")), ..Options::default() };
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options);
+    let without = translator.update(&snapshot);
+    assert_eq!(without.configuration.default_certificate, None);
+    assert!(
+        without
+            .problems
+            .to_string()
+            .contains("--default-ssl-certificate: the Secret does not exist")
+    );
+    put_secret(&mut snapshot, pair("cert", &["shop.test"]));
+    let with = translator.update(&snapshot);
+    assert_eq!(with.configuration.default_certificate, Some(CertificateId::new("demo/cert")));
+    assert!(with.changes.default_certificate && with.problems.is_empty());
+}
+
+#[test]
+fn tls_towards_upstreams_needs_a_secret_of_the_same_namespace_with_authorities() {
+    let (authority, own_key) = certificate(&["ca.test"]);
+    let data = [
+        ("tls.crt", authority.as_str()),
+        ("tls.key", own_key.as_str()),
+        ("ca.crt", authority.as_str()),
+    ];
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("demo", "client", &data));
+    let speaks = |name: &str, host: &str, annotations: &[(&str, &str)]| {
+        let mut made = simple("demo", name, host, &format!("/{name}"), "s");
+        annotate(&mut made, "backend-protocol", "HTTPS");
+        annotations.iter().for_each(|(name, value)| annotate(&mut made, name, value));
+        made
+    };
+    let verified = [
+        ("proxy-ssl-secret", "demo/client"),
+        ("proxy-ssl-verify", "on"),
+        ("proxy-ssl-name", "s.test"),
+    ];
+    put_ingress(&mut snapshot, speaks("z", "shop.test", &verified));
+    put_ingress(&mut snapshot, speaks("a", "shop.test", &[]));
+    put_ingress(&mut snapshot, speaks("short", "short.test", &[("proxy-ssl-secret", "client")]));
+    put_ingress(&mut snapshot, speaks("none", "none.test", &[("proxy-ssl-verify", "on")]));
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    let tls_of = |host: &str, path: &str| {
+        let found = location(&configuration, host, path, PathKind::Prefix).expect("a location");
+        found.policy.upstream_tls.clone()
+    };
+    let tls = tls_of("shop.test", "/z");
+    assert!(tls.verify && tls.identity.is_some() && tls.authorities.len() == 1);
+    assert_eq!(
+        (tls.name.as_deref(), &tls.versions),
+        (Some("s.test"), &BTreeSet::from([TlsVersion::Tls12]))
+    );
+    assert_eq!(tls_of("shop.test", "/a"), tls, "the first of the host counts for the others");
+    assert_eq!(tls_of("none.test", "/none"), UpstreamTls::default());
+    assert!(is_denied(&configuration, "short.test", "/short"));
+}

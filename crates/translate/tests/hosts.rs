@@ -1,0 +1,234 @@
+//! Hosts, paths and backends where several Ingresses meet.
+
+mod objects;
+
+use kubernetes::Reference;
+use kubernetes::objects::{PathType, PortRef};
+use model::policy::Protocol;
+use model::{PathKind, ServerName};
+use objects::*;
+use translate::{Options, references, translate};
+
+#[test]
+fn the_older_one_wins_and_of_two_as_old_the_one_whose_name_sorts_last() {
+    let mut snapshot = cluster();
+    put_ingress(&mut snapshot, simple("demo", "a", "shop.test", "/", "a"));
+    put_ingress(&mut snapshot, simple("demo", "b", "shop.test", "/", "b"));
+    let owner = |snapshot: &kubernetes::Snapshot| {
+        upstream(&translate(snapshot, &Options::default()).configuration, "shop.test", "/")
+    };
+    assert_eq!(owner(&snapshot).as_deref(), Some("demo-b-80"));
+    let mut young = simple("demo", "b", "shop.test", "/", "b");
+    young.meta.created = 1;
+    put_ingress(&mut snapshot, young);
+    assert_eq!(owner(&snapshot).as_deref(), Some("demo-a-80"));
+}
+
+#[test]
+fn names_of_upstreams_that_two_would_have_never_mix_them_up() {
+    let mut snapshot = cluster();
+    put_ingress(&mut snapshot, simple("a", "one", "one.test", "/", "b-c"));
+    put_ingress(&mut snapshot, simple("a-b", "two", "two.test", "/", "c"));
+    put_service(&mut snapshot, service("a", "b-c", 80));
+    put_service(&mut snapshot, service("a-b", "c", 80));
+    put_slice(&mut snapshot, slice("a", "b-c-1", "b-c", vec![endpoint("10.0.0.1")]));
+    put_slice(&mut snapshot, slice("a-b", "c-1", "c", vec![endpoint("10.0.0.2")]));
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    let addresses = |host| {
+        let id = upstream(&configuration, host, "/").expect("an upstream");
+        format!("{:?}", configuration.upstreams[&model::UpstreamId::new(id)].endpoints.ready)
+    };
+    assert_eq!(upstream(&configuration, "one.test", "/").as_deref(), Some("a-b-c-80"));
+    assert_eq!(
+        (addresses("one.test").as_str(), addresses("two.test").as_str()),
+        ("[10.0.0.1:8000]", "[10.0.0.2:8000]")
+    );
+}
+
+#[test]
+fn one_use_of_regex_makes_the_whole_host_match_by_regular_expressions() {
+    let mut snapshot = cluster();
+    let mut regex = simple("demo", "regex", "shop.test", "/a.*", "s");
+    annotate(&mut regex, "use-regex", "true");
+    put_ingress(&mut snapshot, regex);
+    put_ingress(&mut snapshot, simple("demo", "plain", "shop.test", "/b(", "s"));
+    let found = translate(&snapshot, &Options::default());
+    assert!(found.configuration.servers[&ServerName::new("shop.test")].regex);
+    assert!(
+        location(&found.configuration, "shop.test", "/a.*", PathKind::Prefix)
+            .expect("served")
+            .whole
+    );
+    assert!(location(&found.configuration, "shop.test", "/b(", PathKind::Prefix).is_none());
+    assert!(
+        found.problems.to_string().contains("path /b( of host shop.test is left out"),
+        "{}",
+        found.problems
+    );
+}
+
+#[test]
+fn the_implicit_root_has_the_policy_of_the_ingress_that_created_the_host() {
+    let mut snapshot = cluster();
+    let mut first = simple("demo", "z", "shop.test", "/a", "s");
+    annotate(&mut first, "force-ssl-redirect", "true");
+    annotate(&mut first, "backend-protocol", "GRPC");
+    put_ingress(&mut snapshot, first);
+    put_ingress(&mut snapshot, simple("demo", "a", "shop.test", "/b", "s"));
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    let root =
+        location(&configuration, "shop.test", "/", PathKind::Prefix).expect("there is always one");
+    assert!(root.policy.tls_redirect.always);
+    assert_eq!(root.policy.protocol, Protocol::Http, "the default backend speaks HTTP");
+    assert_eq!(root.backend, model::Backend::NotFound);
+}
+
+#[test]
+fn the_catch_all_takes_the_root_and_a_rule_without_host_its_paths() {
+    let mut snapshot = cluster();
+    let mut catch_all = ingress("demo", "catch-all");
+    catch_all.default_backend = Some(backend("all", Some(PortRef::Number(80))));
+    annotate(&mut catch_all, "force-ssl-redirect", "true");
+    annotate(&mut catch_all, "rewrite-target", "/x");
+    put_ingress(&mut snapshot, catch_all);
+    let mut hostless = ingress("demo", "hostless");
+    let to = || backend("s", Some(PortRef::Number(80)));
+    let paths = vec![path("/", PathType::Prefix, to()), path("/p", PathType::Exact, to())];
+    hostless.rules = vec![rule(None, Some(paths))];
+    put_ingress(&mut snapshot, hostless);
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    assert_eq!(upstream(&configuration, "_", "/").as_deref(), Some("demo-all-80"));
+    assert!(location(&configuration, "_", "/p", PathKind::Exact).is_some());
+    let root = location(&configuration, "_", "/", PathKind::Prefix).expect("there is always one");
+    assert!(!root.policy.tls_redirect.always && root.policy.rewrite.is_none());
+    assert!(!configuration.servers[&ServerName::catch_all()].regex);
+
+    let none = translate(&snapshot, &Options { disable_catch_all: true, ..Options::default() })
+        .configuration;
+    assert_eq!(upstream(&none, "_", "/").as_deref(), Some("demo-s-80"));
+}
+
+#[test]
+fn a_client_certificate_that_cannot_be_asked_for_denies_the_whole_host() {
+    let mut snapshot = cluster();
+    let mut guarded = simple("demo", "guarded", "shop.test", "/a", "s");
+    annotate(&mut guarded, "auth-tls-secret", "demo/ca");
+    put_ingress(&mut snapshot, guarded);
+    put_ingress(&mut snapshot, simple("demo", "other", "shop.test", "/b", "s"));
+    put_ingress(&mut snapshot, simple("demo", "else", "else.test", "/b", "s"));
+    let configuration = translate(&snapshot, &Options::default()).configuration;
+    assert!(is_denied(&configuration, "shop.test", "/a"));
+    assert!(is_denied(&configuration, "shop.test", "/b"));
+    assert!(is_denied(&configuration, "shop.test", "/"));
+    assert!(!is_denied(&configuration, "else.test", "/b"));
+}
+
+#[test]
+fn guards_that_are_not_built_deny_and_values_that_switch_them_off_do_not() {
+    let cases = [
+        ("auth-type", "basic", true),
+        ("auth-type", " ", false),
+        ("auth-url", "http://auth.test", true),
+        ("allowlist-source-range", "", true),
+        ("whitelist-source-range", "10.0.0.0/8", true),
+        ("limit-rps", "5", true),
+        ("limit-rps", "0", false),
+        ("limit-connections", "many", true),
+        ("enable-modsecurity", "false", false),
+        ("enable-modsecurity", "true", true),
+        ("auth-realm", "x", false),
+    ];
+    for (name, value, denied) in cases {
+        let mut snapshot = cluster();
+        let mut guarded = simple("demo", "guarded", "shop.test", "/a", "s");
+        annotate(&mut guarded, name, value);
+        put_ingress(&mut snapshot, guarded);
+        let configuration = translate(&snapshot, &Options::default()).configuration;
+        assert_eq!(is_denied(&configuration, "shop.test", "/a"), denied, "{name}: {value}");
+    }
+}
+
+#[test]
+fn global_authentication_that_is_not_built_denies_all_but_the_exempt() {
+    let options = Options { config_map: Some(key("demo", "settings")), ..Options::default() };
+    let mut snapshot = cluster();
+    put_config_map(
+        &mut snapshot,
+        config_map("demo", "settings", &[("global-auth-url", "http://auth.test")]),
+    );
+    let mut exempt = simple("demo", "exempt", "exempt.test", "/", "s");
+    annotate(&mut exempt, "enable-global-auth", "false");
+    put_ingress(&mut snapshot, exempt);
+    put_ingress(&mut snapshot, simple("demo", "shop", "shop.test", "/", "s"));
+    let configuration = translate(&snapshot, &options).configuration;
+    assert!(
+        is_denied(&configuration, "shop.test", "/")
+            && !is_denied(&configuration, "exempt.test", "/")
+    );
+}
+
+#[test]
+fn classes_say_which_ingresses_are_ours() {
+    let by_field = |class: Option<&str>| {
+        let mut made = simple("demo", "shop", "shop.test", "/", "s");
+        made.class = class.map(str::to_owned);
+        made
+    };
+    let mut annotated = by_field(None);
+    annotated.meta.annotations.insert("kubernetes.io/ingress.class".to_owned(), "nginx".to_owned());
+    let mut both = by_field(Some("other"));
+    both.meta.annotations = annotated.meta.annotations.clone();
+    let mut empty = by_field(None);
+    empty.meta.annotations.insert("kubernetes.io/ingress.class".to_owned(), String::new());
+    let usual = Options::default();
+    let by_name = Options {
+        ingress_class: "foreign".to_owned(),
+        ingress_class_by_name: true,
+        ..Options::default()
+    };
+    let without = Options { watch_ingress_without_class: true, ..Options::default() };
+    let mut classes = cluster();
+    put_class(&mut classes, class("foreign", "example.com/other"));
+    let mut hidden = classes.clone();
+    hidden.classes = None;
+    let cases = [
+        (by_field(Some("nginx")), &usual, &classes, true),
+        (by_field(Some("foreign")), &usual, &classes, false),
+        (by_field(Some("foreign")), &by_name, &classes, true),
+        (by_field(Some("missing")), &without, &classes, false),
+        (by_field(None), &usual, &classes, false),
+        (by_field(None), &without, &classes, true),
+        (annotated.clone(), &usual, &classes, true),
+        (annotated, &usual, &hidden, true),
+        (empty, &without, &classes, false),
+        (both.clone(), &usual, &classes, false),
+        (both, &usual, &hidden, true),
+        (by_field(Some("nginx")), &without, &hidden, false),
+    ];
+    for (index, (ingress, options, snapshot, ours)) in cases.into_iter().enumerate() {
+        let mut snapshot = snapshot.clone();
+        put_ingress(&mut snapshot, ingress);
+        let servers = translate(&snapshot, options).configuration.servers.len();
+        assert_eq!(servers == 2, ours, "case {index}");
+    }
+}
+
+#[test]
+fn references_are_what_a_change_of_would_matter() {
+    let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+    shop.default_backend = Some(backend("fallback", None));
+    shop.tls = vec![tls(&["shop.test"], Some("cert")), tls(&[], None)];
+    annotate(&mut shop, "proxy-ssl-secret", "other/client");
+    annotate(&mut shop, "auth-secret", "users");
+    annotate(&mut shop, "custom-headers", "demo/headers");
+    let found = references(&shop, &Options::default());
+    let expected = [
+        Reference::Secret(key("demo", "cert")),
+        Reference::Secret(key("demo", "users")),
+        Reference::Secret(key("other", "client")),
+        Reference::ConfigMap(key("demo", "headers")),
+        Reference::Service(key("demo", "fallback")),
+        Reference::Service(key("demo", "s")),
+    ];
+    assert_eq!(found, expected);
+}

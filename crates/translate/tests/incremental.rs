@@ -1,0 +1,273 @@
+//! Whatever changes in whatever order: following the changes means the same as translating anew.
+
+mod objects;
+
+use kubernetes::Snapshot;
+use kubernetes::objects::{Ingress, IngressRule, IngressTls, PathType, PortRef};
+use objects::*;
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::sync::{Arc, LazyLock};
+use translate::{Options, Translator, translate};
+
+/// `x` with `y-s` and `x-y` with `s` have upstreams of the same name.
+const NAMESPACES: &[&str] = &["x", "x-y"];
+const SERVICES: &[&str] = &["s", "y-s", "d"];
+const SECRETS: &[&str] = &["one", "two"];
+
+/// Annotations that never take an Ingress out: what was valid before does not matter then.
+const ANNOTATIONS: &[(&str, &str)] = &[
+    ("use-regex", "true"),
+    ("rewrite-target", "/p"),
+    ("rewrite-target", "/$nope"),
+    ("backend-protocol", "HTTPS"),
+    ("backend-protocol", "FCGI"),
+    ("proxy-ssl-secret", "x/one"),
+    ("proxy-ssl-secret", "x/two"),
+    ("proxy-read-timeout", "soon"),
+    ("proxy-body-size", "2m"),
+    ("auth-url", "http://auth"),
+    ("auth-tls-secret", "x/one"),
+    ("canary", "true"),
+    ("enable-global-auth", "false"),
+    ("nonsense", ""),
+];
+
+static CERTIFICATES: LazyLock<Vec<(String, String)>> =
+    LazyLock::new(|| vec![certificate(&["a.test"]), certificate(&["*.a.test", "b.test"])]);
+
+#[derive(Clone, Debug)]
+enum Change {
+    Ingress(&'static str, &'static str, Option<Arc<Ingress>>),
+    Service(&'static str, &'static str, u8),
+    Slice(&'static str, &'static str, u8, u8),
+    Secret(&'static str, &'static str, u8),
+    ConfigMap(u8),
+    Class(u8),
+    Malformed(bool),
+}
+
+impl Change {
+    fn apply(&self, snapshot: &mut Snapshot) {
+        match self {
+            Self::Ingress(namespace, name, Some(ingress)) => {
+                let mut ingress = Ingress::clone(ingress);
+                ingress.meta.key = key(namespace, name);
+                put_ingress(snapshot, ingress);
+            }
+            Self::Ingress(namespace, name, None) => {
+                drop(snapshot.ingresses.remove(&key(namespace, name)))
+            }
+            Self::Service(namespace, name, kind) => {
+                change_service(snapshot, namespace, name, *kind)
+            }
+            Self::Slice(namespace, name, number, kind) => {
+                change_slice(snapshot, namespace, name, *number, *kind)
+            }
+            Self::Secret(namespace, name, kind) => change_secret(snapshot, namespace, name, *kind),
+            Self::ConfigMap(kind) => change_config_map(snapshot, *kind),
+            Self::Class(kind) => change_class(snapshot, *kind),
+            Self::Malformed(there) => {
+                let message = "no Service".to_owned();
+                let malformed = kubernetes::Malformed {
+                    kind: "Service".to_owned(),
+                    key: key("x", "s"),
+                    message,
+                };
+                match there {
+                    true => snapshot.malformed.insert("one".into(), Arc::new(malformed)),
+                    false => snapshot.malformed.remove("one"),
+                };
+            }
+        }
+    }
+}
+
+fn change_service(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8) {
+    let mut new = service(namespace, name, 80 + u16::from(kind % 2));
+    if kind > 2 {
+        let names = ["db.example", "s.x.svc.cluster.local", "y-s.x.svc"];
+        new.kind = "ExternalName".to_owned();
+        new.external_name = Some(names[usize::from(kind) % 3].to_owned());
+    }
+    if kind == 2 {
+        snapshot.services.remove(&key(namespace, name));
+    } else {
+        put_service(snapshot, new);
+    }
+}
+
+fn change_slice(snapshot: &mut Snapshot, namespace: &str, name: &str, number: u8, kind: u8) {
+    if kind == 0 {
+        snapshot.slices.remove(&key(namespace, name));
+        return;
+    }
+    let mut one = endpoint("10.0.0.1");
+    one.ready = kind != 2;
+    one.terminating = kind == 2;
+    put_slice(
+        snapshot,
+        slice(
+            namespace,
+            &format!("{name}-{number}"),
+            name,
+            vec![one, endpoint(&format!("10.0.0.{kind}"))],
+        ),
+    );
+    if kind == 4 {
+        put_slice(snapshot, slice(namespace, &format!("{name}-{number}"), name, Vec::new()));
+    }
+}
+
+fn change_secret(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8) {
+    let [(a, a_key), (b, b_key)] = CERTIFICATES.as_slice() else { panic!("two certificates") };
+    let new = match kind {
+        0 => return drop(snapshot.secrets.remove(&key(namespace, name))),
+        1 => secret(namespace, name, &[("tls.crt", a), ("tls.key", a_key)]),
+        2 => secret(namespace, name, &[("tls.crt", b), ("tls.key", b_key), ("ca.crt", b)]),
+        3 => secret(namespace, name, &[("tls.crt", a), ("tls.key", b_key)]),
+        _ => secret(namespace, name, &[("ca.crt", a)]),
+    };
+    put_secret(snapshot, new);
+}
+
+fn change_config_map(snapshot: &mut Snapshot, kind: u8) {
+    let data: &[(&str, &str)] = match kind {
+        0 => return drop(snapshot.config_maps.remove(&key("x", "settings"))),
+        1 => &[
+            ("proxy-read-timeout", "7"),
+            ("retry-non-idempotent", "true"),
+            ("proxy-ssl-location-only", "true"),
+        ],
+        2 => &[("allow-cross-namespace-resources", "true"), ("hsts", "maybe")],
+        3 => &[("global-auth-url", "http://auth")],
+        _ => &[("block-cidrs", "10.0.0.0/8"), ("nonsense", "")],
+    };
+    put_config_map(snapshot, config_map("x", "settings", data));
+}
+
+fn change_class(snapshot: &mut Snapshot, kind: u8) {
+    match kind {
+        0 => snapshot.classes = None,
+        1 => put_class(snapshot, class("nginx", "example.com/other")),
+        2 => put_class(snapshot, class("other", "k8s.io/ingress-nginx")),
+        _ => put_class(snapshot, class("nginx", "k8s.io/ingress-nginx")),
+    }
+}
+
+fn port() -> impl Strategy<Value = Option<PortRef>> {
+    prop_oneof![
+        4 => Just(Some(PortRef::Number(80))),
+        1 => Just(Some(PortRef::Number(81))),
+        1 => Just(Some(PortRef::Name("http".to_owned()))),
+        1 => Just(None),
+    ]
+}
+
+fn rules() -> impl Strategy<Value = Vec<IngressRule>> {
+    let kind = prop_oneof![
+        Just(PathType::Prefix),
+        Just(PathType::Exact),
+        Just(PathType::ImplementationSpecific)
+    ];
+    let path = (select(&["/", "/p", "/p/", "/p(", ""][..]), kind, select(SERVICES), port())
+        .prop_map(|(at, kind, service, port)| path(at, kind, backend(service, port)));
+    let host = select(
+        &[None, Some("a.test"), Some("*.a.test"), Some("b.test"), Some("A.test"), Some("_")][..],
+    );
+    vec(
+        (host, option::weighted(0.8, vec(path, 0..3))).prop_map(|(host, paths)| rule(host, paths)),
+        0..3,
+    )
+}
+
+fn sections() -> impl Strategy<Value = Vec<IngressTls>> {
+    let hosts = vec(select(&["a.test", "*.a.test", "b.test"][..]), 0..2);
+    let secret = option::of(select(&["one", "two", "three"][..]));
+    vec((hosts, secret).prop_map(|(hosts, secret)| tls(&hosts, secret)), 0..3)
+}
+
+fn an_ingress() -> impl Strategy<Value = Ingress> {
+    let default = option::weighted(0.3, (select(SERVICES), port()));
+    let class = select(&[Some("nginx"), Some("nginx"), Some("other"), None][..]);
+    (rules(), sections(), default, class, 0..3i64, vec(select(ANNOTATIONS), 0..3)).prop_map(
+        |(rules, tls, default, class, created, annotations)| {
+            let default_backend = default.map(|(service, port)| backend(service, port));
+            let class = class.map(str::to_owned);
+            let mut made = Ingress { rules, tls, default_backend, class, ..ingress("", "") };
+            made.meta.created = created;
+            for (name, value) in annotations {
+                annotate(&mut made, name, value);
+            }
+            made
+        },
+    )
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let namespace = || select(NAMESPACES);
+    prop_oneof![
+        6 => (namespace(), select(&["a", "b", "c"][..]), option::weighted(0.8, an_ingress()))
+            .prop_map(|(namespace, name, ingress)| Change::Ingress(namespace, name, ingress.map(Arc::new))),
+        2 => (namespace(), select(SERVICES), 0..6u8).prop_map(|(namespace, name, kind)| Change::Service(namespace, name, kind)),
+        2 => (namespace(), select(SERVICES), 0..2u8, 0..5u8)
+            .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
+        2 => (namespace(), select(SECRETS), 0..5u8).prop_map(|(namespace, name, kind)| Change::Secret(namespace, name, kind)),
+        1 => (0..5u8).prop_map(Change::ConfigMap),
+        1 => (0..4u8).prop_map(Change::Class),
+        1 => any::<bool>().prop_map(Change::Malformed),
+    ]
+}
+
+fn options() -> Options {
+    Options {
+        config_map: Some(key("x", "settings")),
+        default_ssl_certificate: Some(key("x", "one")),
+        default_backend_service: Some(key("x", "d")),
+        ..Options::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn following_changes_means_the_same_as_translating_anew(steps in vec(vec(change(), 1..4), 1..16)) {
+        let mut snapshot = cluster();
+        let mut translator = Translator::new(options());
+        for step in steps {
+            for change in &step {
+                change.apply(&mut snapshot);
+            }
+            let followed = translator.update(&snapshot);
+            let anew = translate(&snapshot, &options());
+            prop_assert_eq!(&followed.configuration, &anew.configuration, "after {:?}", step);
+            prop_assert_eq!(&followed.problems, &anew.problems, "after {:?}", step);
+            let again = translator.update(&snapshot);
+            prop_assert!(again.changes.is_empty());
+        }
+    }
+
+    #[test]
+    fn every_server_has_a_root_and_every_upstream_and_certificate_exists(changes in vec(change(), 1..30)) {
+        let mut snapshot = cluster();
+        changes.iter().for_each(|change| change.apply(&mut snapshot));
+        let configuration = translate(&snapshot, &options()).configuration;
+        prop_assert!(configuration.servers.contains_key(&model::ServerName::catch_all()));
+        for server in configuration.servers.values() {
+            let has_root = server.locations.iter().any(|location| location.path == "/" && location.kind == model::PathKind::Prefix);
+            prop_assert!(has_root, "{} has no root", server.name);
+            for location in &server.locations {
+                if let model::Backend::Upstream(id) = &location.backend {
+                    prop_assert!(configuration.upstreams.contains_key(id), "{id} is nowhere");
+                }
+            }
+            if let Some(id) = &server.certificate {
+                let exists = configuration.certificates.contains_key(id);
+                prop_assert!(exists || *id == model::CertificateId::of_default(), "{id} is nowhere");
+            }
+        }
+    }
+}
