@@ -16,9 +16,14 @@ fuzz_target!(|bytes: &[u8]| {
         (Some((data, rest)), Read::Whole(request, used)) => {
             assert_eq!((data, rest.as_slice()), (request.body, &message[used..]));
         }
-        // The other reader takes no extension but plain ones, and no trailer without a proper name.
+        // The other reader takes only plain extensions, and only trailers with a colon and clean bytes; those are
+        // never forwarded as they are.
         (Some(_), Read::Illegal(why)) => {
-            assert!(why.contains("chunk size line") && body.contains(&b';'), "{why}");
+            let extension = why.contains("chunk size line") && body.contains(&b';');
+            assert!(
+                extension || why.contains("field") || why.contains("control character"),
+                "{why}"
+            );
         }
         (Some((data, _)), Read::More { .. }) => panic!("{data:?} is whole for one reader only"),
         (None, _) => {}

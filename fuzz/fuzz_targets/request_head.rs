@@ -16,7 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!((ends(b'\r'), ends(b'\n')), (lines.len() - 1, lines.len() - 1));
     assert!(!head.contains(&0));
     assert_eq!(lines[0].iter().filter(|byte| **byte == b' ').count(), 2);
-    assert!(!lines[0].contains(&b'#') && !lines[0].contains(&b'\t'));
+    let target = lines[0].split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+    assert!(!target.is_empty() && !target.contains(&b'#') && !lines[0].contains(&b'\t'));
     let (mut lengths, mut codings, mut hosts) = (0, 0, 0);
     for line in &lines[1..] {
         assert!(!line.starts_with(b" ") && !line.starts_with(b"\t"));

@@ -85,19 +85,19 @@ async fn run(arguments: &Arguments) -> Result<usize> {
 async fn fast(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
     let lane = Lane::start(program, &Setup::default(), 0).await?;
     let mut rows = Vec::new();
-    for flood in Flood::ALL.into_iter().filter(|flood| *flood != Flood::WindowStall) {
-        rows.push(one(&lane, flood, arguments).await?);
+    for flood in Flood::FAST {
+        rows.push(one(&lane, flood, arguments, arguments.reader_patience).await?);
     }
     Ok(rows)
 }
 
 async fn stall(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
     let lane = Lane::start(program, &Setup::default(), 0).await?;
-    Ok(vec![one(&lane, Flood::WindowStall, arguments).await?])
+    Ok(vec![one(&lane, Flood::WindowStall, arguments, arguments.reader_patience).await?])
 }
 
-async fn one(lane: &Lane, flood: Flood, arguments: &Arguments) -> Result<Row> {
-    let patience = Duration::from_secs(arguments.reader_patience);
+async fn one(lane: &Lane, flood: Flood, arguments: &Arguments, seconds: u64) -> Result<Row> {
+    let patience = Duration::from_secs(seconds);
     let https = lane.subject().https;
     let outcome = flood::run(flood, arguments.frames, https, lane.backend(), patience)
         .await
@@ -127,5 +127,9 @@ async fn slow_peers(arguments: &Arguments, program: &Program) -> Result<Vec<Row>
         ended: outcome.words(),
         ok: outcome.cut.is_some(),
     };
-    Ok(found.into_iter().map(row).collect())
+    let mut rows: Vec<Row> = found.into_iter().map(row).collect();
+    for flood in Flood::SLOW {
+        rows.push(one(&lane, flood, arguments, arguments.body_patience).await?);
+    }
+    Ok(rows)
 }

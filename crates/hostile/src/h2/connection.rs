@@ -40,10 +40,8 @@ pub struct State {
     pub goaway: Option<u32>,
     /// The connection is over.
     pub closed: bool,
-    /// Frames received.
-    pub frames: usize,
-    /// Bytes of content received.
-    pub content: usize,
+    /// Our SETTINGS were acknowledged.
+    pub acknowledged: bool,
 }
 
 impl State {
@@ -166,7 +164,6 @@ fn note(state: &mut State, frame: &Frame, decoder: &mut loona_hpack::Decoder<'_>
         let bytes = frame.payload.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
         bytes.map_or(0, u32::from_be_bytes)
     };
-    state.frames += 1;
     match frame.kind {
         frame::HEADERS => {
             let fields = decoder.decode(&frame.payload).unwrap_or_default();
@@ -176,7 +173,7 @@ fn note(state: &mut State, frame: &Frame, decoder: &mut loona_hpack::Decoder<'_>
                 state.statuses.entry(frame.stream).or_insert(status);
             }
         }
-        frame::DATA => state.content += frame.payload.len(),
+        frame::SETTINGS if frame.flags & frame::ACK != 0 => state.acknowledged = true,
         frame::RST_STREAM => {
             state.resets.entry(frame.stream).or_insert(word(0));
         }

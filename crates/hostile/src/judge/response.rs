@@ -50,7 +50,7 @@ fn relayed(pieces: &[Piece], answer: &Response, got: &Got, reused: bool) -> Resu
         _ => b"",
     };
     let status = answer.status;
-    let sent = raw.get(9..12).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default();
+    let sent = final_status(raw);
     if status.to_string() != sent {
         return Err(format!("{sent} arrived as {status}"));
     }
@@ -72,4 +72,18 @@ fn relayed(pieces: &[Piece], answer: &Response, got: &Got, reused: bool) -> Resu
         return Err(format!("a {status} with a body"));
     }
     Ok(format!("one clean {status}"))
+}
+
+/// The status of the last status line of what the upstream sent: interim answers come before it.
+fn final_status(raw: &[u8]) -> &str {
+    let mut rest = raw;
+    loop {
+        let digits =
+            rest.get(9..12).and_then(|digits| str::from_utf8(digits).ok()).unwrap_or_default();
+        let next = rest.windows(4).position(|part| part == b"\r\n\r\n").map(|end| &rest[end + 4..]);
+        match next {
+            Some(next) if digits.starts_with('1') && next.starts_with(b"HTTP/1.") => rest = next,
+            _ => return digits,
+        }
+    }
 }
