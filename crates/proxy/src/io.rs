@@ -80,9 +80,10 @@ impl Io {
             };
             let mut joined = [0; JOINED];
             let mut io = Pin::new(&mut *self);
-            let written = match (slices, data.remaining()) {
-                ([] | [_], _) => ready!(io.as_mut().poll_write(cx, data.chunk()))?,
-                (_, total @ ..=JOINED) => {
+            let total: usize = slices.iter().map(|slice| slice.len()).sum();
+            let written = match slices {
+                [] | [_] => ready!(io.as_mut().poll_write(cx, data.chunk()))?,
+                _ if total <= JOINED => {
                     join(slices, &mut joined);
                     ready!(io.as_mut().poll_write(cx, &joined[..total]))?
                 }
@@ -115,13 +116,12 @@ impl Io {
     }
 }
 
-/// Puts pieces behind one another.
+/// Puts pieces that fit behind one another.
 fn join(pieces: &[io::IoSlice<'_>], whole: &mut [u8; JOINED]) {
     let mut at = 0;
     for piece in pieces {
-        let end = (at + piece.len()).min(JOINED);
-        whole[at..end].copy_from_slice(&piece[..end - at]);
-        at = end;
+        whole[at..at + piece.len()].copy_from_slice(piece);
+        at += piece.len();
     }
 }
 

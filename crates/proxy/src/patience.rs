@@ -12,15 +12,21 @@ const FLOOR: u64 = 500;
 #[derive(Debug)]
 pub struct Patience {
     idle: Duration,
+    floor: Option<u64>,
     waited: Duration,
     since: Option<Instant>,
     bytes: u64,
 }
 
 impl Patience {
-    /// At most `idle` between two signs of progress.
+    /// At most `idle` between two signs of progress, and no longer on the whole than the floor allows.
     pub fn new(idle: Duration) -> Self {
-        Self { idle, waited: Duration::ZERO, since: None, bytes: 0 }
+        Self { idle, floor: Some(FLOOR), waited: Duration::ZERO, since: None, bytes: 0 }
+    }
+
+    /// At most `idle` between two signs of progress, however many there are: for what is meant to be slow.
+    pub fn between(idle: Duration) -> Self {
+        Self { floor: None, ..Self::new(idle) }
     }
 
     /// The peer took or gave `bytes`.
@@ -35,8 +41,9 @@ impl Patience {
     pub fn poll_exhausted(&mut self, timer: &Timer, cx: &mut Context<'_>) -> Poll<Elapsed> {
         if self.since.is_none() {
             self.since = Some(Instant::now());
-            let earned = self.idle + Duration::from_secs(self.bytes / FLOOR);
-            timer.reset(self.idle.min(earned.saturating_sub(self.waited)));
+            let earned = |floor| self.idle + Duration::from_secs(self.bytes / floor);
+            let left = |floor| earned(floor).saturating_sub(self.waited);
+            timer.reset(self.floor.map_or(self.idle, |floor| self.idle.min(left(floor))));
         }
         timer.poll(cx)
     }

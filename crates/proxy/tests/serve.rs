@@ -1,7 +1,7 @@
 //! The native engine over real sockets, with a Configuration made by hand.
 
 use engine::Engine;
-use model::policy::Policy;
+use model::policy::{Body, Policy};
 use model::{
     Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
     UpstreamId,
@@ -123,6 +123,31 @@ async fn a_chunked_body_is_measured_before_it_is_sent() {
         seen.contains("\r\nContent-Length: 6\r\n") && seen.ends_with("\r\n\r\nhello!"),
         "{seen}"
     );
+}
+
+#[tokio::test]
+async fn a_streamed_body_goes_out_in_whole_chunks() {
+    let (address, mut seen) = upstream(OK).await;
+    let body = Body { request_buffering: false, ..Body::default() };
+    let policy = Policy { body, ..Policy::default() };
+    let native = start(&configuration(vec![address], policy)).await;
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    let answer = talk(&native, request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let seen = seen.recv().await.expect("one request");
+    assert!(seen.ends_with("\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"), "{seen}");
+}
+
+#[tokio::test]
+async fn early_hints_come_before_the_answer() {
+    let (address, _seen) = upstream(
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+    )
+    .await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
+    assert!(answer.starts_with(hints), "{answer}");
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use super::write::{self, Closing, response_framing, response_head};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
-use crate::http::{Body, Frame, Length, Request, Response};
+use crate::http::{Body, Frame, Length, Request, Response, Version};
 use crate::io::Io;
 use crate::outbox::Outbox;
 use crate::patience::Patience;
@@ -141,6 +141,9 @@ async fn deliver(
     let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
     let mut head = BytesMut::with_capacity(512);
+    if version == Version::Http11 {
+        response.hints.iter().for_each(|hints| write::early_hints(&mut head, hints));
+    }
     response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());

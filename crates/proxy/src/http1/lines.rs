@@ -29,6 +29,11 @@ pub fn head_end(buffer: &[u8], scanned: usize) -> Option<usize> {
     memchr::memmem::find(&buffer[from..], b"\r\n\r\n").map(|at| from + at + 4)
 }
 
+/// Whether a line ends without CR.
+pub fn has_bare_newline(bytes: &[u8]) -> bool {
+    memchr::memchr_iter(b'\n', bytes).any(|at| at == 0 || bytes[at - 1] != b'\r')
+}
+
 /// Bounds of a header section.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {

@@ -14,6 +14,6 @@ pub(crate) mod write;
 pub use connection::serve;
 pub use framing::{Decoder, Framing};
 pub use head::{Limits, parse_request};
-pub use lines::head_end;
+pub use lines::{has_bare_newline, head_end};
 pub use response_head::{BadResponse, ResponseHead, parse_response};
 pub use transport::RequestBody;

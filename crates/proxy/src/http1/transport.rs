@@ -2,7 +2,7 @@
 //! the body that is still being read.
 
 use super::framing::{Decoder, Framing};
-use super::lines::head_end;
+use super::lines::{has_bare_newline, head_end};
 use crate::connection::Connection;
 use crate::http::{Body, BodyError, Frame, Length};
 use crate::io::Io;
@@ -62,7 +62,7 @@ impl Client {
             decoder: Decoder::Done,
             continue_first: false,
             received: 0,
-            patience: Patience::new(Duration::ZERO),
+            patience: Patience::between(Duration::ZERO),
         };
         Self {
             io: RefCell::new(io),
@@ -148,7 +148,7 @@ impl Client {
             decoder: Decoder::new(framing),
             continue_first: expects_continue,
             received: 0,
-            patience: Patience::new(idle),
+            patience: Patience::between(idle),
         };
         match framing {
             Framing::None => Body::empty(),
@@ -273,11 +273,8 @@ impl Client {
 
 /// Whether bytes may be the beginning of a head: its lines end in CR LF, and the first one names HTTP.
 fn may_become_head(bytes: &[u8]) -> bool {
-    let mut newlines = memchr::memchr_iter(b'\n', bytes);
-    let first = newlines.next();
-    let is_clean = |at: usize| at > 0 && bytes[at - 1] == b'\r';
-    first.is_none_or(|at| is_clean(at) && memchr::memmem::find(&bytes[..at], b" HTTP/").is_some())
-        && newlines.all(is_clean)
+    let names_http = |at| memchr::memmem::find(&bytes[..at], b" HTTP/").is_some();
+    !has_bare_newline(bytes) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
 }
 
 /// The body of the request that is being answered.

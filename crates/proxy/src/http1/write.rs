@@ -46,6 +46,16 @@ pub(super) fn response_head(
     out.put_slice(b"\r\n");
 }
 
+/// Appends a 103, without what belongs to the upstream's connection.
+pub(super) fn early_hints(out: &mut BytesMut, hints: &Headers) {
+    out.put_slice(b"HTTP/1.1 103 Early Hints\r\n");
+    let own = ["connection", "keep-alive", "content-length", "transfer-encoding", "upgrade"];
+    for entry in hints.iter().filter(|entry| !own.iter().any(|name| entry.is(name))) {
+        field(out, &entry.name, &entry.value);
+    }
+    out.put_slice(b"\r\n");
+}
+
 /// Appends one field line.
 pub(crate) fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
     out.reserve(name.len() + value.len() + 4);

@@ -19,7 +19,7 @@ use model::Global;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 type Session = h2::server::Connection<Guarded, Bytes>;
@@ -60,6 +60,7 @@ struct Streams {
     budget: Rc<Budget>,
     /// One more than the streams in flight.
     load: Rc<()>,
+    head_timer: Timer,
     ending: bool,
 }
 
@@ -74,7 +75,14 @@ enum Event {
 
 impl Streams {
     fn new(connection: Rc<Connection>, worker: Rc<Worker>, budget: Rc<Budget>) -> Self {
-        Self { connection, worker, budget, load: Rc::new(()), ending: false }
+        Self {
+            connection,
+            worker,
+            budget,
+            load: Rc::new(()),
+            head_timer: Timer::new(Duration::from_secs(60)),
+            ending: false,
+        }
     }
 
     async fn run(mut self, mut session: Session) {
@@ -101,6 +109,7 @@ impl Streams {
     /// What happens next on the connection.
     async fn next(&self, session: &mut Session, timer: &Timer) -> Event {
         let idle = self.worker.generation().global().keep_alive.idle.max(Duration::from_secs(1));
+        let limit = self.worker.generation().global().limits.header_timeout;
         timer.reset(idle);
         poll_fn(|cx| {
             let accepted = session.poll_accept(cx);
@@ -113,6 +122,9 @@ impl Streams {
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
                 Poll::Pending => {}
+            }
+            if self.head_is_late(limit, cx) {
+                return Poll::Ready(Event::Flood);
             }
             if !self.ending && self.connection.poll_closing(cx) {
                 return Poll::Ready(Event::Closing);
@@ -128,6 +140,13 @@ impl Streams {
             Poll::Pending
         })
         .await
+    }
+
+    /// Whether a head that began did not end in time.
+    fn head_is_late(&self, limit: Duration, cx: &mut Context<'_>) -> bool {
+        let Some(since) = self.budget.head_since() else { return false };
+        self.head_timer.reset(limit.saturating_sub(since.elapsed()));
+        self.head_timer.poll(cx).is_ready()
     }
 
     fn judge(&self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) -> Event {
@@ -188,7 +207,8 @@ fn to_request(request: http::Request<RecvStream>, global: &Global) -> Option<Req
     }
     let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let target = Bytes::copy_from_slice(target.as_bytes());
-    if target.contains(&b'#') || parts.method == Method::CONNECT || parts.method == Method::TRACE {
+    let asterisk = target.as_ref() == b"*" && parts.method != Method::OPTIONS;
+    if asterisk || parts.method == Method::CONNECT || parts.method == Method::TRACE {
         return None;
     }
     let head_size =

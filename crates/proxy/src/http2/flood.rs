@@ -16,6 +16,9 @@ const PER_SECOND: i64 = 100;
 /// Useful bytes that earn one more frame.
 const EARNED_BY: i64 = 512;
 const PREFACE: usize = 24;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
 const FRAME_HEADER: usize = 9;
 
 /// A connection whose frames are counted.
@@ -30,6 +33,8 @@ pub struct Guarded {
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<i64>,
+    /// Since when a head has been coming in that is not whole yet.
+    head_since: Cell<Option<Instant>>,
     refilled: Cell<Instant>,
 }
 
@@ -38,14 +43,24 @@ struct Scanner {
     header: [u8; FRAME_HEADER],
     have: usize,
     skip: usize,
+    /// The payload that is skipped ends a head.
+    ends_head: bool,
 }
 
 impl Guarded {
     /// Counts the frames of `io`, which start after the preface.
     pub fn new(io: Io) -> (Self, Rc<Budget>) {
-        let state =
-            Rc::new(Budget { left: Cell::new(BUDGET), refilled: Cell::new(Instant::now()) });
-        let scanner = RefCell::new(Scanner { header: [0; FRAME_HEADER], have: 0, skip: PREFACE });
+        let state = Rc::new(Budget {
+            left: Cell::new(BUDGET),
+            head_since: Cell::new(None),
+            refilled: Cell::new(Instant::now()),
+        });
+        let scanner = RefCell::new(Scanner {
+            header: [0; FRAME_HEADER],
+            have: 0,
+            skip: PREFACE,
+            ends_head: false,
+        });
         (Self { io, state: state.clone(), scanner }, state)
     }
 }
@@ -54,6 +69,11 @@ impl Budget {
     /// Whether the client sent more than anyone needs.
     pub fn is_spent(&self) -> bool {
         self.left.get() < 0
+    }
+
+    /// Since when a head has been coming in that is not whole yet.
+    pub fn head_since(&self) -> Option<Instant> {
+        self.head_since.get()
     }
 
     fn earn(&self, frames: i64) {
@@ -71,11 +91,15 @@ impl Budget {
 
 impl Scanner {
     fn scan(&mut self, mut bytes: &[u8], budget: &Budget) {
-        while !bytes.is_empty() {
+        // A frame without payload ends with its header.
+        while !bytes.is_empty() || (self.skip == 0 && self.ends_head) {
             let skipped = self.skip.min(bytes.len());
             self.skip -= skipped;
             bytes = &bytes[skipped..];
             let taken = (FRAME_HEADER - self.have).min(bytes.len());
+            if self.skip == 0 && std::mem::take(&mut self.ends_head) {
+                budget.head_since.set(None);
+            }
             if self.skip > 0 || taken == 0 {
                 continue;
             }
@@ -90,10 +114,15 @@ impl Scanner {
     }
 
     /// Books a frame by its header (RFC 9113 section 4.1); the length of its payload.
-    fn frame(&self, budget: &Budget) -> usize {
+    fn frame(&mut self, budget: &Budget) -> usize {
         let [a, b, c, kind, flags, ..] = self.header;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         let end_stream = flags & 1 == 1;
+        if kind == HEADERS || kind == CONTINUATION {
+            let since = budget.head_since.get().unwrap_or_else(Instant::now);
+            budget.head_since.set(Some(since));
+            self.ends_head = flags & END_HEADERS != 0;
+        }
         match kind {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),

@@ -1,32 +1,58 @@
 //! `proxy-request-buffering`: the body is read whole before an upstream is chosen, in memory and then in a file
-//! (ngx_http_request_body.c). Without buffering it is only counted on its way.
+//! (ngx_http_request_body.c). Without buffering, and to gRPC services, it is only counted on its way.
 
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, Frame, Spool};
+use crate::http::{Body, BodyError, Frame, Spool};
+use crate::patience::Patience;
+use crate::timer::Timer;
+use model::policy::Protocol;
+use std::future::poll_fn;
+use std::task::Poll;
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
-    let location = exchange.spot().location.clone();
-    let policy = location.policy.body;
     if exchange.request.body.is_empty() {
         return Ok(());
     }
+    let location = exchange.spot().location.clone();
+    let policy = location.policy.body;
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());
     exchange.request.body = body.limited(policy.max_size);
+    // Both sides of a gRPC stream may speak for hours (ngx_http_grpc_module never buffers, either).
+    let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
+    let buffers = policy.request_buffering && !streams;
     // A body that came whole with its head costs nothing to keep (nginx: preread).
-    if !policy.request_buffering && !exchange.request.body.is_at_hand() {
+    if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());
     }
-    let memory = policy.request_buffer.unwrap_or(exchange.generation.global().limits.body_buffer);
+    let limits = exchange.generation.global().limits;
+    let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
+    let (mut patience, timer) =
+        (Patience::new(limits.body_timeout), Timer::new(limits.body_timeout));
     let mut spool = Spool::default();
-    let body = &mut exchange.request.body;
-    while let Some(frame) = body.frame().await.map_err(Error::RequestBody)? {
+    while let Some(frame) = next(&mut exchange.request.body, &mut patience, &timer).await? {
         match frame {
-            Frame::Data(data) => spool.push(data, memory).await.map_err(Error::RequestBody)?,
+            Frame::Data(data) => {
+                patience.progressed(data.len() as u64);
+                spool.push(data, memory).await.map_err(Error::RequestBody)?;
+            }
             Frame::Trailers(trailers) => spool.end(trailers),
         }
     }
     exchange.request.body = Body::spool(spool);
     Ok(())
+}
+
+/// The next piece, unless the client has used up its time.
+async fn next(
+    body: &mut Body,
+    patience: &mut Patience,
+    timer: &Timer,
+) -> Result<Option<Frame>, Error> {
+    let next = poll_fn(|cx| match body.poll_frame(cx) {
+        Poll::Ready(frame) => Poll::Ready(frame),
+        Poll::Pending => patience.poll_exhausted(timer, cx).map(|_| Err(BodyError::Timeout)),
+    });
+    next.await.map_err(Error::RequestBody)
 }

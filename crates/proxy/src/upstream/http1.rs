@@ -1,8 +1,10 @@
 //! One try over HTTP/1.
 
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::http::{Body, BodyError, Frame, Length, Response, Source};
-use crate::http1::{BadResponse, Decoder, Framing, ResponseHead, head_end, parse_response, write};
+use crate::http::{Body, BodyError, Frame, Headers, Length, Response, Source};
+use crate::http1::{
+    BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response, write,
+};
 use crate::io::Io;
 use crate::outbox::Outbox;
 use bytes::{Buf, Bytes, BytesMut};
@@ -41,11 +43,11 @@ pub(super) async fn send(
     };
     let mut exchange = Exchange::new(connection, head, request);
     let answer = exchange.run().await;
-    let whole = exchange.sent;
+    let (whole, hints) = (exchange.sent, std::mem::take(&mut exchange.hints));
     let connection = exchange.connection;
     let head = answer.map_err(|error| Failed { error, sent: true, reused })?;
     journal.answered(head.status.as_u16());
-    Ok(answered(pool, connection, head, whole, request, journal))
+    Ok(Response { hints, ..answered(pool, connection, head, whole, request, journal) })
 }
 
 /// A request on its way out while its answer may come in.
@@ -60,6 +62,7 @@ struct Exchange<'a, 'r> {
     queued: bool,
     sent: bool,
     interim: usize,
+    hints: Vec<Headers>,
     timeouts: Timeouts,
     limit: usize,
 }
@@ -79,6 +82,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             queued: request_is_empty,
             sent: false,
             interim: 0,
+            hints: Vec::new(),
             timeouts: request.policy.timeouts,
             limit: request.policy.body.response_header,
         }
@@ -181,7 +185,8 @@ impl<'a, 'r> Exchange<'a, 'r> {
                         Err(error) => return Poll::Ready(Err(error)),
                     }
                 }
-                None if buffer.len() > self.limit => {
+                // A line that does not end in CR LF would keep us waiting for one that does.
+                None if has_bare_newline(buffer) || buffer.len() > self.limit => {
                     return Poll::Ready(Err(TryError::InvalidHeader));
                 }
                 None => {}
@@ -202,6 +207,9 @@ impl<'a, 'r> Exchange<'a, 'r> {
         }
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return if self.upgrade { Ok(Some(head)) } else { Err(TryError::InvalidHeader) };
+        }
+        if head.status == StatusCode::EARLY_HINTS {
+            self.hints.push(head.headers);
         }
         self.interim += 1;
         if self.interim > INTERIM { Err(TryError::InvalidHeader) } else { Ok(None) }
@@ -227,6 +235,7 @@ fn answered(
         body: Body::empty(),
         source: Source::Upstream,
         announced_length: head.announced_length,
+        hints: Vec::new(),
         close: false,
     };
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
