@@ -73,7 +73,7 @@ impl Io {
         data: &mut impl Buf,
     ) -> Poll<io::Result<()>> {
         while data.has_remaining() {
-            let mut slices = [io::IoSlice::new(&[]); 4];
+            let mut slices = [io::IoSlice::new(&[]); 16];
             let slices = match data.chunks_vectored(&mut slices) {
                 0 => &[],
                 count => &slices[..count],
