@@ -1,4 +1,5 @@
-//! What can go wrong with a request. Each error answers: what is the client told, who is to blame, may it be tried again.
+//! What can go wrong with a request. Each error answers: what is the client told, who is to blame, may it be
+//! tried again.
 
 use crate::http::BodyError;
 use crate::upstream::TryError;

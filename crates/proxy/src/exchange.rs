@@ -144,7 +144,8 @@ impl Exchange {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
     }
 
-    /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot do without.
+    /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot
+    /// do without.
     pub fn wants_trailers(&self) -> bool {
         let grpc = |place: &Place| {
             matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs)

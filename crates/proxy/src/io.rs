@@ -49,7 +49,8 @@ impl Io {
         })
     }
 
-    /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Zero at the end.
+    /// Reads what there is (up to 64 KiB) into `buffer`'s own memory, which grows for `expected` bytes. Zero
+    /// at the end.
     pub fn poll_read_body(
         &mut self,
         cx: &mut Context<'_>,

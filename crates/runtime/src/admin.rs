@@ -82,7 +82,8 @@ pub struct Bound {
 }
 
 impl Admin {
-    /// A server with `health_path` (`--health-check-path`): 200 `ok` while the process is ready and does not end, else 500
+    /// A server with `health_path` (`--health-check-path`): 200 `ok` while the process is ready and does not
+    /// end, else 500
     /// with the reason. Below it `/ping` says whether the process answers at all.
     pub fn new(health_path: &str, ready: Ready, shutdown: Shutdown) -> Self {
         let health_path = health_path.trim_end_matches('/');

@@ -139,7 +139,8 @@ async fn accept(
     }
 }
 
-/// Carries one connection until an end, a cut or bad weather; then both sides are reset. Says whether it was broken here.
+/// Carries one connection until an end, a cut or bad weather; then both sides are reset. Says whether it was
+/// broken here.
 async fn relay(client: TcpStream, server: SocketAddr, state: watch::Receiver<State>) -> bool {
     reset_on_drop(&client);
     let (weather, born) = {

@@ -1,6 +1,7 @@
 //! A small kubelet: one Node whose Pods are processes in network namespaces of their own.
 //!
-//! It binds pending Pods to its Node, gives each an address on a bridge, starts the processes that stand for its images,
+//! It binds pending Pods to its Node, gives each an address on a bridge, starts the processes that stand for
+//! its images,
 //! reports conditions and container statuses, probes readiness, restarts what ends, and follows deletion with its grace
 //! period. What it cannot do (volumes are ignored) makes a Pod fail with a message that says so.
 

@@ -38,7 +38,8 @@ const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
 /// Answers that say nothing about whether a change has taken effect, at first.
 const NOT_YET: [u16; 3] = [404, 500, 503];
 
-/// How long the sentinel's host may answer with an error before that counts as its answer: a change can deny everything.
+/// How long the sentinel's host may answer with an error before that counts as its answer: a change can deny
+/// everything.
 const DENIED: Duration = Duration::from_secs(2);
 
 /// How often the sentinel is asked.
