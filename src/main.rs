@@ -20,9 +20,20 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line: what was attempted and why it did not work, from the outside in.
-            eprintln!("fairway: {error:#}");
+            eprintln!("fairway: {}", line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// One line: what was attempted and why it did not work, from the outside in; nothing is said twice.
+fn line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.contains(&cause) {
+            line.push_str(": ");
+            line.push_str(&cause);
+        }
+    }
+    line
 }

@@ -20,7 +20,9 @@ pub enum LogError {
 /// from 5 everything. RUST_LOG, where set, decides instead.
 pub fn init(verbosity: u8) -> Result<(), LogError> {
     let filter = filter(std::env::var("RUST_LOG").ok().as_deref(), verbosity)?;
+    // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.
     tracing_subscriber::fmt()
+        .log_internal_errors(false)
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .try_init()
@@ -30,10 +32,10 @@ pub fn init(verbosity: u8) -> Result<(), LogError> {
 fn filter(rust_log: Option<&str>, verbosity: u8) -> Result<EnvFilter, LogError> {
     let directives = match (rust_log.map(str::trim), verbosity) {
         (Some(own), _) if !own.is_empty() => own,
-        (_, 0..=2) => "info",
+        (_, 0..=2) => "info,kube_client=off,kube_runtime=off",
         // What libraries say at this level drowns what we say.
         (_, 3..=4) => {
-            "debug,h2=info,hyper=info,hyper_util=info,kube=info,kube_client=info,rustls=info,tower=info"
+            "debug,h2=info,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,rustls=info,tower=info"
         }
         _ => "trace",
     };

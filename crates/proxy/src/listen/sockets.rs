@@ -70,10 +70,11 @@ fn bind_port(
     let addresses = if all { &everywhere[..] } else { &listen.addresses };
     let mut chosen = port;
     let mut threads: Vec<Vec<Socket>> = (0..threads).map(|_| Vec::new()).collect();
-    for sockets in &mut threads {
+    for (number, sockets) in threads.iter_mut().enumerate() {
+        let first = number == 0;
         for ip in addresses {
             let address = SocketAddr::new(*ip, chosen);
-            match bind_one(address) {
+            match is_free(address, first).and_then(|()| bind_one(address)) {
                 Ok(socket) => {
                     let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket());
                     chosen = bound.map_or(chosen, |bound| bound.port());
@@ -107,6 +108,20 @@ fn remedy(error: &io::Error, flag: &str) -> String {
         }
         _ => format!("check {flag} and --bind-address"),
     }
+}
+
+/// SO_REUSEPORT shares a port with whoever else sets it, another Fairway for one: the first thread's sockets are tried
+/// without it.
+fn is_free(address: SocketAddr, first: bool) -> io::Result<()> {
+    if !first || address.port() == 0 {
+        return Ok(());
+    }
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&address.into())
 }
 
 fn bind_one(address: SocketAddr) -> io::Result<Socket> {
