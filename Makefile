@@ -70,6 +70,8 @@ bench-instructions: ## Count instructions per request, under valgrind
 
 fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
 	@scripts/need cargo cc cargo-fuzz
-	@for target in $(or $(TARGET),$$(cd fuzz && $(CARGO) +nightly fuzz list)); do \
-	  (cd fuzz && $(CARGO) +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH)) || exit 1; \
+	@for target in $(or $(TARGET),$$(cd fuzz && cargo fuzz list)); do \
+	  mkdir -p fuzz/corpus/$$target; \
+	  (cd fuzz && cargo fuzz run -s none $$target corpus/$$target seeds/$$target -- \
+	    -max_total_time=$(SECONDS_EACH) -max_len=1024) || exit 1; \
 	done
