@@ -42,7 +42,8 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             .await;
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
-            Ok(head) => one(client, head, &generation, &worker).await,
+            // Boxed: a connection between two requests holds nothing of what a request needs.
+            Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
             Err(NoHead::Over) => None,
             Err(NoHead::Slow) => {
                 refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await

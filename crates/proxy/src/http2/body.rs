@@ -3,7 +3,7 @@
 use super::from_map;
 use crate::http::{BodyError, Frame, Length};
 use crate::timer::Timer;
-use crate::upstream::Try;
+use crate::upstream::{InFlight, Try};
 use bytes::Bytes;
 use h2::{RecvStream, SendStream};
 use std::rc::Rc;
@@ -20,8 +20,8 @@ pub struct StreamBody {
     waiting: bool,
     stage: Stage,
     journal: Option<Rc<Try>>,
-    /// Counts the request as in flight on its session.
-    _load: Option<Rc<()>>,
+    /// Counts the request as in flight on its session, and goes on sending its body.
+    _in_flight: Option<InFlight>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,17 +42,17 @@ impl StreamBody {
         stream: RecvStream,
         length: Option<u64>,
         idle: Duration,
-        load: Rc<()>,
+        in_flight: InFlight,
         journal: Rc<Try>,
     ) -> Self {
-        Self::new(stream, length, idle, Some(load), Some(journal))
+        Self::new(stream, length, idle, Some(in_flight), Some(journal))
     }
 
     fn new(
         stream: RecvStream,
         remaining: Option<u64>,
         idle: Duration,
-        load: Option<Rc<()>>,
+        in_flight: Option<InFlight>,
         journal: Option<Rc<Try>>,
     ) -> Self {
         let timer = Timer::new(idle);
@@ -64,7 +64,7 @@ impl StreamBody {
             waiting: false,
             stage: Stage::Data,
             journal,
-            _load: load,
+            _in_flight: in_flight,
         }
     }
 

@@ -14,6 +14,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Requests that share one session at most, whatever the upstream allows.
@@ -87,14 +88,15 @@ pub(super) async fn send(
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = Exchange { answer, stream, body: request.body, sent: bodyless, pending: None };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
-    let response = response
+    let (response, sending) = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
         .map_err(|error| match error {
             TryError::Http2(error) => fail(broken(error), true, reused),
             other => fail(other, true, reused),
         })?;
     journal.answered(response.status().as_u16());
-    Ok(answered(response, load, timeouts.read, journal))
+    let in_flight = InFlight { _load: load, _sending: sending };
+    Ok(answered(response, in_flight, timeouts.read, journal))
 }
 
 /// A place in a session.
@@ -159,10 +161,12 @@ struct Exchange<'r> {
 }
 
 impl Exchange<'_> {
-    async fn run(mut self) -> Result<http::Response<h2::RecvStream>, TryError> {
-        poll_fn(|cx| {
+    /// The head of the answer, and what goes on sending the body if that is not over: both sides of a gRPC stream may
+    /// speak at the same time.
+    async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
+        let answer = poll_fn(|cx| {
             if !self.sent {
-                match self.poll_send(cx) {
+                match poll_send(&mut self.stream, &mut self.pending, self.body, cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         self.stream.send_reset(Reason::CANCEL);
@@ -174,26 +178,61 @@ impl Exchange<'_> {
                 }
             }
             Pin::new(&mut self.answer).poll(cx).map_err(TryError::Http2)
-        })
-        .await
+        });
+        let answer = answer.await?;
+        let body = std::mem::replace(self.body, Body::empty());
+        let rest = (!self.sent).then(|| Sending::start(self.stream, self.pending, body));
+        Ok((answer, rest))
     }
+}
 
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
-        loop {
-            ready!(poll_send_data(&mut self.stream, &mut self.pending, cx))
-                .map_err(TryError::Http2)?;
-            match ready!(self.body.poll_frame(cx)).map_err(TryError::RequestBody)? {
-                Some(Frame::Data(data)) => self.pending = Some(data),
-                Some(Frame::Trailers(trailers)) => {
-                    return Poll::Ready(
-                        self.stream.send_trailers(to_map(&trailers)).map_err(TryError::Http2),
-                    );
-                }
-                None => {
-                    return Poll::Ready(
-                        self.stream.send_data(Bytes::new(), true).map_err(TryError::Http2),
-                    );
-                }
+/// What lasts as long as the answer: the place in the session, and the rest of the request's body.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    _load: Rc<()>,
+    _sending: Option<Sending>,
+}
+
+/// The rest of a request's body on its way out; it stops when the answer is over.
+#[derive(Debug)]
+pub(crate) struct Sending(JoinHandle<()>);
+
+impl Sending {
+    fn start(mut stream: SendStream<Bytes>, mut pending: Option<Bytes>, mut body: Body) -> Self {
+        Self(tokio::task::spawn_local(async move {
+            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, cx)).await;
+            if sent.is_err() {
+                // What broke off on one side is not completed on the other.
+                stream.send_reset(Reason::CANCEL);
+            }
+        }))
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Sends what there is of a body; ready when all of it is gone.
+fn poll_send(
+    stream: &mut SendStream<Bytes>,
+    pending: &mut Option<Bytes>,
+    body: &mut Body,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), TryError>> {
+    loop {
+        ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
+        match ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)? {
+            Some(Frame::Data(data)) => *pending = Some(data),
+            Some(Frame::Trailers(trailers)) => {
+                let sent = stream.send_trailers(to_map(&trailers));
+                return Poll::Ready(sent.map_err(TryError::Http2));
+            }
+            None => {
+                let sent = stream.send_data(Bytes::new(), true);
+                return Poll::Ready(sent.map_err(TryError::Http2));
             }
         }
     }
@@ -201,7 +240,7 @@ impl Exchange<'_> {
 
 fn answered(
     response: http::Response<h2::RecvStream>,
-    load: Rc<()>,
+    in_flight: InFlight,
     read: Duration,
     journal: &Rc<Try>,
 ) -> Response {
@@ -212,7 +251,10 @@ fn answered(
     let ended = stream.is_end_stream();
     let body = match ended {
         true => Body::empty(),
-        false => Body::stream(StreamBody::of_answer(stream, length, read, load, journal.clone())),
+        false => {
+            let journal = journal.clone();
+            Body::stream(StreamBody::of_answer(stream, length, read, in_flight, journal))
+        }
     };
     if ended {
         journal.end();

@@ -10,6 +10,7 @@ mod pool;
 pub use connect::{Connection, Target};
 pub use group::Group;
 pub use http1::{ResponseBody, Upgraded};
+pub(crate) use http2::InFlight;
 pub use journal::Try;
 pub use pool::Pool;
 
