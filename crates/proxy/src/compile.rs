@@ -103,7 +103,9 @@ fn follow(
     configuration: &Configuration,
 ) {
     let Some(upstream) = configuration.upstreams.get(id) else {
-        if let Some(gone) = groups.get(id) {
+        // No location names it any longer; requests that are on their way hold it themselves.
+        if let Some(gone) = groups.remove(id) {
+            gone.resolve(None);
             gone.replace(Arc::new(Endpoints::default()));
         }
         return;

@@ -88,11 +88,11 @@ impl Error {
     }
 
     /// How loud the error log says it.
-    pub fn level(&self) -> Option<tracing::Level> {
+    pub fn level(&self) -> tracing::Level {
         match self.blame() {
-            Blame::Client => Some(tracing::Level::DEBUG),
-            Blame::Upstream => Some(tracing::Level::ERROR),
-            Blame::Proxy => Some(tracing::Level::WARN),
+            Blame::Client => tracing::Level::DEBUG,
+            Blame::Upstream => tracing::Level::ERROR,
+            Blame::Proxy => tracing::Level::WARN,
         }
     }
 }

@@ -59,22 +59,20 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
 fn answer_error(exchange: &Exchange, error: &Error) -> Response {
     let mut response = Response::page(error.status());
     response.close = error.closes();
-    if let Some(level) = error.level() {
-        log_error(exchange, error, level);
-    }
+    log_error(exchange, error);
     response
 }
 
 /// The error log's line: what went wrong for which request of whom.
-fn log_error(exchange: &Exchange, error: &Error, level: tracing::Level) {
+fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = exchange.host.as_str();
     let request = String::from_utf8_lossy(&exchange.request.target);
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
-    match level {
+    match error.level() {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
         tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),
-        _ => tracing::info!(%client, host, %request, upstream, "{error}"),
+        _ => tracing::debug!(%client, host, %request, upstream, "{error}"),
     }
 }
