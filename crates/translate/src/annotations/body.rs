@@ -36,7 +36,7 @@ static REQUEST_BUFFERING: Key<bool> = Key::both("proxy-request-buffering", parse
 static BUFFERING: Key<bool> = Key::both("proxy-buffering", parse::on_off).says(
     "on or off",
     "off",
-    "Answers are read ahead of the client.",
+    "Accepted without effect: answers are passed on as they come, never read ahead.",
 );
 
 static BUFFER_SIZE: Key<usize> = Key::both("proxy-buffer-size", parse::buffer).says(
@@ -48,7 +48,7 @@ static BUFFER_SIZE: Key<usize> = Key::both("proxy-buffer-size", parse::buffer).s
 static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).says(
     "number",
     "4",
-    "Buffers of proxy-buffer-size for answers that are read ahead.",
+    "Accepted without effect: answers are never read ahead.",
 );
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
