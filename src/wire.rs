@@ -82,6 +82,7 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
         https_port: listeners.https_port,
+        health_path: listeners.health_check_path.clone(),
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
 }

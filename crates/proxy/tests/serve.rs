@@ -60,8 +60,12 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
 }
 
 async fn start(configuration: &Configuration) -> Arc<Native> {
-    let listen =
-        Listen { addresses: vec![Ipv4Addr::LOCALHOST.into()], http_port: 0, https_port: 0 };
+    let listen = Listen {
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        http_port: 0,
+        https_port: 0,
+        health_path: "/healthz".to_owned(),
+    };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), configuration);
     native.apply(configuration, &changes).await.expect("a valid configuration");

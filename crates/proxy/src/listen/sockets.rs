@@ -17,6 +17,8 @@ pub struct Listen {
     pub http_port: u16,
     /// `--https-port`; 0 lets the system choose.
     pub https_port: u16,
+    /// `--health-check-path`, which the catch-all server answers.
+    pub health_path: String,
 }
 
 /// What is known about the listeners once they are bound.
@@ -26,6 +28,8 @@ pub struct Listening {
     pub http_port: u16,
     /// The port for HTTPS.
     pub https_port: u16,
+    /// The path that the catch-all server answers with 200.
+    pub health_path: Arc<str>,
     /// The name of this machine.
     pub hostname: Arc<str>,
 }
@@ -53,7 +57,12 @@ pub fn bind(listen: &Listen, threads: usize) -> Result<(Vec<Sockets>, Listening)
     let http = bind_port(listen, listen.http_port, "--http-port", threads)?;
     let https = bind_port(listen, listen.https_port, "--https-port", threads)?;
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let listening = Listening { http_port: http.1, https_port: https.1, hostname: hostname.into() };
+    let listening = Listening {
+        health_path: listen.health_path.as_str().into(),
+        http_port: http.1,
+        https_port: https.1,
+        hostname: hostname.into(),
+    };
     let sockets = http.0.into_iter().zip(https.0).map(|(http, https)| Sockets { http, https });
     Ok((sockets.collect(), listening))
 }

@@ -10,9 +10,6 @@ use model::Backend;
 use route::Found;
 use std::borrow::Cow;
 
-/// `--health-check-path` on the catch-all server.
-const HEALTH: &[u8] = b"/healthz";
-
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     exchange.host = host(exchange);
     let generation = exchange.generation.clone();
@@ -29,7 +26,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     };
     let found = site.locations.find(&canonical);
     exchange.path = path;
-    if site.server.name.as_str() == "_" && exchange.path.starts_with(HEALTH) {
+    let health = exchange.worker.listen.health_path.as_bytes();
+    let is_health = !health.is_empty() && exchange.path.starts_with(health);
+    if site.server.name.as_str() == "_" && is_health {
         return Err(Response::empty(StatusCode::OK).into());
     }
     let (index, slash) = match found {
