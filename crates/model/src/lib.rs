@@ -8,6 +8,7 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod alias;
 mod certificate;
 mod changes;
 mod configuration;
@@ -21,6 +22,7 @@ mod server;
 mod template;
 mod upstream;
 
+pub use alias::Alias;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use configuration::Configuration;

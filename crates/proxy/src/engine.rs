@@ -128,6 +128,9 @@ impl Engine for Native {
             retries: _,
             body: _,
             tls_redirect: _,
+            redirect: _,
+            relative_redirects: _,
+            upstream_host: _,
             rewrite: _,
         } = policy;
         Vec::new()

@@ -7,6 +7,7 @@ mod certificate;
 mod config_map;
 mod host;
 mod ingress;
+mod names;
 mod options;
 mod problems;
 mod settings;

@@ -12,12 +12,13 @@ mod upstream_tls;
 
 pub use body::Body;
 pub use protocol::{HttpVersion, Protocol};
-pub use redirects::TlsRedirect;
+pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::Template;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -37,6 +38,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
+    pub redirect: Option<Redirect>,
+    /// Redirects name no host (`relative-redirects`).
+    pub relative_redirects: bool,
+    /// The host that the upstream is told, if not the client's (`upstream-vhost`).
+    pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
 }
