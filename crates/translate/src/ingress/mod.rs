@@ -5,9 +5,11 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, is_ours};
+pub(crate) use class::{Classes, has_our_class, is_ours};
+pub(crate) use inspect::{Place, find as find_suspicious};
+pub(crate) use references::names_by_annotation;
 pub use references::references;
-pub(crate) use target::Target;
+pub(crate) use target::{Role, Target};
 
 use crate::annotations::{self, Asked, Names, Rewriting};
 use crate::config_map::Permissions;
@@ -18,7 +20,7 @@ use model::{
     Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
 };
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the ConfigMap makes of everything.
@@ -34,6 +36,8 @@ pub(crate) struct Ground {
     pub(crate) denied: Option<String>,
     /// Why every location is denied that is not exempt from global authentication.
     pub(crate) auth_denied: Option<String>,
+    /// The ConfigMaps that the ConfigMap names.
+    pub(crate) config_maps: BTreeSet<ObjectKey>,
 }
 
 /// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
@@ -86,6 +90,8 @@ pub(crate) struct Draft {
     pub(crate) app_root: Option<Template>,
     /// Other names of its hosts.
     pub(crate) names: Names,
+    /// Upstreams that its policies name.
+    pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
     /// Why every location of its hosts does.
@@ -130,12 +136,12 @@ impl Draft {
         let canary = annotations::is_canary(&settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
-        let mut problems = settings.into_problems();
+        let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || verdict.rejected.is_some();
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
             _ if canary || suspicion.is_some() => Standing::Nothing,
             true => Standing::Rejected,
@@ -148,7 +154,7 @@ impl Draft {
             message,
         }));
         let reader = Reader {
-            denied: verdict.rejected.or(verdict.denied).or(by_config_map),
+            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
@@ -158,6 +164,9 @@ impl Draft {
         draft.names = names;
         draft.hosts_denied = verdict.hosts_denied;
         draft.refused = refused;
+        if draft.standing != Standing::Nothing {
+            draft.extra = extra;
+        }
         draft
     }
 
@@ -174,7 +183,7 @@ impl Draft {
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let routes = self.hosts.values().flatten().chain(&self.catch_all);
-        routes.map(|route| &route.target).chain(&self.default)
+        routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
     }
 
     /// Every server that it has a word in.
@@ -230,6 +239,7 @@ impl Reader {
             root: (policy, root.regex),
             app_root: None,
             names: Names::default(),
+            extra: BTreeSet::new(),
             denied: self.denied,
             hosts_denied: None,
             upstream_tls,
