@@ -41,6 +41,8 @@ pub struct Exchange {
     pub place: Option<Place>,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
+    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
+    pub forwarded_prefix: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// What is noted for logs and metrics.
@@ -106,6 +108,7 @@ impl Exchange {
             dotted: false,
             place: None,
             rewritten: None,
+            forwarded_prefix: None,
             request_id: Bytes::new(),
             log: Log::default(),
             request,

@@ -3,6 +3,7 @@
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
+use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -15,15 +16,39 @@ macro_rules! put {
 
 /// A template with the values of a request; capture groups are empty.
 pub fn text_of(template: &Template, exchange: &Exchange) -> String {
-    let mut text = String::new();
+    filled(template, exchange, &[])
+}
+
+/// A template with the values of a request, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
     for part in template.parts() {
         match part {
-            Part::Text(literal) => text.push_str(literal),
-            Part::Variable(variable) => push(variable, exchange, &mut text),
-            Part::Capture(_) => {}
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
         }
     }
-    text
+    out
+}
+
+/// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.
+pub fn in_header(bytes: &[u8]) -> Bytes {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    if bytes.iter().all(is_plain) {
+        return Bytes::copy_from_slice(bytes);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if is_plain(byte) {
+            out.push(char::from(*byte));
+        } else {
+            put!(out, "%{byte:02X}");
+        }
+    }
+    out.into()
 }
 
 /// Appends the value of a variable; nothing where it has none.

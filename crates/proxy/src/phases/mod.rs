@@ -48,10 +48,12 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    redirects::configured(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
-    read_body::whole(exchange).await?; // content
+    forward::exists(exchange)?; // content
+    read_body::whole(exchange).await?;
     forward::send(exchange).await
 }
 
