@@ -7,8 +7,8 @@ mod target;
 
 pub(crate) use class::{Classes, has_our_class, is_ours};
 pub(crate) use inspect::{Place, find as find_suspicious};
-pub(crate) use references::names_by_annotation;
 pub use references::references;
+pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
 use crate::annotations::{self, Asked, Rewriting};
