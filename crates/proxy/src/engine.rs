@@ -129,6 +129,9 @@ impl Engine for Native {
             body: _,
             tls_redirect: _,
             rewrite: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
         } = policy;
         Vec::new()
     }

@@ -2,7 +2,10 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod answer_rewrites;
 mod body;
+mod connection_header;
+mod cors;
 mod protocol;
 mod redirects;
 mod retries;
@@ -10,7 +13,10 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use body::Body;
+pub use connection_header::ConnectionHeader;
+pub use cors::{AllowedOrigin, Cors, Origins};
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -39,4 +45,10 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Which origins may read answers.
+    pub cors: Option<Cors>,
+    /// Addresses in the upstream's answers.
+    pub answer_rewrites: AnswerRewrites,
+    /// A fixed Connection header towards the upstream.
+    pub connection_header: Option<ConnectionHeader>,
 }

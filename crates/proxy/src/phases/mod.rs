@@ -1,7 +1,9 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
 pub mod access_log;
+mod answer_rewrites;
 mod client_address;
+pub(crate) mod cors;
 mod find_location;
 mod forward;
 mod headers;
@@ -48,7 +50,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     read_body::whole(exchange).await?; // content
