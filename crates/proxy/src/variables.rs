@@ -13,6 +13,19 @@ macro_rules! put {
     ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
 }
 
+/// A template with the values of a request; capture groups are empty.
+pub fn text_of(template: &Template, exchange: &Exchange) -> String {
+    let mut text = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut text),
+            Part::Capture(_) => {}
+        }
+    }
+    text
+}
+
 /// Appends the value of a variable; nothing where it has none.
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
