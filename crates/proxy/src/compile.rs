@@ -1,6 +1,7 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
@@ -84,7 +85,8 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        let cors = policy.cors.as_ref().map(Told::new);
+        Ok(Spot { location: location.clone(), group, upstream_tls, cors })
     }
 }
 

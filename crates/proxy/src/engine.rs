@@ -130,6 +130,9 @@ impl Engine for Native {
             tls_redirect: _,
             rewrite: _,
             access: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
         } = policy;
         Vec::new()
     }

@@ -72,6 +72,21 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
+        }
+    }
+    out
+}
+
 fn text(bytes: &[u8], out: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.push_str(text),

@@ -3,7 +3,10 @@
 //! not compile until each of them says what it does with it.
 
 mod access;
+mod answer_rewrites;
 mod body;
+mod connection_header;
+mod cors;
 mod protocol;
 mod redirects;
 mod retries;
@@ -12,7 +15,10 @@ mod timeouts;
 mod upstream_tls;
 
 pub use access::{Access, Satisfy};
+pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use body::Body;
+pub use connection_header::ConnectionHeader;
+pub use cors::{AllowedOrigin, Cors, Origins};
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -43,4 +49,10 @@ pub struct Policy {
     pub rewrite: Option<Rewrite>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// Which origins may read answers.
+    pub cors: Option<Cors>,
+    /// Addresses in the upstream's answers.
+    pub answer_rewrites: AnswerRewrites,
+    /// A fixed Connection header towards the upstream.
+    pub connection_header: Option<ConnectionHeader>,
 }

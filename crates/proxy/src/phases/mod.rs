@@ -2,7 +2,9 @@
 
 mod access;
 pub mod access_log;
+mod answer_rewrites;
 mod client_address;
+pub(crate) mod cors;
 mod find_location;
 mod forward;
 mod headers;
@@ -49,7 +51,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access

@@ -1,6 +1,9 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod answer_rewrites;
 mod body;
+mod connection_header;
+mod cors;
 mod guards;
 mod known;
 mod protocol;
@@ -36,6 +39,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    cors::FAMILY,
+    answer_rewrites::FAMILY,
+    connection_header::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
