@@ -2,6 +2,7 @@
 
 pub mod access_log;
 mod client_address;
+mod compression;
 mod find_location;
 mod forward;
 mod headers;
@@ -42,7 +43,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let response = headers::filter(exchange, response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
