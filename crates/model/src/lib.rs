@@ -10,6 +10,7 @@
 
 mod certificate;
 mod changes;
+mod compression;
 mod configuration;
 mod global;
 mod id;
@@ -25,6 +26,7 @@ mod url;
 
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
+pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,

@@ -1,6 +1,6 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Headers, Spool};
+use super::{Coding, Compressed, Headers, Spool};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
 use crate::upstream::{ResponseBody, Upgraded};
@@ -63,6 +63,7 @@ enum Kind {
     Spool(Box<Spool>),
     Upstream(Box<ResponseBody>),
     Upgraded(Box<Upgraded>),
+    Compressed(Box<Compressed>),
 }
 
 impl Body {
@@ -105,6 +106,11 @@ impl Body {
         Self::of(Kind::Upstream(Box::new(body)))
     }
 
+    /// The same body, compressed.
+    pub fn compressed(body: Self, coding: Coding) -> Self {
+        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    }
+
     /// A connection that stopped being HTTP (101).
     pub fn upgraded(upgraded: Upgraded) -> Self {
         Self::of(Kind::Upgraded(Box::new(upgraded)))
@@ -135,6 +141,7 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
+            Kind::Compressed(_) => Length::Unknown,
         }
     }
 
@@ -142,7 +149,7 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) => false,
+            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) | Kind::Compressed(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
         }
     }
@@ -169,6 +176,7 @@ impl Body {
             Kind::Stream(body) => body.poll_frame(cx),
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
+            Kind::Compressed(body) => body.poll_frame(cx),
         }
     }
 

@@ -4,6 +4,7 @@ mod access;
 pub mod access_log;
 mod answer_rewrites;
 mod client_address;
+mod compression;
 pub(crate) mod cors;
 mod find_location;
 mod forward;
@@ -45,7 +46,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let response = headers::filter(exchange, response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
