@@ -8,6 +8,7 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod alias;
 mod certificate;
 mod changes;
 mod compression;
@@ -24,6 +25,7 @@ mod template;
 mod upstream;
 mod url;
 
+pub use alias::Alias;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};

@@ -8,6 +8,7 @@ mod check;
 mod config_map;
 mod host;
 mod ingress;
+mod names;
 mod options;
 mod problems;
 mod review;

@@ -20,12 +20,13 @@ pub use body::Body;
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use protocol::{HttpVersion, Protocol};
-pub use redirects::TlsRedirect;
+pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::Template;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -45,6 +46,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
+    pub redirect: Option<Redirect>,
+    /// Redirects name no host (`relative-redirects`).
+    pub relative_redirects: bool,
+    /// The host that the upstream is told, if not the client's (`upstream-vhost`).
+    pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
     /// Address lists, and how the guards of the access phase are combined.
