@@ -3,6 +3,7 @@
 //! not compile until each of them says what it does with it.
 
 mod body;
+mod fastcgi;
 mod protocol;
 mod redirects;
 mod retries;
@@ -11,6 +12,7 @@ mod timeouts;
 mod upstream_tls;
 
 pub use body::Body;
+pub use fastcgi::FastCgi;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -27,6 +29,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.

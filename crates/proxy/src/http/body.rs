@@ -3,7 +3,7 @@
 use super::{Headers, Spool};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
-use crate::upstream::{ResponseBody, Upgraded};
+use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -62,6 +62,7 @@ enum Kind {
     Stream(Box<StreamBody>),
     Spool(Box<Spool>),
     Upstream(Box<ResponseBody>),
+    FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
 }
 
@@ -105,6 +106,11 @@ impl Body {
         Self::of(Kind::Upstream(Box::new(body)))
     }
 
+    /// The body of a FastCGI answer.
+    pub fn fastcgi(body: FastCgiBody) -> Self {
+        Self::of(Kind::FastCgi(Box::new(body)))
+    }
+
     /// A connection that stopped being HTTP (101).
     pub fn upgraded(upgraded: Upgraded) -> Self {
         Self::of(Kind::Upgraded(Box::new(upgraded)))
@@ -135,6 +141,7 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
+            Kind::FastCgi(body) => body.length(),
         }
     }
 
@@ -142,7 +149,7 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) => false,
+            Kind::Stream(_) | Kind::Upstream(_) | Kind::FastCgi(_) | Kind::Upgraded(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
         }
     }
@@ -169,6 +176,7 @@ impl Body {
             Kind::Stream(body) => body.poll_frame(cx),
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
+            Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }
 

@@ -2,6 +2,7 @@
 
 pub mod access_log;
 mod client_address;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;

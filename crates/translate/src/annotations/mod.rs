@@ -1,6 +1,7 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
 mod body;
+mod fastcgi;
 mod guards;
 mod known;
 mod protocol;
@@ -30,6 +31,7 @@ pub(crate) struct Family {
 /// All families, in the order of documentation.
 pub(crate) const FAMILIES: &[Family] = &[
     protocol::FAMILY,
+    fastcgi::FAMILY,
     timeouts::FAMILY,
     retries::FAMILY,
     body::FAMILY,
