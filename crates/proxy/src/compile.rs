@@ -79,7 +79,7 @@ impl Compiler {
         };
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }

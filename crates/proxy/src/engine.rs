@@ -123,6 +123,7 @@ impl Engine for Native {
         let Policy {
             protocol: _,
             http_version: _,
+            fastcgi: _,
             upstream_tls: _,
             timeouts: _,
             retries: _,

@@ -7,6 +7,7 @@ mod answer_rewrites;
 mod body;
 mod connection_header;
 mod cors;
+mod fastcgi;
 mod protocol;
 mod redirects;
 mod retries;
@@ -19,6 +20,7 @@ pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement
 pub use body::Body;
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use fastcgi::FastCgi;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -36,6 +38,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.

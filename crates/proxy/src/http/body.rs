@@ -3,7 +3,7 @@
 use super::{Coding, Compressed, Headers, Spool};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
-use crate::upstream::{ResponseBody, Upgraded};
+use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -62,6 +62,7 @@ enum Kind {
     Stream(Box<StreamBody>),
     Spool(Box<Spool>),
     Upstream(Box<ResponseBody>),
+    FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
     Compressed(Box<Compressed>),
 }
@@ -109,6 +110,9 @@ impl Body {
     /// The same body, compressed.
     pub fn compressed(body: Self, coding: Coding) -> Self {
         Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    /// The body of a FastCGI answer.
+    pub fn fastcgi(body: FastCgiBody) -> Self {
+        Self::of(Kind::FastCgi(Box::new(body)))
     }
 
     /// A connection that stopped being HTTP (101).
@@ -142,6 +146,7 @@ impl Body {
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
             Kind::Compressed(_) => Length::Unknown,
+            Kind::FastCgi(body) => body.length(),
         }
     }
 
@@ -150,6 +155,7 @@ impl Body {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
             Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) | Kind::Compressed(_) => false,
+            Kind::Stream(_) | Kind::Upstream(_) | Kind::FastCgi(_) | Kind::Upgraded(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
         }
     }
@@ -177,6 +183,7 @@ impl Body {
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
             Kind::Compressed(body) => body.poll_frame(cx),
+            Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }
 

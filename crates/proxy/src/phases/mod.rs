@@ -6,6 +6,7 @@ mod answer_rewrites;
 mod client_address;
 mod compression;
 pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;

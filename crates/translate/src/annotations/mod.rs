@@ -4,6 +4,7 @@ mod answer_rewrites;
 mod body;
 mod connection_header;
 mod cors;
+mod fastcgi;
 mod guards;
 mod known;
 mod protocol;
@@ -37,6 +38,7 @@ pub(crate) struct Family {
 /// All families, in the order of documentation.
 pub(crate) const FAMILIES: &[Family] = &[
     protocol::FAMILY,
+    fastcgi::FAMILY,
     timeouts::FAMILY,
     retries::FAMILY,
     body::FAMILY,
