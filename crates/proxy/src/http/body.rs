@@ -110,6 +110,8 @@ impl Body {
     /// The same body, compressed.
     pub fn compressed(body: Self, coding: Coding) -> Self {
         Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    }
+
     /// The body of a FastCGI answer.
     pub fn fastcgi(body: FastCgiBody) -> Self {
         Self::of(Kind::FastCgi(Box::new(body)))
@@ -154,9 +156,12 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) | Kind::Compressed(_) => false,
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::FastCgi(_) | Kind::Upgraded(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
+            Kind::Stream(_)
+            | Kind::Upstream(_)
+            | Kind::FastCgi(_)
+            | Kind::Upgraded(_)
+            | Kind::Compressed(_) => false,
         }
     }
 
