@@ -2,7 +2,9 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod balance;
 mod body;
+mod canary;
 mod protocol;
 mod redirects;
 mod retries;
@@ -10,7 +12,9 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -39,4 +43,6 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Which endpoint is next.
+    pub balance: Balance,
 }

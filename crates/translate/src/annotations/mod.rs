@@ -1,6 +1,9 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod affinity;
+mod balance;
 mod body;
+mod canary;
 mod guards;
 mod known;
 mod protocol;
@@ -10,6 +13,8 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub(crate) use balance::by_cluster_ip;
+pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
@@ -36,6 +41,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    balance::FAMILY,
+    affinity::FAMILY,
+    canary::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
@@ -45,6 +53,8 @@ pub(crate) struct Asked {
     pub(crate) policy: Policy,
     /// What depends on the path.
     pub(crate) rewriting: Rewriting,
+    /// That it stands beside another Ingress.
+    pub(crate) canary: Option<CanaryAsked>,
 }
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
@@ -52,7 +62,8 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
     let policy = policy(settings);
-    Asked { policy, rewriting: rewrite::read(settings) }
+    let canary = canary::read(settings, &policy);
+    Asked { policy, rewriting: rewrite::read(settings), canary }
 }
 
 /// The policy that the ConfigMap alone makes; what is wrong with its values stays in `settings`.
@@ -68,11 +79,4 @@ pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let keys = FAMILIES.iter().flat_map(|family| family.keys);
     keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
-}
-
-/// Whether the annotations make this Ingress a canary, which creates nothing.
-pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
-    settings
-        .raw(known::CANARY)
-        .is_some_and(|text| crate::settings::parse::boolean(&text) == Ok(true))
 }
