@@ -129,6 +129,7 @@ impl Engine for Native {
             body: _,
             tls_redirect: _,
             rewrite: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

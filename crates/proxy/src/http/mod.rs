@@ -8,7 +8,7 @@ mod message;
 mod spool;
 
 pub use body::{Body, BodyError, Frame, Length};
-pub use date::{Clock, iso8601, since_epoch};
+pub use date::{Clock, cookie_date, iso8601, since_epoch};
 pub use error_page::{error_page, reason};
 pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use message::{Request, Response, Source, Version};

@@ -1,6 +1,7 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
 pub mod access_log;
+pub(crate) mod choose_backend;
 mod client_address;
 mod find_location;
 mod forward;
@@ -42,7 +43,9 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
@@ -52,6 +55,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 
