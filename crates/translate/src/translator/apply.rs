@@ -186,8 +186,7 @@ impl Translator {
         }
         let mut default_backend = self.default_backend.clone();
         for target in targets {
-            let behind =
-                upstream::behind(&target, &self.snapshot, !self.options.disable_external_names);
+            let behind = upstream::behind(&target, &self.snapshot, &self.options);
             let used = self.users.is_used(&target);
             let fault = behind.fault.filter(|_| used);
             if self.faults.get(&target) != fault.as_ref() {
