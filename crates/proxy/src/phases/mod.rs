@@ -3,6 +3,7 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
 pub(crate) mod cors;
@@ -47,7 +48,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    let response = headers::filter(exchange, response);
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
     compression::filter(exchange, response)
 }
 
@@ -60,6 +62,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 
