@@ -11,9 +11,11 @@
 mod alias;
 mod certificate;
 mod changes;
+mod compression;
 mod configuration;
 mod global;
 mod id;
+mod networks;
 mod origin;
 mod pattern;
 pub mod policy;
@@ -26,11 +28,13 @@ mod url;
 pub use alias::Alias;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
+pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};

@@ -123,6 +123,7 @@ impl Engine for Native {
         let Policy {
             protocol: _,
             http_version: _,
+            fastcgi: _,
             upstream_tls: _,
             timeouts: _,
             retries: _,
@@ -132,6 +133,11 @@ impl Engine for Native {
             relative_redirects: _,
             upstream_host: _,
             rewrite: _,
+            access: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

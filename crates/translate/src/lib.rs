@@ -4,6 +4,7 @@
 mod aliases;
 mod annotations;
 mod certificate;
+mod check;
 mod config_map;
 mod host;
 mod ingress;
@@ -15,6 +16,7 @@ mod settings;
 mod translator;
 mod upstream;
 
+pub use check::{Check, Finding, Remark, Standing, check};
 pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;

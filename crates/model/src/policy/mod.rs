@@ -2,7 +2,14 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod access;
+mod answer_rewrites;
+mod balance;
 mod body;
+mod canary;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod protocol;
 mod redirects;
 mod retries;
@@ -10,7 +17,14 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use access::{Access, Satisfy};
+pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
+pub use connection_header::ConnectionHeader;
+pub use cors::{AllowedOrigin, Cors, Origins};
+pub use fastcgi::FastCgi;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -28,6 +42,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.
@@ -46,4 +62,14 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Address lists, and how the guards of the access phase are combined.
+    pub access: Access,
+    /// Which origins may read answers.
+    pub cors: Option<Cors>,
+    /// Addresses in the upstream's answers.
+    pub answer_rewrites: AnswerRewrites,
+    /// A fixed Connection header towards the upstream.
+    pub connection_header: Option<ConnectionHeader>,
+    /// Which endpoint is next.
+    pub balance: Balance,
 }

@@ -1,7 +1,13 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
+mod answer_rewrites;
+pub(crate) mod choose_backend;
 mod client_address;
+mod compression;
+pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -42,18 +48,23 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    redirects::configured(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    redirects::configured(exchange)?;
     rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     forward::exists(exchange)?; // content
     read_body::whole(exchange).await?;
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

@@ -1,6 +1,13 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod affinity;
+mod answer_rewrites;
+mod balance;
 mod body;
+mod canary;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod guards;
 mod known;
 mod protocol;
@@ -12,6 +19,8 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub(crate) use balance::by_cluster_ip;
+pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
@@ -34,6 +43,7 @@ pub(crate) struct Family {
 /// All families, in the order of documentation.
 pub(crate) const FAMILIES: &[Family] = &[
     protocol::FAMILY,
+    fastcgi::FAMILY,
     timeouts::FAMILY,
     retries::FAMILY,
     body::FAMILY,
@@ -42,6 +52,12 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
+    cors::FAMILY,
+    answer_rewrites::FAMILY,
+    connection_header::FAMILY,
+    balance::FAMILY,
+    affinity::FAMILY,
+    canary::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
@@ -55,6 +71,8 @@ pub(crate) struct Asked {
     pub(crate) app_root: Option<Template>,
     /// For the host: other names of it.
     pub(crate) names: Names,
+    /// That it stands beside another Ingress.
+    pub(crate) canary: Option<CanaryAsked>,
 }
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
@@ -62,8 +80,10 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
     let policy = policy(settings);
+    let canary = canary::read(settings, &policy);
     Asked {
         policy,
+        canary,
         rewriting: rewrite::read(settings),
         app_root: rewrite::read_app_root(settings),
         names: server_alias::read(settings),
@@ -83,11 +103,4 @@ pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let keys = FAMILIES.iter().flat_map(|family| family.keys);
     keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
-}
-
-/// Whether the annotations make this Ingress a canary, which creates nothing.
-pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
-    settings
-        .raw(known::CANARY)
-        .is_some_and(|text| crate::settings::parse::boolean(&text) == Ok(true))
 }
