@@ -13,6 +13,7 @@ mod changes;
 mod configuration;
 mod global;
 mod id;
+mod networks;
 mod origin;
 mod pattern;
 pub mod policy;
@@ -29,6 +30,7 @@ pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};

@@ -2,6 +2,7 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod access;
 mod body;
 mod protocol;
 mod redirects;
@@ -10,6 +11,7 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use access::{Access, Satisfy};
 pub use body::Body;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
@@ -39,4 +41,6 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Address lists, and how the guards of the access phase are combined.
+    pub access: Access,
 }

@@ -1,5 +1,6 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
 mod client_address;
 mod find_location;
@@ -51,6 +52,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     rewrite::path(exchange)?; // rewrite
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
     forward::send(exchange).await
 }
