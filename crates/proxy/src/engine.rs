@@ -129,6 +129,7 @@ impl Engine for Native {
             body: _,
             tls_redirect: _,
             rewrite: _,
+            auth_basic: _,
             access: _,
         } = policy;
         Vec::new()

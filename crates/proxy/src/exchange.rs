@@ -43,6 +43,8 @@ pub struct Exchange {
     pub rewritten: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -61,6 +63,13 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What the guards leave for what comes after them.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    /// Authentication-Info for the answer (RFC 7616 section 3.5).
+    pub information: Option<Bytes>,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -107,6 +116,7 @@ impl Exchange {
             place: None,
             rewritten: None,
             request_id: Bytes::new(),
+            authenticated: Authenticated::default(),
             log: Log::default(),
             request,
             connection,

@@ -6,6 +6,7 @@
 
 mod compile;
 mod connection;
+mod credentials;
 mod engine;
 mod error;
 mod exchange;

@@ -1,5 +1,6 @@
 //! The values of nginx's variables for a request.
 
+use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
@@ -21,7 +22,8 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
         // The answer is gone when the log is written; what it said is not kept.
-        V::ResponseHeader(_) | V::UpstreamHeader(_) | V::RemoteUser => {}
+        V::ResponseHeader(_) | V::UpstreamHeader(_) => {}
+        V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
         | V::UpstreamResponseTime
@@ -56,6 +58,14 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ConnectionRequests
         | V::Hostname => connection(variable, exchange, out),
         _ => request(variable, exchange, out),
+    }
+}
+
+/// The name of a Basic Authorization, whether or not it was asked for (ngx_http_variable_remote_user).
+fn user(exchange: &Exchange, out: &mut String) {
+    let value = exchange.request.headers.get("authorization");
+    if let Some(credentials) = value.and_then(|value| credentials::basic(value)) {
+        text(&credentials.user, out);
     }
 }
 

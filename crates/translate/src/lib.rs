@@ -8,6 +8,7 @@ mod config_map;
 mod host;
 mod ingress;
 mod options;
+mod passwords;
 mod problems;
 mod settings;
 mod translator;

@@ -3,6 +3,7 @@
 //! not compile until each of them says what it does with it.
 
 mod access;
+mod auth_basic;
 mod body;
 mod protocol;
 mod redirects;
@@ -12,6 +13,7 @@ mod timeouts;
 mod upstream_tls;
 
 pub use access::{Access, Satisfy};
+pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
 pub use body::Body;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
@@ -41,6 +43,15 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// A password is asked for.
+    pub auth_basic: Option<AuthBasic>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+}
+
+impl Policy {
+    /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
+    pub fn unauthenticated(self) -> Self {
+        Self { auth_basic: None, ..self }
+    }
 }

@@ -1,7 +1,7 @@
 //! The access phase: address lists, then a name with a password, then an external authenticator; `satisfy` says whether
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
-use super::Stop;
+use super::{Stop, auth_basic};
 use crate::exchange::Exchange;
 use crate::http::Response;
 use http::StatusCode;
@@ -30,6 +30,10 @@ impl Verdict {
 pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
     let mut decision = Decision::of(exchange.spot().location.policy.access.satisfy);
     decision.hear(address(exchange))?;
+    if decision.is_settled() {
+        return Ok(());
+    }
+    decision.hear(auth_basic::check(exchange).await?)?;
     if decision.is_settled() {
         return Ok(());
     }

@@ -28,6 +28,9 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
         let nominated = response.headers.get("connection").cloned();
         response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
     }
+    if let Some(information) = &exchange.authenticated.information {
+        response.headers.set("Authentication-Info", information.clone());
+    }
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
     }

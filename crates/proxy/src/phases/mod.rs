@@ -2,6 +2,7 @@
 
 mod access;
 pub mod access_log;
+mod auth_basic;
 mod client_address;
 mod find_location;
 mod forward;

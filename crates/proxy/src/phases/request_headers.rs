@@ -53,10 +53,14 @@ fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
+    // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
+    let password = exchange.spot().location.policy.auth_basic.is_some();
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        let replaced = is_own(&field.name)
+            || (original_uri && field.is("x-original-uri"))
+            || (password && field.is("authorization"));
         !(replaced || is_named)
     })
 }

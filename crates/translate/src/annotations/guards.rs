@@ -17,7 +17,6 @@ enum Asks {
 }
 
 const GUARDS: &[(&str, Asks)] = &[
-    ("auth-type", Asks::IfSet),
     ("auth-url", Asks::IfSet),
     ("auth-tls-secret", Asks::IfSet),
     ("allowlist-source-range", Asks::Always),

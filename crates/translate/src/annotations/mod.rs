@@ -1,5 +1,6 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod auth_basic;
 mod body;
 mod guards;
 mod known;
@@ -36,6 +37,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    auth_basic::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.

@@ -44,6 +44,8 @@ pub(crate) struct Permissions {
     pub(crate) limits: Limits,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
+    /// `no-auth-locations`.
+    pub(crate) open_paths: Vec<String>,
     /// `proxy-ssl-location-only`.
     pub(crate) upstream_tls_by_location: bool,
 }
@@ -56,6 +58,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
             blocked_words: settings.get_or(&WORDS, Vec::new()),
         },
         cross_namespace: settings.get_or(&CROSS_NAMESPACE, false),
+        open_paths: super::authentication::open_paths(settings),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),
     }
 }

@@ -144,6 +144,7 @@ impl Draft {
         }));
         let reader = Reader {
             denied: verdict.rejected.or(verdict.denied).or(by_config_map),
+            open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
             policy: Arc::new(policy),
             origin,
             rewriting,
@@ -181,14 +182,25 @@ impl Draft {
 }
 
 /// What all paths of an Ingress share.
-struct Reader {
+struct Reader<'a> {
     origin: Origin,
     policy: Arc<Policy>,
+    /// Prefixes of paths that nobody authenticates for, and the policy of those.
+    open: (&'a [String], Arc<Policy>),
     rewriting: Rewriting,
     denied: Option<String>,
 }
 
-impl Reader {
+impl Reader<'_> {
+    /// The policy of a path, but for its rewriting (`no-auth-locations`).
+    fn policy_of(&self, path: &str) -> &Arc<Policy> {
+        let (prefixes, open) = &self.open;
+        match prefixes.iter().any(|prefix| path.starts_with(prefix)) {
+            true => open,
+            false => &self.policy,
+        }
+    }
+
     fn draft(
         self,
         ingress: &Arc<Ingress>,
@@ -209,11 +221,10 @@ impl Reader {
                 .map(|target| self.catch_all(target));
         }
         let root = self.rewriting.of_path("/", PathKind::Prefix);
+        let own = self.policy_of("/");
         let policy = match root.rewrite {
-            Some(Ok(rewrite)) => {
-                Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) })
-            }
-            _ => Arc::clone(&self.policy),
+            Some(Ok(rewrite)) => Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }),
+            _ => Arc::clone(own),
         };
         let authorities = &self.policy.upstream_tls.authorities;
         let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
@@ -298,12 +309,13 @@ impl Reader {
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
         let rewriting = self.rewriting.of_path(text, kind);
+        let own = self.policy_of(text);
         let (policy, denied) = match rewriting.rewrite {
             Some(Ok(rewrite)) => {
-                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) }), None)
+                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }), None)
             }
-            Some(Err(reason)) => (Arc::clone(&self.policy), Some(reason)),
-            None => (Arc::clone(&self.policy), None),
+            Some(Err(reason)) => (Arc::clone(own), Some(reason)),
+            None => (Arc::clone(own), None),
         };
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
@@ -335,7 +347,7 @@ impl Reader {
             backend,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
-            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(&self.policy) }),
+            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(self.policy_of("/")) }),
         });
         Route { target: target.clone(), regex: false, location }
     }
