@@ -50,7 +50,8 @@ async fn serve(flags: Run) -> Result<()> {
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
-    let options = options(&classes);
+    let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
+    let options = Options { watch_namespace, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
@@ -165,6 +166,9 @@ fn options(classes: &Classes) -> Options {
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
+        deep_inspect,
+        enable_annotation_validation,
+        disable_svc_external_name,
         annotations_prefix,
         configmap,
         default_ssl_certificate,
@@ -176,11 +180,14 @@ fn options(classes: &Classes) -> Options {
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
+        deep_inspect,
+        validate_annotations: enable_annotation_validation,
+        disable_external_names: disable_svc_external_name,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,
         default_backend_service,
-        ..Options::default()
+        watch_namespace: None,
     }
 }
 

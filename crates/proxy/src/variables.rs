@@ -4,7 +4,7 @@ use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
-use model::{Backend, ServiceRef, Variable};
+use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -12,6 +12,19 @@ use std::time::Duration;
 /// Writing to a string cannot fail.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+}
+
+/// A template with the values of a request; capture groups are empty.
+pub fn text_of(template: &Template, exchange: &Exchange) -> String {
+    let mut text = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut text),
+            Part::Capture(_) => {}
+        }
+    }
+    text
 }
 
 /// Appends the value of a variable; nothing where it has none.

@@ -6,7 +6,7 @@ use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
-use crate::upstream::Pool;
+use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -37,6 +37,7 @@ pub struct Shared {
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
+    names: Names,
 }
 
 /// What the process is at.
@@ -58,6 +59,7 @@ impl Shared {
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
+            names: Names::default(),
         }
     }
 }
@@ -169,6 +171,11 @@ impl Worker {
     /// What is known for digest authentication.
     pub(crate) fn digests(&self) -> &Digests {
         &self.shared.digests
+    }
+
+    /// Hosts that are known only once a request is there.
+    pub fn names(&self) -> &Names {
+        &self.shared.names
     }
 
     /// Whether the process is about to end.

@@ -10,6 +10,7 @@ mod ingress;
 mod options;
 mod passwords;
 mod problems;
+mod review;
 mod settings;
 mod translator;
 mod upstream;
@@ -17,6 +18,7 @@ mod upstream;
 pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;
+pub use review::{Review, review};
 pub use settings::{
     About, AnyKey, Fate, Key, OnBad, Risk, Row, Source, annotation_rows, annotations_markdown,
     config_map_markdown, config_map_rows,

@@ -57,7 +57,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let (scheme, kind) = (settings.get(&TYPE), settings.get(&SECRET_TYPE));
     for (name, is_read) in [("auth-type", scheme.is_some()), ("auth-secret-type", kind.is_some())] {
         let is_asked = settings.raw(name).is_some_and(|text| !text.is_empty());
-        if is_asked && !is_read && settings.verdict.rejected.is_none() {
+        if is_asked && !is_read && settings.verdict.rejected().is_none() {
             // Without validation an Ingress is taken in spite of such a value; its paths must not be open.
             settings.deny(name, "the value cannot be read");
         }

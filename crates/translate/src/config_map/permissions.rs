@@ -6,7 +6,7 @@ use crate::settings::{Key, Risk, Settings, parse};
 
 pub(super) const AREA: Area = Area {
     name: "permissions",
-    keys: &[&RISK, &SNIPPETS, &WORDS, &CROSS_NAMESPACE, &LOCATION_ONLY],
+    keys: &[&RISK, &SNIPPETS, &WORDS, &CROSS_NAMESPACE, &STRICT_PATHS, &LOCATION_ONLY],
     apply: |_, _| {},
 };
 
@@ -31,6 +31,12 @@ static CROSS_NAMESPACE: Key<bool> = Key::config_map(
     parse::boolean,
 )
 .says("true or false", "false", "Annotations may name Secrets and ConfigMaps of other namespaces.");
+static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).says(
+    "true or false",
+    "true",
+    "Ingresses are not admitted if an Exact or Prefix path has other characters than letters, digits, . _ - and /; false: \
+     that is a warning.",
+);
 static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).says(
     "true or false",
     "false",
@@ -46,6 +52,8 @@ pub(crate) struct Permissions {
     pub(crate) cross_namespace: bool,
     /// `no-auth-locations`.
     pub(crate) open_paths: Vec<String>,
+    /// `strict-validate-path-type`.
+    pub(crate) strict_path_type: bool,
     /// `proxy-ssl-location-only`.
     pub(crate) upstream_tls_by_location: bool,
 }
@@ -59,6 +67,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
         },
         cross_namespace: settings.get_or(&CROSS_NAMESPACE, false),
         open_paths: super::authentication::open_paths(settings),
+        strict_path_type: settings.get_or(&STRICT_PATHS, true),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),
     }
 }

@@ -5,7 +5,8 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, is_ours};
+pub(crate) use class::{Classes, has_our_class, is_ours};
+pub(crate) use inspect::{Place, find as find_suspicious};
 pub(crate) use references::names_by_annotation;
 pub use references::references;
 pub(crate) use target::{Role, Target};
@@ -130,7 +131,7 @@ impl Draft {
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || verdict.rejected.is_some();
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
             _ if canary || suspicion.is_some() => Standing::Nothing,
             true => Standing::Rejected,
@@ -143,8 +144,8 @@ impl Draft {
             message,
         }));
         let reader = Reader {
-            denied: verdict.rejected.or(verdict.denied).or(by_config_map),
             open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
+            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
