@@ -130,6 +130,7 @@ impl Engine for Native {
             tls_redirect: _,
             rewrite: _,
             auth_basic: _,
+            auth_external: _,
             access: _,
         } = policy;
         Vec::new()

@@ -4,6 +4,7 @@
 
 mod access;
 mod auth_basic;
+mod auth_external;
 mod body;
 mod protocol;
 mod redirects;
@@ -14,6 +15,7 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
+pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
 pub use body::Body;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
@@ -45,6 +47,8 @@ pub struct Policy {
     pub rewrite: Option<Rewrite>,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
+    /// Somebody else is asked.
+    pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
 }
@@ -52,6 +56,6 @@ pub struct Policy {
 impl Policy {
     /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
     pub fn unauthenticated(self) -> Self {
-        Self { auth_basic: None, ..self }
+        Self { auth_basic: None, auth_external: None, ..self }
     }
 }

@@ -1,6 +1,7 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
 mod auth_basic;
+mod auth_external;
 mod body;
 mod guards;
 mod known;
@@ -11,7 +12,8 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
-pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
+pub(crate) use auth_external::exempt_from_global_auth;
+pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
 
@@ -38,6 +40,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     rewrite::FAMILY,
     upstream_tls::FAMILY,
     auth_basic::FAMILY,
+    auth_external::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
