@@ -1,11 +1,13 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
 use model::policy::Protocol;
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -59,7 +61,8 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        let spots =
+            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
         Ok(Site {
             server: server.clone(),
             locations: Locations::compile(server),
@@ -69,6 +72,7 @@ impl Compiler {
 
     fn spot(
         &self,
+        server: &ServerName,
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
@@ -78,13 +82,20 @@ impl Compiler {
         };
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        let cors = policy.cors.as_ref().map(Told::new);
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            self::group(groups, id);
+        }
+        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        Ok(Spot { location: location.clone(), group, upstream_tls, authenticator, cors })
     }
 }
 

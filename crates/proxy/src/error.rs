@@ -36,6 +36,9 @@ pub enum Error {
     /// Too many passwords are waiting to be verified.
     #[error("too many passwords are waiting to be verified")]
     PasswordsBusy,
+    /// The authenticator said neither yes nor no.
+    #[error("asking the authenticator: {0}")]
+    Authenticator(String),
 }
 
 /// Who is to blame.
@@ -68,7 +71,7 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BadRewrite(_) | Self::Authenticator(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -84,7 +87,7 @@ impl Error {
             | Self::RequestBody(_)
             | Self::TwoAuthorizations => Blame::Client,
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
-            Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
+            Self::NoEndpoints(_) | Self::Authenticator(_) | Self::Upstream(_) => Blame::Upstream,
         }
     }
 

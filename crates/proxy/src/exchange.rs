@@ -41,6 +41,8 @@ pub struct Exchange {
     pub place: Option<Place>,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
+    /// What Access-Control-Allow-Origin says, if the origin is allowed.
+    pub allowed_origin: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// What the guards leave for what comes after them.
@@ -70,6 +72,14 @@ impl Place {
 pub struct Authenticated {
     /// Authentication-Info for the answer (RFC 7616 section 3.5).
     pub information: Option<Bytes>,
+    /// What the authenticator says about the client, for the application.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// Cookies of the authenticator, for the client.
+    pub cookies: Option<Bytes>,
+    /// Whether they are set with every answer.
+    pub always_set_cookie: bool,
+    /// Whether the answer is the redirect to the sign-in page.
+    pub to_sign_in: bool,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -115,6 +125,7 @@ impl Exchange {
             dotted: false,
             place: None,
             rewritten: None,
+            allowed_origin: None,
             request_id: Bytes::new(),
             authenticated: Authenticated::default(),
             log: Log::default(),

@@ -3,6 +3,7 @@
 use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::fastcgi;
 use crate::upstream::Try;
 use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
@@ -31,6 +32,7 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
+        V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
@@ -82,6 +84,32 @@ fn user(exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
+        }
+    }
+    out
+}
+
+/// Percent-encoded but for what a URL's parts may always hold (ngx_escape_uri with NGX_ESCAPE_URI_COMPONENT).
+fn escaped(bytes: &[u8], out: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            _ => put!(out, "%{byte:02X}"),
+        }
+    }
+}
+
 fn text(bytes: &[u8], out: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.push_str(text),
@@ -119,6 +147,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(&request.target, out),
+        V::EscapedRequestUri => escaped(&request.target, out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -151,6 +180,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
+        V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
+        V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
 }

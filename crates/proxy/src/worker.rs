@@ -1,5 +1,6 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
+use crate::authenticator::Answers;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
@@ -37,6 +38,7 @@ pub struct Shared {
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
+    answers: Answers,
     names: Names,
 }
 
@@ -59,6 +61,7 @@ impl Shared {
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
+            answers: Answers::default(),
             names: Names::default(),
         }
     }
@@ -171,6 +174,11 @@ impl Worker {
     /// What is known for digest authentication.
     pub(crate) fn digests(&self) -> &Digests {
         &self.shared.digests
+    }
+
+    /// What authenticators said.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.shared.answers
     }
 
     /// Hosts that are known only once a request is there.

@@ -2,7 +2,7 @@
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
-use model::policy::{Policy, Protocol, UpstreamTls};
+use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
     Severity, UpstreamId,
@@ -52,7 +52,7 @@ pub(crate) fn server(
     host.of_the_host(drafts);
     let certificate = host.certificate(drafts, surroundings);
     let Host { locations, regex, problems, .. } = host;
-    (Server { name: name.clone(), certificate, regex, locations }, problems)
+    (Server { certificate, regex, locations, ..Server::new(name.clone()) }, problems)
 }
 
 struct Host<'a> {
@@ -161,6 +161,10 @@ impl Host<'_> {
                 upstream_tls: UpstreamTls::default(),
                 ..plain
             });
+        }
+        if creator.is_none() && policy.tls_redirect != TlsRedirect::NEVER {
+            let open = Policy::clone(&policy);
+            policy = Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..open });
         }
         self.regex |= creator.is_some_and(|draft| draft.root.1);
         self.locations.push(Arc::new(Location {

@@ -2,8 +2,13 @@
 
 mod access;
 pub mod access_log;
+mod answer_rewrites;
 mod auth_basic;
+mod auth_external;
 mod client_address;
+mod compression;
+pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -44,13 +49,15 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let response = headers::filter(exchange, response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access

@@ -7,16 +7,18 @@ mod target;
 
 pub(crate) use class::{Classes, has_our_class, is_ours};
 pub(crate) use inspect::{Place, find as find_suspicious};
-pub(crate) use references::names_by_annotation;
 pub use references::references;
+pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, Rewriting};
+use crate::annotations::{self, Asked, Names, Rewriting};
 use crate::config_map::Permissions;
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
-use model::{Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity};
+use model::{
+    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -84,6 +86,10 @@ pub(crate) struct Draft {
     pub(crate) catch_all: Option<Route>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
+    /// Where requests for exactly `/` of its hosts are redirected to.
+    pub(crate) app_root: Option<Template>,
+    /// Other names of its hosts.
+    pub(crate) names: Names,
     /// Upstreams that its policies name.
     pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
@@ -121,8 +127,12 @@ impl Draft {
         let origin = origin(&ingress.meta.key);
         let mut settings =
             Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
-        let Asked { policy, rewriting } =
+        let Asked { policy, rewriting, app_root, names } =
             annotations::read(&mut settings, &context.ground.permissions.limits);
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
+            annotations::refuse_wildcard(&mut settings, &names, host);
+        }
         let canary = annotations::is_canary(&settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
@@ -151,6 +161,8 @@ impl Draft {
             rewriting,
         };
         let mut draft = reader.draft(ingress, standing, problems);
+        draft.app_root = app_root;
+        draft.names = names;
         draft.hosts_denied = verdict.hosts_denied;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
@@ -236,6 +248,8 @@ impl Reader<'_> {
             default,
             catch_all,
             root: (policy, root.regex),
+            app_root: None,
+            names: Names::default(),
             extra: BTreeSet::new(),
             denied: self.denied,
             hosts_denied: None,
@@ -336,7 +350,6 @@ impl Reader<'_> {
 
     /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
     fn catch_all(&self, target: &Target) -> Route {
-        let never = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
         let backend = match &self.denied {
             Some(reason) => Backend::Denied(reason.clone()),
             None => Backend::Upstream(target.id()),
@@ -348,7 +361,12 @@ impl Reader<'_> {
             backend,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
-            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(self.policy_of("/")) }),
+            policy: Arc::new(Policy {
+                tls_redirect: TlsRedirect::NEVER,
+                redirect: None,
+                relative_redirects: false,
+                ..Policy::clone(self.policy_of("/"))
+            }),
         });
         Route { target: target.clone(), regex: false, location }
     }

@@ -39,7 +39,11 @@ pub(super) static URL: Key<String> = Key::annotation("auth-url", values::url)
     .on_bad(OnBad::Reject);
 
 pub(super) static METHOD: Key<String> = Key::annotation("auth-method", values::method)
-    .says("a method", "GET", "How the authenticator is asked; it is also sent X-Original-URI and X-Scheme then.")
+    .says(
+        "a method",
+        "GET",
+        "How the authenticator is asked; it is also sent X-Original-URI and X-Scheme then.",
+    )
     .on_bad(OnBad::Deny);
 
 pub(super) static SIGN_IN: Key<String> = Key::annotation("auth-signin", values::url)
@@ -52,7 +56,11 @@ pub(super) static SIGN_IN: Key<String> = Key::annotation("auth-signin", values::
 
 pub(super) static SIGN_IN_PARAMETER: Key<String> =
     Key::annotation("auth-signin-redirect-param", values::parameter)
-        .says("name of a parameter", "rd", "The parameter of auth-signin with the URL that was wanted.")
+        .says(
+            "name of a parameter",
+            "rd",
+            "The parameter of auth-signin with the URL that was wanted.",
+        )
         .risk(Risk::Medium);
 
 pub(super) static RESPONSE_HEADERS: Key<Vec<String>> =
@@ -77,7 +85,11 @@ pub(super) static REQUEST_HEADERS: Key<String> =
 
 pub(super) static REQUEST_REDIRECT: Key<Template> =
     Key::annotation("auth-request-redirect", values::redirect)
-        .says("text", "path and query of the request", "X-Auth-Request-Redirect for the authenticator.")
+        .says(
+            "text",
+            "path and query of the request",
+            "X-Auth-Request-Redirect for the authenticator.",
+        )
         .risk(Risk::Medium)
         .on_bad(OnBad::Deny);
 
@@ -99,18 +111,20 @@ pub(super) static CACHE_KEY: Key<String> = Key::annotation("auth-cache-key", val
     )
     .risk(Risk::Medium);
 
-pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> =
-    Key::annotation("auth-cache-duration", values::durations)
-        .says(
-            "items such as 200 202 5m, comma separated",
-            "200 202 401 5m",
-            "How long it is remembered, by status, unless the authenticator says something about caching.",
-        )
-        .risk(Risk::Medium)
-        .on_bad(OnBad::Deny);
+pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> = Key::annotation(
+    "auth-cache-duration",
+    values::durations,
+)
+.says(
+    "items such as 200 202 5m, comma separated",
+    "200 202 401 5m",
+    "How long it is remembered, by status, unless the authenticator says something about caching.",
+)
+.risk(Risk::Medium)
+.on_bad(OnBad::Deny);
 
-pub(super) static GLOBAL_ENABLED: Key<bool> =
-    Key::annotation("enable-global-auth", parse::boolean).says(
+pub(super) static GLOBAL_ENABLED: Key<bool> = Key::annotation("enable-global-auth", parse::boolean)
+    .says(
         "true or false",
         "true",
         "Whether the authenticator of the ConfigMap (global-auth-url) is asked.",
@@ -122,18 +136,23 @@ pub(super) static GLOBAL_URL: Key<String> = Key::config_map("global-auth-url", p
     "auth-url for every Ingress that has none. If it cannot be used, their paths answer 503.",
 );
 
-pub(super) static GLOBAL_METHOD: Key<String> =
-    Key::config_map("global-auth-method", values::method).says("a method", "GET", "auth-method for it.");
+pub(super) static GLOBAL_METHOD: Key<String> = Key::config_map(
+    "global-auth-method",
+    values::method,
+)
+.says("a method", "GET", "auth-method for it.");
 
-pub(super) static GLOBAL_SIGN_IN: Key<String> =
-    Key::config_map("global-auth-signin", values::whole_url).says("URL", "none", "auth-signin for it.");
+pub(super) static GLOBAL_SIGN_IN: Key<String> = Key::config_map(
+    "global-auth-signin",
+    values::whole_url,
+)
+.says("URL", "none", "auth-signin for it.");
 
-pub(super) static GLOBAL_SIGN_IN_PARAMETER: Key<String> =
-    Key::config_map("global-auth-signin-redirect-param", values::parameter).says(
-        "name of a parameter",
-        "rd",
-        "auth-signin-redirect-param for it.",
-    );
+pub(super) static GLOBAL_SIGN_IN_PARAMETER: Key<String> = Key::config_map(
+    "global-auth-signin-redirect-param",
+    values::parameter,
+)
+.says("name of a parameter", "rd", "auth-signin-redirect-param for it.");
 
 pub(super) static GLOBAL_RESPONSE_HEADERS: Key<Vec<String>> =
     Key::config_map("global-auth-response-headers", parse::list).says(
@@ -142,26 +161,23 @@ pub(super) static GLOBAL_RESPONSE_HEADERS: Key<Vec<String>> =
         "auth-response-headers for it; what is no name is left out.",
     );
 
-pub(super) static GLOBAL_REQUEST_REDIRECT: Key<Template> =
-    Key::config_map("global-auth-request-redirect", values::template).says(
-        "text with variables",
-        "path and query of the request",
-        "auth-request-redirect for it.",
-    );
+pub(super) static GLOBAL_REQUEST_REDIRECT: Key<Template> = Key::config_map(
+    "global-auth-request-redirect",
+    values::template,
+)
+.says("text with variables", "path and query of the request", "auth-request-redirect for it.");
 
-pub(super) static GLOBAL_ALWAYS_COOKIE: Key<bool> =
-    Key::config_map("global-auth-always-set-cookie", parse::boolean).says(
-        "true or false",
-        "false",
-        "auth-always-set-cookie for it.",
-    );
+pub(super) static GLOBAL_ALWAYS_COOKIE: Key<bool> = Key::config_map(
+    "global-auth-always-set-cookie",
+    parse::boolean,
+)
+.says("true or false", "false", "auth-always-set-cookie for it.");
 
-pub(super) static GLOBAL_CACHE_KEY: Key<Template> =
-    Key::config_map("global-auth-cache-key", values::template).says(
-        "text with variables",
-        "none",
-        "auth-cache-key for it.",
-    );
+pub(super) static GLOBAL_CACHE_KEY: Key<Template> = Key::config_map(
+    "global-auth-cache-key",
+    values::template,
+)
+.says("text with variables", "none", "auth-cache-key for it.");
 
 pub(super) static GLOBAL_CACHE_DURATION: Key<Vec<CacheDuration>> =
     Key::config_map("global-auth-cache-duration", values::durations).says(

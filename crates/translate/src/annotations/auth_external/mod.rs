@@ -85,8 +85,9 @@ fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Template)
         if value.contains(['\r', '\n', '\0']) {
             return Err(format!("ConfigMap {reference}: the value of {name} has several lines"));
         }
-        let value = Template::parse(value)
-            .map_err(|unknown| format!("ConfigMap {reference}: the value of {name} has the {unknown}"))?;
+        let value = Template::parse(value).map_err(|unknown| {
+            format!("ConfigMap {reference}: the value of {name} has the {unknown}")
+        })?;
         Ok((name.clone(), value))
     };
     config_map.data.iter().map(header).collect()
@@ -157,7 +158,8 @@ fn sign_in_template(url: &str, parameter: Option<&str>) -> Result<Template, Stri
         true => url.to_owned(),
         false => format!("{url}{separator}{parameter}={wanted}"),
     };
-    Template::parse(&text).map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
+    Template::parse(&text)
+        .map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
 }
 
 #[cfg(test)]

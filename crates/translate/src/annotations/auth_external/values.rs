@@ -91,7 +91,8 @@ pub(super) fn durations(text: &str) -> Result<Vec<CacheDuration>, String> {
 }
 
 fn duration(item: &str) -> Result<CacheDuration, String> {
-    let wrong = || format!("has the item \"{item}\": write statuses and a time, such as 200 202 5m");
+    let wrong =
+        || format!("has the item \"{item}\": write statuses and a time, such as 200 202 5m");
     let mut words: Vec<&str> = item.split_ascii_whitespace().collect();
     let time = words.pop().ok_or_else(wrong)?;
     if !time.ends_with(|c: char| c.is_ascii_alphabetic()) {
