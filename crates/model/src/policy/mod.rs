@@ -6,7 +6,9 @@ mod access;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
+mod balance;
 mod body;
+mod canary;
 mod connection_header;
 mod cors;
 mod fastcgi;
@@ -21,7 +23,9 @@ pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
 pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use fastcgi::FastCgi;
@@ -74,6 +78,8 @@ pub struct Policy {
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Which endpoint is next.
+    pub balance: Balance,
 }
 
 impl Policy {
