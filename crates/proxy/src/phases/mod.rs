@@ -63,6 +63,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
+    forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
     choose_backend::decide(exchange);
     forward::send(exchange).await
