@@ -133,6 +133,8 @@ impl Engine for Native {
             relative_redirects: _,
             upstream_host: _,
             rewrite: _,
+            auth_basic: _,
+            auth_external: _,
             access: _,
             cors: _,
             answer_rewrites: _,

@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Version};
 use crate::phases;
+use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -51,6 +52,12 @@ pub struct Exchange {
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
+    /// The phase it is in, or that ended it.
+    pub phase: Phase,
+    /// Why it goes where it goes, if somebody asked.
+    pub trace: Option<Box<Trace>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -69,6 +76,21 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What the guards leave for what comes after them.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    /// Authentication-Info for the answer (RFC 7616 section 3.5).
+    pub information: Option<Bytes>,
+    /// What the authenticator says about the client, for the application.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// Cookies of the authenticator, for the client.
+    pub cookies: Option<Bytes>,
+    /// Whether they are set with every answer.
+    pub always_set_cookie: bool,
+    /// Whether the answer is the redirect to the sign-in page.
+    pub to_sign_in: bool,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -119,6 +141,9 @@ impl Exchange {
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
+            authenticated: Authenticated::default(),
+            phase: Phase::default(),
+            trace: None,
             log: Log::default(),
             request,
             connection,
@@ -146,6 +171,11 @@ impl Exchange {
             head_size: head.len(),
         };
         Self::new(request, connection, worker, generation)
+    }
+
+    /// Notes the phase that begins.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
     }
 
     /// The location that answers.

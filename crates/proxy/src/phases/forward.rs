@@ -4,7 +4,7 @@
 use super::{Stop, choose_backend, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, Response};
+use crate::http::{Body, Response, Source};
 use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
@@ -21,12 +21,13 @@ const MANY: u32 = 32;
 pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        // Where nothing is behind a location, its guards are asked all the same.
         Some(_) | None => Ok(()),
     }
 }
 
-/// A location that leads nowhere answers 404, once redirects and guards had their say.
-pub(super) fn exists(exchange: &Exchange) -> Result<(), Stop> {
+/// A location that nothing is behind answers 404 to whom its guards let pass.
+pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
     match exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
@@ -38,6 +39,12 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let Some(head) = request_headers::head(exchange) else {
         return Err(Response::page(StatusCode::BAD_REQUEST).into());
     };
+    if let Some(trace) = &exchange.trace {
+        trace.note_head(&head);
+        if trace.dry {
+            return Ok(Response { source: Source::Upstream, ..Response::empty(StatusCode::OK) });
+        }
+    }
     let upgrade = request_headers::upgrade(exchange).is_some();
     let started = Instant::now();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));

@@ -3,6 +3,8 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
@@ -19,6 +21,7 @@ mod rewrite;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use crate::trace::{self, Phase};
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
@@ -43,6 +46,7 @@ impl From<Response> for Stop {
 
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
+    trace::begin(exchange);
     let response = match request(exchange).await {
         Ok(response) => response,
         Err(Stop::Answer(response)) => *response,
@@ -50,20 +54,31 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     };
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
-    compression::filter(exchange, response)
+    let mut response = compression::filter(exchange, response);
+    trace::end(exchange, &mut response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    exchange.enter(Phase::Location);
     find_location::choose(exchange)?; // find-config
+    exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Redirect);
     redirects::configured(exchange)?;
+    exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
+    exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
+    exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
-    forward::exists(exchange)?; // content
-    read_body::whole(exchange).await?;
+    forward::has_backend(exchange)?;
+    exchange.enter(Phase::Body);
+    read_body::whole(exchange).await?; // content
+    exchange.enter(Phase::Upstream);
     choose_backend::decide(exchange);
     forward::send(exchange).await
 }

@@ -5,19 +5,21 @@ use super::{Stop, client_address::told};
 use crate::exchange::Exchange;
 use crate::generation::Site;
 use crate::http::Response;
+use crate::trace::Phase;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::{Policy, TlsRedirect};
 
 /// Before a location is looked for: the name with or without `www.`, then `app-root`.
-pub(super) fn of_the_host(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
+pub(super) fn of_the_host(exchange: &mut Exchange, site: &Site) -> Result<(), Stop> {
     let server = &site.server;
     if server.www.as_ref().is_some_and(|www| www.as_str() == exchange.host) {
         let location = to_www(exchange, server.name.as_str());
         return Err(Response::redirect(proxy_status(exchange), location).into());
     }
     if let Some(target) = server.app_root.as_ref().filter(|_| exchange.path.as_ref() == b"/") {
+        exchange.enter(Phase::AppRoot);
         let host = String::from_utf8_lossy(&exchange.request.authority);
         let target = variables::text_of(target, exchange);
         let location = format!("{}://{host}{target}", own_scheme(exchange));
