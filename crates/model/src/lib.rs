@@ -8,6 +8,7 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod block;
 mod certificate;
 mod changes;
 mod configuration;
@@ -23,6 +24,7 @@ mod template;
 mod upstream;
 mod url;
 
+pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use configuration::Configuration;

@@ -1,6 +1,7 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Generation, Site, Spot};
+use crate::limits::Zones;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    zones: Zones,
 }
 
 impl Compiler {
@@ -84,7 +86,8 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        let gate = self.zones.gate(location);
+        Ok(Spot { location: location.clone(), group, upstream_tls, gate })
     }
 }
 

@@ -130,6 +130,8 @@ impl Engine for Native {
             tls_redirect: _,
             rewrite: _,
             access: _,
+            limits: _,
+            limit_rate: _,
         } = policy;
         Vec::new()
     }

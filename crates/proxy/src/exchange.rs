@@ -3,6 +3,7 @@
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Version};
+use crate::limits::Slot;
 use crate::phases;
 use crate::upstream::Try;
 use crate::worker::Worker;
@@ -43,6 +44,8 @@ pub struct Exchange {
     pub rewritten: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// Its place among the requests that its client may have at the same time.
+    pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -107,6 +110,7 @@ impl Exchange {
             place: None,
             rewritten: None,
             request_id: Bytes::new(),
+            slot: None,
             log: Log::default(),
             request,
             connection,

@@ -1,5 +1,6 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::limits::Gate;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
@@ -45,6 +46,8 @@ pub struct Spot {
     pub group: Option<Arc<Group>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// What its limits count with; none if it has none.
+    pub gate: Option<Arc<Gate>>,
 }
 
 impl Generation {

@@ -4,6 +4,8 @@
 
 mod access;
 mod body;
+mod limit_rate;
+mod limits;
 mod protocol;
 mod redirects;
 mod retries;
@@ -13,6 +15,8 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use body::Body;
+pub use limit_rate::LimitRate;
+pub use limits::{LimitKey, Limits, RequestLimit};
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -43,4 +47,8 @@ pub struct Policy {
     pub rewrite: Option<Rewrite>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// How many requests a client may make, and how many at once.
+    pub limits: Limits,
+    /// How fast an answer is sent.
+    pub limit_rate: LimitRate,
 }

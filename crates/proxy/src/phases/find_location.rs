@@ -43,8 +43,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
-        Backend::NotFound => Err(Response::page(StatusCode::NOT_FOUND).into()),
-        Backend::Upstream(_) => Ok(()),
+        Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
 }
 

@@ -21,6 +21,13 @@ const MANY: u32 = 32;
 pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
+pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
+    match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }

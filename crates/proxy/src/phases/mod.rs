@@ -2,10 +2,13 @@
 
 mod access;
 pub mod access_log;
+mod block;
 mod client_address;
 mod find_location;
 mod forward;
 mod headers;
+mod limit_rate;
+mod limits;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -14,6 +17,7 @@ mod rewrite;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use http::StatusCode;
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
@@ -43,16 +47,24 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let pace = limit_rate::pace(exchange, &response);
+    let mut response = headers::filter(exchange, response);
+    if response.status != StatusCode::SWITCHING_PROTOCOLS {
+        response.body = response.body.paced(pace, exchange.slot.take());
+    }
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    block::headers(exchange)?; // server-rewrite
     find_location::choose(exchange)?; // find-config
     rewrite::path(exchange)?; // rewrite
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    limits::check(exchange)?; // preaccess
     access::control(exchange).await?; // access
+    forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
     forward::send(exchange).await
 }

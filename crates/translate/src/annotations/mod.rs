@@ -1,8 +1,11 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod access;
 mod body;
 mod guards;
 mod known;
+mod limit_rate;
+mod limits;
 mod protocol;
 mod redirects;
 mod retries;
@@ -36,6 +39,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    access::FAMILY,
+    limits::FAMILY,
+    limit_rate::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.

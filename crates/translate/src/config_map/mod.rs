@@ -1,5 +1,6 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod block;
 mod connections;
 mod headers;
 mod logging;
@@ -31,6 +32,7 @@ pub(crate) const AREAS: &[Area] = &[
     redirects::AREA,
     tls::AREA,
     logging::AREA,
+    block::AREA,
     permissions::AREA,
 ];
 
