@@ -8,9 +8,11 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod alias;
 mod block;
 mod certificate;
 mod changes;
+mod compression;
 mod configuration;
 mod global;
 mod id;
@@ -24,9 +26,11 @@ mod template;
 mod upstream;
 mod url;
 
+pub use alias::Alias;
 pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
+pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,

@@ -2,6 +2,7 @@
 
 use crate::generation::{Generation, Site, Spot};
 use crate::limits::Zones;
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
@@ -80,14 +81,15 @@ impl Compiler {
         };
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         let gate = self.zones.gate(location);
-        Ok(Spot { location: location.clone(), group, upstream_tls, gate })
+        let cors = policy.cors.as_ref().map(Told::new);
+        Ok(Spot { location: location.clone(), group, upstream_tls, gate, cors })
     }
 }
 

@@ -42,6 +42,8 @@ pub struct Exchange {
     pub place: Option<Place>,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
+    /// What Access-Control-Allow-Origin says, if the origin is allowed.
+    pub allowed_origin: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// Its place among the requests that its client may have at the same time.
@@ -109,6 +111,7 @@ impl Exchange {
             dotted: false,
             place: None,
             rewritten: None,
+            allowed_origin: None,
             request_id: Bytes::new(),
             slot: None,
             log: Log::default(),

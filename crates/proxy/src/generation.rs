@@ -1,6 +1,7 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
 use crate::limits::Gate;
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
@@ -48,6 +49,8 @@ pub struct Spot {
     pub upstream_tls: Option<Arc<Profile>>,
     /// What its limits count with; none if it has none.
     pub gate: Option<Arc<Gate>>,
+    /// What allowed origins are told.
+    pub cors: Option<Told>,
 }
 
 impl Generation {

@@ -3,7 +3,11 @@
 //! not compile until each of them says what it does with it.
 
 mod access;
+mod answer_rewrites;
 mod body;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod limit_rate;
 mod limits;
 mod protocol;
@@ -14,16 +18,21 @@ mod timeouts;
 mod upstream_tls;
 
 pub use access::{Access, Satisfy};
+pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use body::Body;
+pub use connection_header::ConnectionHeader;
+pub use cors::{AllowedOrigin, Cors, Origins};
+pub use fastcgi::FastCgi;
 pub use limit_rate::LimitRate;
 pub use limits::{LimitKey, Limits, RequestLimit};
 pub use protocol::{HttpVersion, Protocol};
-pub use redirects::TlsRedirect;
+pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::Template;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -33,6 +42,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.
@@ -43,6 +54,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
+    pub redirect: Option<Redirect>,
+    /// Redirects name no host (`relative-redirects`).
+    pub relative_redirects: bool,
+    /// The host that the upstream is told, if not the client's (`upstream-vhost`).
+    pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
     /// Address lists, and how the guards of the access phase are combined.
@@ -51,4 +68,10 @@ pub struct Policy {
     pub limits: Limits,
     /// How fast an answer is sent.
     pub limit_rate: LimitRate,
+    /// Which origins may read answers.
+    pub cors: Option<Cors>,
+    /// Addresses in the upstream's answers.
+    pub answer_rewrites: AnswerRewrites,
+    /// A fixed Connection header towards the upstream.
+    pub connection_header: Option<ConnectionHeader>,
 }

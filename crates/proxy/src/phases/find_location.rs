@@ -43,6 +43,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
+        // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
 }

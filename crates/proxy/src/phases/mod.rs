@@ -2,8 +2,12 @@
 
 mod access;
 pub mod access_log;
+mod answer_rewrites;
 mod block;
 mod client_address;
+mod compression;
+pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -48,7 +52,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
     let pace = limit_rate::pace(exchange, &response);
-    let mut response = headers::filter(exchange, response);
+    let response = headers::filter(exchange, response);
+    let mut response = compression::filter(exchange, response);
     if response.status != StatusCode::SWITCHING_PROTOCOLS {
         response.body = response.body.paced(pace, exchange.slot.take());
     }
@@ -59,7 +64,8 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     block::headers(exchange)?; // server-rewrite
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     limits::check(exchange)?; // preaccess

@@ -1,6 +1,7 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
 mod block;
+mod compression;
 mod connections;
 mod headers;
 mod logging;
@@ -31,6 +32,7 @@ pub(crate) const AREAS: &[Area] = &[
     headers::AREA,
     redirects::AREA,
     tls::AREA,
+    compression::AREA,
     logging::AREA,
     block::AREA,
     permissions::AREA,
