@@ -139,6 +139,7 @@ impl Engine for Native {
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

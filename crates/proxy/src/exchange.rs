@@ -44,6 +44,10 @@ pub struct Exchange {
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
     pub allowed_origin: Option<Bytes>,
+    /// Whether the canary of the location has it.
+    pub canary: bool,
+    /// `Set-Cookie` of a new session.
+    pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// Its place among the requests that its client may have at the same time.
@@ -112,6 +116,8 @@ impl Exchange {
             place: None,
             rewritten: None,
             allowed_origin: None,
+            canary: false,
+            session_cookie: None,
             request_id: Bytes::new(),
             slot: None,
             log: Log::default(),
@@ -176,6 +182,7 @@ impl Exchange {
     /// The end: writes the access log. `body_received` counts what came after the head.
     pub fn finish(&mut self, body_received: u64) {
         self.log.received = self.request.head_size as u64 + body_received;
+        phases::choose_backend::measure(self);
         phases::access_log::write(self);
     }
 }

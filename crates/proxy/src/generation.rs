@@ -3,7 +3,7 @@
 use crate::limits::Gate;
 use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profile, TlsFront};
-use crate::upstream::Group;
+use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
 use std::collections::HashSet;
@@ -45,6 +45,10 @@ pub struct Spot {
     pub location: Arc<Location>,
     /// Its upstream; none if it answers by itself.
     pub group: Option<Arc<Group>>,
+    /// Which of its endpoints is next; none: they take turns.
+    pub rule: Option<Box<Rule>>,
+    /// Another upstream for some of its requests.
+    pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
     /// What its limits count with; none if it has none.

@@ -4,7 +4,9 @@
 
 mod access;
 mod answer_rewrites;
+mod balance;
 mod body;
+mod canary;
 mod connection_header;
 mod cors;
 mod fastcgi;
@@ -19,7 +21,9 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use fastcgi::FastCgi;
@@ -74,4 +78,6 @@ pub struct Policy {
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Which endpoint is next.
+    pub balance: Balance,
 }

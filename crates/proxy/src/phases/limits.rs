@@ -3,7 +3,7 @@
 
 use super::Stop;
 use crate::exchange::Exchange;
-use crate::http::Response;
+use crate::http::{Pace, Response};
 use crate::limits::{Client, Gate};
 use crate::variables::text_of;
 use http::StatusCode;
@@ -22,6 +22,15 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.slot = Some(slot);
     }
     Ok(())
+}
+
+/// The answer at its pace. It holds its client's place until it is at its end; a connection that stopped being HTTP
+/// holds it as long as it lives.
+pub(super) fn hold(exchange: &mut Exchange, response: Response, pace: Option<Pace>) -> Response {
+    if response.status == StatusCode::SWITCHING_PROTOCOLS {
+        return response;
+    }
+    Response { body: response.body.paced(pace, exchange.slot.take()), ..response }
 }
 
 /// Who is limited; nobody if the address is exempt or there is nothing that tells clients apart.

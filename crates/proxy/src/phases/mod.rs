@@ -4,6 +4,7 @@ mod access;
 pub mod access_log;
 mod answer_rewrites;
 mod block;
+pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
 pub(crate) mod cors;
@@ -21,7 +22,6 @@ mod rewrite;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
-use http::StatusCode;
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
@@ -52,12 +52,10 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
     let pace = limit_rate::pace(exchange, &response);
-    let response = headers::filter(exchange, response);
-    let mut response = compression::filter(exchange, response);
-    if response.status != StatusCode::SWITCHING_PROTOCOLS {
-        response.body = response.body.paced(pace, exchange.slot.take());
-    }
-    response
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
+    let response = compression::filter(exchange, response);
+    limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
@@ -72,6 +70,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

@@ -1,6 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
+use super::client_address;
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
@@ -10,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
-const LONGEST: usize = 25;
+const LONGEST: usize = 30;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
@@ -42,6 +43,7 @@ fn is_own(name: &[u8]) -> bool {
             | b"x-scheme"
             | b"x-original-forwarded-for"
             | b"x-original-forwarded-host"
+            | b"x-forwarded-for-proxy-protocol"
             | b"ssl-client-cert"
             | b"ssl-client-verify"
             | b"ssl-client-subject-dn"
@@ -118,6 +120,9 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     }
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
+    }
+    if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
+        put("X-Forwarded-For-Proxy-Protocol", &told);
     }
 }
 
