@@ -32,10 +32,7 @@ pub(crate) const GUARDS: &[Guard] = &[
     guard("unreadable-limit", &[("limit-rps", "few")], 503),
     Guard { headers: &[("User-Agent", AGENT)], ..guard("agent", &[], 403) },
     Guard { headers: &[("Referer", "http://spam.test/x")], ..guard("referer", &[], 403) },
-    Guard {
-        free: 2,
-        ..guard("rate", &[("limit-rpm", "1"), ("limit-burst-multiplier", "1")], 503)
-    },
+    Guard { free: 2, ..guard("rate", &[("limit-rpm", "1"), ("limit-burst-multiplier", "1")], 503) },
 ];
 
 /// An agent that the ConfigMap blocks.
@@ -108,7 +105,10 @@ pub(crate) const FEATURES: &[Feature] = &[
     annotated("service-upstream", &[("service-upstream", "true")]),
     annotated("slow", &[("limit-rate", "1000")]),
     annotated("exempt-others", &[("limit-allowlist", "192.0.2.0/24")]),
-    annotated("auth-cache", &[("auth-cache-key", "$remote_addr"), ("auth-cache-duration", "200 1m")]),
+    annotated(
+        "auth-cache",
+        &[("auth-cache-key", "$remote_addr"), ("auth-cache-duration", "200 1m")],
+    ),
     Feature { alias: true, ..annotated("alias", &[("server-alias", "alias.test")]) },
     Feature { canary: true, ..annotated("canary", &[]) },
     asked("encoded", "/%67uarded"),

@@ -13,7 +13,8 @@ fn no_feature_opens_what_a_guard_closes() {
     if !inside {
         return;
     }
-    let tried = tokio::runtime::Runtime::new().expect("a runtime starts").block_on(table::try_all());
+    let tried =
+        tokio::runtime::Runtime::new().expect("a runtime starts").block_on(table::try_all());
     let wrong = tried.expect("the table can be tried");
     assert!(wrong.is_empty(), "{} of the table:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -101,7 +101,7 @@ impl Bed {
         let host = if feature.alias { alias(guard, feature) } else { host(guard, feature) };
         let request = Request {
             url: format!("{scheme}://{host}{}", feature.path),
-            method: feature.method.to_owned(),
+            method: Some(feature.method.to_owned()),
             protocol: Some(version.to_owned()),
             headers: lines.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             ..Request::default()
