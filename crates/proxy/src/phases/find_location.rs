@@ -10,8 +10,12 @@ use model::Backend;
 use route::Found;
 use std::borrow::Cow;
 
-pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
+/// The host asked for, as servers are named.
+pub(super) fn hear_host(exchange: &mut Exchange) {
     exchange.host = host(exchange);
+}
+
+pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
     let raw = exchange.request.target.clone();
     let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
@@ -48,7 +52,6 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
 }
 
-/// The host asked for, as servers are named.
 fn host(exchange: &Exchange) -> String {
     route::host::parse(&exchange.request.authority)
         .map(|host| host.name.into_owned())

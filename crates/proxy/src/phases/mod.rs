@@ -60,6 +60,7 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    find_location::hear_host(exchange);
     block::headers(exchange)?; // server-rewrite
     find_location::choose(exchange)?; // find-config
     cors::preflight(exchange)?; // rewrite
