@@ -1,13 +1,18 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::Group;
+use crate::upstream::{Destination, Group};
 use imbl::OrdMap;
-use model::policy::Protocol;
+use model::policy::{Mirror, Protocol};
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
+
+/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
+const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
@@ -72,7 +77,7 @@ impl Compiler {
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
-        let group = match &location.backend {
+        let own = match &location.backend {
             Backend::Upstream(id) => Some(group(groups, id)),
             Backend::NotFound | Backend::Denied(_) => None,
         };
@@ -84,7 +89,24 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        let errors = policy.errors.as_ref().map(|errors| {
+            let default = UpstreamId::new(DEFAULT_BACKEND);
+            let groups = errors.backend.iter().chain([&default]).map(|id| group(groups, id));
+            Box::new(ErrorPages { errors: errors.clone(), groups: groups.collect() })
+        });
+        let stand_in = policy.default_backend.as_ref().map(|id| group(groups, id));
+        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
+        let mirror = mirror.transpose()?.map(Box::new);
+        Ok(Spot { location: location.clone(), group: own, upstream_tls, errors, stand_in, mirror })
+    }
+
+    fn copies(
+        &self,
+        mirror: &Mirror,
+        groups: &OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Copies, rustls::Error> {
+        let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
+        Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
 }
 

@@ -130,6 +130,9 @@ impl Engine for Native {
             body: _,
             tls_redirect: _,
             rewrite: _,
+            errors: _,
+            default_backend: _,
+            mirror: _,
         } = policy;
         Vec::new()
     }

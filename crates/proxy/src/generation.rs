@@ -1,5 +1,7 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
@@ -45,6 +47,12 @@ pub struct Spot {
     pub group: Option<Arc<Group>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who answers in place of errors.
+    pub errors: Option<Box<ErrorPages>>,
+    /// Who stands in while its upstream has no endpoints.
+    pub stand_in: Option<Arc<Group>>,
+    /// Where copies of requests go.
+    pub mirror: Option<Box<Copies>>,
 }
 
 impl Generation {

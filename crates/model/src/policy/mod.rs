@@ -3,7 +3,9 @@
 //! not compile until each of them says what it does with it.
 
 mod body;
+mod errors;
 mod fastcgi;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -12,7 +14,9 @@ mod timeouts;
 mod upstream_tls;
 
 pub use body::Body;
+pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -20,6 +24,7 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::UpstreamId;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -43,4 +48,10 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Who answers in place of errors.
+    pub errors: Option<Errors>,
+    /// `default-backend`: stands in while the backend has no endpoints.
+    pub default_backend: Option<UpstreamId>,
+    /// Copies of requests.
+    pub mirror: Option<Mirror>,
 }

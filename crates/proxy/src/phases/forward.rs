@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, request_headers};
+use super::{Stop, errors, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
@@ -18,9 +18,9 @@ const STALE: u32 = 2;
 const MANY: u32 = 32;
 
 /// A location whose upstream has no endpoints answers 503, before limits and guards are asked.
-pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
-    match &exchange.spot().group {
-        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
+    match exchange.spot().group.clone() {
+        Some(group) if group.is_empty() => Ok(errors::without_endpoints(exchange, &group)?),
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
@@ -32,13 +32,27 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
         return Err(Response::page(StatusCode::BAD_REQUEST).into());
     };
     let upgrade = request_headers::upgrade(exchange).is_some();
-    let started = Instant::now();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
+    let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;
+    // An error page gets the same body.
+    if let (Bodies::Kept(Some(spool)), Some(_)) = (body, &exchange.spot().errors) {
+        exchange.request.body = Body::spool(spool);
+    }
+    outcome
+}
+
+async fn tries(
+    exchange: &mut Exchange,
+    policy: &Policy,
+    head: &Head,
+    upgrade: bool,
+    body: &mut Bodies,
+) -> Result<Response, Stop> {
+    let started = Instant::now();
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
-        let attempt =
-            Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
+        let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
         let more = may_repeat && tries_left(exchange, &policy.retries, started);
         match outcome {
@@ -67,7 +81,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
     let spot = exchange.spot();
-    let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
+    let group = if exchange.stands_in { &spot.stand_in } else { &spot.group };
+    let group = group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
     let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
         Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,

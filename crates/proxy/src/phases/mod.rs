@@ -2,10 +2,13 @@
 
 pub mod access_log;
 mod client_address;
+mod client_fields;
+pub(crate) mod errors;
 pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
+pub(crate) mod mirror;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -40,9 +43,9 @@ impl From<Response> for Stop {
 pub async fn serve(exchange: &mut Exchange) -> Response {
     let response = match request(exchange).await {
         Ok(response) => response,
-        Err(Stop::Answer(response)) => *response,
-        Err(Stop::Fail(error)) => answer_error(exchange, &error),
+        Err(stop) => response_of(exchange, stop),
     };
+    let response = errors::replace(exchange, response).await;
     headers::filter(exchange, response)
 }
 
@@ -53,7 +56,16 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     read_body::whole(exchange).await?; // content
+    mirror::copy(exchange);
     forward::send(exchange).await
+}
+
+/// The answer that ended a request early.
+fn response_of(exchange: &Exchange, stop: Stop) -> Response {
+    match stop {
+        Stop::Answer(response) => *response,
+        Stop::Fail(error) => answer_error(exchange, &error),
+    }
 }
 
 /// The only place where an error becomes an answer.

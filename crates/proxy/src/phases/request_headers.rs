@@ -1,12 +1,13 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
+use super::errors;
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{HttpVersion, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
@@ -57,7 +58,8 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
         let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
-        !(replaced || is_named)
+        let told = exchange.stands_in && errors::is_about(field);
+        !(replaced || is_named || told)
     })
 }
 
@@ -116,6 +118,9 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
     }
+    if exchange.stands_in {
+        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
+    }
 }
 
 /// The values of a field in one line; none if it is absent or empty.
@@ -134,6 +139,13 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
 fn target(exchange: &Exchange) -> &Bytes {
     exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+}
+
+/// The query towards the upstream, without `?`.
+pub(super) fn query(exchange: &Exchange) -> Option<&[u8]> {
+    let target = target(exchange);
+    let start = target.iter().position(|&byte| byte == b'?')?;
+    Some(&target[start + 1..])
 }
 
 /// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.

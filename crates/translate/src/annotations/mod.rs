@@ -1,9 +1,11 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
 mod body;
+mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -38,6 +40,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    errors::FAMILY,
+    mirror::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
