@@ -1,10 +1,11 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::{Destination, Group};
+use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::{Mirror, Protocol};
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
@@ -18,6 +19,7 @@ const DEFAULT_BACKEND: &str = "upstream-default-backend";
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    resolver: Arc<Resolver>,
 }
 
 impl Compiler {
@@ -41,7 +43,7 @@ impl Compiler {
         let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
-            follow(&mut groups, id, configuration);
+            self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
         for name in &changes.servers {
@@ -77,11 +79,15 @@ impl Compiler {
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
-        let own = match &location.backend {
+        let group = match &location.backend {
             Backend::Upstream(id) => Some(group(groups, id)),
             Backend::NotFound | Backend::Denied(_) => None,
         };
         let policy = &location.policy;
+        let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));
+        let canary = location.canary.as_ref().filter(|_| group.is_some());
+        let canary = canary
+            .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
         let upstream_tls = match policy.protocol {
             Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
@@ -91,13 +97,16 @@ impl Compiler {
         };
         let errors = policy.errors.as_ref().map(|errors| {
             let default = UpstreamId::new(DEFAULT_BACKEND);
-            let groups = errors.backend.iter().chain([&default]).map(|id| group(groups, id));
-            Box::new(ErrorPages { errors: errors.clone(), groups: groups.collect() })
+            let ids = errors.backend.iter().chain([&default]);
+            let groups = ids.map(|id| self::group(groups, id)).collect();
+            Box::new(ErrorPages { errors: errors.clone(), groups })
         });
-        let stand_in = policy.default_backend.as_ref().map(|id| group(groups, id));
+        let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
         let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
         let mirror = mirror.transpose()?.map(Box::new);
-        Ok(Spot { location: location.clone(), group: own, upstream_tls, errors, stand_in, mirror })
+        let cors = policy.cors.as_ref().map(Told::new);
+        let location = location.clone();
+        Ok(Spot { location, group, rule, canary, upstream_tls, cors, errors, stand_in, mirror })
     }
 
     fn copies(
@@ -108,6 +117,31 @@ impl Compiler {
         let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
         Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
+
+    /// Brings a group's endpoints up to date; locations keep the group they have.
+    fn follow(
+        &self,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+        id: &UpstreamId,
+        configuration: &Configuration,
+    ) {
+        let Some(upstream) = configuration.upstreams.get(id) else {
+            // No location names it any longer; requests that are on their way hold it themselves.
+            if let Some(gone) = groups.remove(id) {
+                gone.resolve(None, &self.resolver);
+                gone.replace(Arc::new(Endpoints::default()));
+            }
+            return;
+        };
+        let group = group(groups, id);
+        match &upstream.external {
+            None => {
+                group.resolve(None, &self.resolver);
+                group.replace(upstream.endpoints.clone());
+            }
+            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+        }
+    }
 }
 
 /// The group of an upstream, which may not have any endpoints yet.
@@ -116,28 +150,4 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
         .entry(id.clone())
         .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
         .clone()
-}
-
-/// Brings a group's endpoints up to date; locations keep the group they have.
-fn follow(
-    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    id: &UpstreamId,
-    configuration: &Configuration,
-) {
-    let Some(upstream) = configuration.upstreams.get(id) else {
-        // No location names it any longer; requests that are on their way hold it themselves.
-        if let Some(gone) = groups.remove(id) {
-            gone.resolve(None);
-            gone.replace(Arc::new(Endpoints::default()));
-        }
-        return;
-    };
-    let group = group(groups, id);
-    match &upstream.external {
-        None => {
-            group.resolve(None);
-            group.replace(upstream.endpoints.clone());
-        }
-        Some(external) => group.resolve(Some(external.clone())),
-    }
 }

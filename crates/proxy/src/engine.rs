@@ -129,10 +129,18 @@ impl Engine for Native {
             retries: _,
             body: _,
             tls_redirect: _,
+            redirect: _,
+            relative_redirects: _,
+            upstream_host: _,
             rewrite: _,
             errors: _,
             default_backend: _,
             mirror: _,
+            access: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

@@ -73,6 +73,21 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
+        }
+    }
+    out
+}
+
 fn text(bytes: &[u8], out: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.push_str(text),
@@ -198,6 +213,11 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::IngressName => {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
+        V::ProxyAlternativeUpstreamName => {
+            if let Some(canary) = place.spot().canary.as_deref().filter(|_| exchange.canary) {
+                out.push_str(canary.group.id.as_str());
+            }
+        }
         V::ServiceName => out.push_str(service(|service| &service.name)),
         V::ServicePort => out.push_str(service(|service| &service.port)),
         V::LocationPath => out.push_str(&location.path),
@@ -275,14 +295,33 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
     }
 }
 
+/// The value of `$http_<name>`, if there is such a header.
+pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let headers = &exchange.request.headers;
+    headers.iter().any(|field| is_spelled(&field.name, name)).then(|| {
+        let mut value = String::new();
+        header(headers, name, &mut value);
+        value
+    })
+}
+
+/// The value of `$cookie_<name>`, if there is such a cookie.
+pub fn cookie_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let mut value = String::new();
+    text(find_cookie(exchange, name)?, &mut value);
+    Some(value)
+}
+
+/// Whether a field is the one that a variable names.
+fn is_spelled(field: &[u8], name: &str) -> bool {
+    let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+    field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
+}
+
 /// A header field by its variable's name; several lines are joined by `, `.
 fn header(headers: &Headers, name: &str, out: &mut String) {
-    let spelled = |field: &[u8]| {
-        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
-        field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
-    };
     let mut first = true;
-    for field in headers.iter().filter(|field| spelled(&field.name)) {
+    for field in headers.iter().filter(|field| is_spelled(&field.name, name)) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
@@ -291,13 +330,16 @@ fn header(headers: &Headers, name: &str, out: &mut String) {
 }
 
 fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
+    text(find_cookie(exchange, name).unwrap_or_default(), out);
+}
+
+fn find_cookie<'a>(exchange: &'a Exchange, name: &'a str) -> Option<&'a [u8]> {
     let values = exchange.request.headers.all("cookie");
     let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
-    let found = pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
+    pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
-    });
-    text(found.unwrap_or_default(), out);
+    })
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {

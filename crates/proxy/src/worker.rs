@@ -205,6 +205,11 @@ impl Worker {
         id.into()
     }
 
+    /// A random number below `bound`, 0 for an empty range.
+    pub fn below(&self, bound: usize) -> usize {
+        if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
+    }
+
     /// A number in decimal.
     pub fn decimal(&self, number: u16) -> Bytes {
         match number {

@@ -4,9 +4,11 @@
 mod aliases;
 mod annotations;
 mod certificate;
+mod check;
 mod config_map;
 mod host;
 mod ingress;
+mod names;
 mod options;
 mod problems;
 mod review;
@@ -14,6 +16,7 @@ mod settings;
 mod translator;
 mod upstream;
 
+pub use check::{Check, Finding, Remark, Standing, check};
 pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;

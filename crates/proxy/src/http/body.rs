@@ -1,6 +1,6 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Headers, Spool};
+use super::{Coding, Compressed, Headers, Spool};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
 use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
@@ -64,6 +64,7 @@ enum Kind {
     Upstream(Box<ResponseBody>),
     FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
+    Compressed(Box<Compressed>),
 }
 
 impl Body {
@@ -104,6 +105,11 @@ impl Body {
     /// The body of an HTTP/1 answer.
     pub fn upstream(body: ResponseBody) -> Self {
         Self::of(Kind::Upstream(Box::new(body)))
+    }
+
+    /// The same body, compressed.
+    pub fn compressed(body: Self, coding: Coding) -> Self {
+        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
     }
 
     /// The body of a FastCGI answer.
@@ -149,6 +155,7 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
+            Kind::Compressed(_) => Length::Unknown,
             Kind::FastCgi(body) => body.length(),
         }
     }
@@ -157,8 +164,12 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::FastCgi(_) | Kind::Upgraded(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
+            Kind::Stream(_)
+            | Kind::Upstream(_)
+            | Kind::FastCgi(_)
+            | Kind::Upgraded(_)
+            | Kind::Compressed(_) => false,
         }
     }
 
@@ -184,6 +195,7 @@ impl Body {
             Kind::Stream(body) => body.poll_frame(cx),
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
+            Kind::Compressed(body) => body.poll_frame(cx),
             Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, errors, request_headers};
+use super::{Stop, choose_backend, errors, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
@@ -80,10 +80,8 @@ async fn tries(
 
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
+    let address = choose_backend::endpoint(exchange)?;
     let spot = exchange.spot();
-    let group = if exchange.stands_in { &spot.stand_in } else { &spot.group };
-    let group = group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
-    let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
         Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
         Protocol::Https | Protocol::Grpcs => true,

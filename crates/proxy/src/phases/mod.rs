@@ -1,8 +1,13 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
+mod answer_rewrites;
+pub(crate) mod choose_backend;
 mod client_address;
 mod client_fields;
+mod compression;
+pub(crate) mod cors;
 pub(crate) mod errors;
 pub(crate) mod fastcgi;
 mod find_location;
@@ -46,17 +51,22 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     let response = errors::replace(exchange, response).await;
-    headers::filter(exchange, response)
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
     mirror::copy(exchange);
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

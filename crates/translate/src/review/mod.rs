@@ -1,5 +1,6 @@
 //! What the admission webhook says of an Ingress: a pure function of the object and of what stands on its hosts
-//! (compat/behaviour.md section 24). The first rule that is broken refuses; each refusal starts with ingress-nginx's text.
+//! (compat/behaviour.md section 24). The first rule that is broken refuses; each refusal starts with ingress-nginx's
+//! text.
 
 mod groups;
 mod overlap;

@@ -213,9 +213,11 @@ impl<'a> Settings<'a> {
     fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
         let annotations = self.annotations.as_ref()?;
         let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
-        names
+        let (name, text) = names
             .filter_map(|name| Some((name, normalise(annotations.get(name)?))))
-            .find(|(_, text)| !text.is_empty())
+            .find(|(_, text)| !text.is_empty())?;
+        let written = annotations.get(name).filter(|_| about.exact && self.scope.validate);
+        Some((name, written.map_or(text, |written| Cow::Borrowed(*written))))
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
