@@ -1,5 +1,6 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
@@ -8,7 +9,7 @@ use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::{Mirror, Protocol};
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -66,7 +67,8 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        let spots =
+            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
         Ok(Site {
             server: server.clone(),
             locations: Locations::compile(server),
@@ -76,6 +78,7 @@ impl Compiler {
 
     fn spot(
         &self,
+        server: &ServerName,
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
@@ -105,15 +108,34 @@ impl Compiler {
         let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
         let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
-        let location = location.clone();
-        Ok(Spot { location, group, rule, canary, upstream_tls, cors, errors, stand_in, mirror })
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            self::group(groups, id);
+        }
+        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        Ok(Spot {
+            location: location.clone(),
+            group,
+            rule,
+            canary,
+            upstream_tls,
+            authenticator,
+            cors,
+            errors,
+            stand_in,
+            mirror,
+        })
     }
 
     fn copies(
         &self,
         mirror: &Mirror,
-        groups: &OrdMap<UpstreamId, Arc<Group>>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Copies, rustls::Error> {
+        if let Some(id) = &mirror.url.upstream {
+            group(groups, id);
+        }
         let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
         Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }

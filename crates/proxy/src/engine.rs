@@ -136,6 +136,8 @@ impl Engine for Native {
             errors: _,
             default_backend: _,
             mirror: _,
+            auth_basic: _,
+            auth_external: _,
             access: _,
             cors: _,
             answer_rewrites: _,

@@ -1,5 +1,6 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::authenticator::Authenticator;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -58,6 +59,8 @@ pub struct Spot {
     pub stand_in: Option<Arc<Group>>,
     /// Where copies of requests go.
     pub mirror: Option<Box<Copies>>,
+    /// Who is asked before a request is let in.
+    pub authenticator: Option<Arc<Authenticator>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
 }

@@ -54,7 +54,8 @@ async fn tries(
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
-        let more = may_repeat && tries_left(exchange, &policy.retries, started);
+        let made = exchange.log.tries.len() + stale as usize;
+        let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
             Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
                 journal.end();
@@ -148,10 +149,10 @@ struct Attempt<'a> {
     journal: &'a Rc<Try>,
 }
 
-fn tries_left(exchange: &Exchange, retries: &Retries, started: Instant) -> bool {
+fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
     let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
-    !retries.conditions.is_empty() && in_time && exchange.log.tries.len() < allowed as usize
+    !retries.conditions.is_empty() && in_time && made < allowed as usize
 }
 
 /// Whether the status of an answer counts as a failed try.

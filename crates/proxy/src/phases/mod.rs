@@ -3,6 +3,8 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 pub(crate) mod choose_backend;
 mod client_address;
 mod client_fields;

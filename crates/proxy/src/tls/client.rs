@@ -247,7 +247,7 @@ impl ServerCertVerifier for Nobody {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        Err(Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer))
+        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
     }
 
     checks_signatures!();
