@@ -1,9 +1,9 @@
 //! `custom-http-errors`: answers of some statuses are replaced by those of an error backend (ngx_http_core_module,
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
-use super::{answer_error, client_fields, read_body, request_headers, response_of};
+use super::{Stop, answer_error, client_fields, read_body, request_headers, response_of};
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
 use crate::http::{Body, Field, Response, Source};
 use crate::http1::write;
@@ -39,12 +39,9 @@ pub struct ErrorPages {
 
 /// The answer of the error backend, where this one is to be replaced.
 pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Response {
-    let place = exchange.place.clone();
-    let Some(place) = place.filter(|place| is_replaced(place.spot(), &response)) else {
-        return response;
-    };
-    let groups = place.spot().errors.iter().flat_map(|pages| &pages.groups);
-    let group = groups.into_iter().find(|group| !group.is_empty()).cloned();
+    let spot = exchange.place.as_ref().map(Place::spot);
+    let Some(pages) = spot.and_then(|spot| pages(spot, &response)) else { return response };
+    let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
     let Response { status, headers, close, .. } = response;
     let mut page = match group {
         // Boxed: hardly any request comes here.
@@ -62,13 +59,14 @@ pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Resp
     page
 }
 
-fn is_replaced(spot: &Spot, response: &Response) -> bool {
-    let Some(ErrorPages { errors, .. }) = spot.errors.as_deref() else { return false };
+/// The error pages for an answer, if it is to be replaced.
+fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
+    let pages = spot.errors.as_deref()?;
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
     let http =
         !matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi);
-    errors.statuses.contains(&response.status.as_u16())
-        && (response.source == Source::Own || (errors.intercept && http))
+    let may_be = response.source == Source::Own || (pages.errors.intercept && http);
+    (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
 }
 
 /// The same request, to `/` of the error backend.
@@ -157,8 +155,12 @@ pub(super) fn about(
 
 /// A location whose upstream has no endpoints answers 503, before limits and guards are asked, unless its
 /// `default-backend` stands in (compat/behaviour.md section 6).
-pub(super) fn without_endpoints(exchange: &mut Exchange, upstream: &Group) -> Result<(), Error> {
-    let stand_in = exchange.spot().stand_in.as_ref();
-    exchange.stands_in = stand_in.is_some_and(|group| !group.is_empty());
-    if exchange.stands_in { Ok(()) } else { Err(Error::NoEndpoints(upstream.id.clone())) }
+pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
+    let spot = exchange.spot();
+    let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
+    let Some(group) = spot.group.as_ref().filter(|_| !stands_in) else {
+        exchange.stands_in = true;
+        return Ok(());
+    };
+    Err(Error::NoEndpoints(group.id.clone()).into())
 }

@@ -17,10 +17,10 @@ const STALE: u32 = 2;
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
 
-/// A location whose upstream has no endpoints answers 503, before limits and guards are asked.
+/// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
-    match exchange.spot().group.clone() {
-        Some(group) if group.is_empty() => Ok(errors::without_endpoints(exchange, &group)?),
+    match &exchange.spot().group {
+        Some(group) if group.is_empty() => errors::stand_in(exchange),
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }

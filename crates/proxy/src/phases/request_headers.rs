@@ -77,9 +77,6 @@ pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
-    if exchange.spot().location.policy.connection_header.is_some() {
-        return None;
-    }
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
@@ -187,19 +184,19 @@ fn http1(exchange: &Exchange) -> Bytes {
     for (name, value) in &exchange.authenticated.headers {
         write::field(&mut out, name, value);
     }
-    match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
-        (Some(wanted), _) => {
-            write::field(&mut out, b"Upgrade", wanted);
-            write::field(&mut out, b"Connection", b"upgrade");
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::Close) => {
-            write::field(&mut out, b"Connection", b"close")
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::KeepAlive) => {
-            write::field(&mut out, b"Connection", b"keep-alive")
-        }
-        (None, true) => write::field(&mut out, b"Connection", b"close"),
-        (None, false) => {}
+    let upgrade = upgrade(exchange);
+    if let Some(wanted) = upgrade {
+        write::field(&mut out, b"Upgrade", wanted);
+    }
+    let connection: &[u8] = match policy.connection_header {
+        Some(ConnectionHeader::Close) => b"close",
+        Some(ConnectionHeader::KeepAlive) => b"keep-alive",
+        None if upgrade.is_some() => b"upgrade",
+        None if old || !exchange.worker.pool.keeps() => b"close",
+        None => b"",
+    };
+    if !connection.is_empty() {
+        write::field(&mut out, b"Connection", connection);
     }
     match request.body.length() {
         Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
