@@ -66,6 +66,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
+    forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
     mirror::copy(exchange);
     choose_backend::decide(exchange);
