@@ -40,6 +40,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
@@ -133,6 +135,7 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
+            stands_in: false,
             rewritten: None,
             allowed_origin: None,
             canary: false,

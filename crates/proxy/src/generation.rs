@@ -2,6 +2,8 @@
 
 use crate::authenticator::Authenticator;
 use crate::phases::cors::Told;
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
@@ -51,6 +53,12 @@ pub struct Spot {
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who answers in place of errors.
+    pub errors: Option<Box<ErrorPages>>,
+    /// Who stands in while its upstream has no endpoints.
+    pub stand_in: Option<Arc<Group>>,
+    /// Where copies of requests go.
+    pub mirror: Option<Box<Copies>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
     /// What allowed origins are told.

@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
 use crate::upstream::Try;
-use model::{Backend, Part, ServiceRef, Template, Variable};
+use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -220,6 +220,10 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
+        V::ProxyUpstreamName if exchange.stands_in => {
+            let stand_in = &location.policy.default_backend;
+            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+        }
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),

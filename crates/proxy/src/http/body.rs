@@ -138,6 +138,14 @@ impl Body {
         }
     }
 
+    /// The body, if it was read whole.
+    pub fn as_spool(&self) -> Option<&Spool> {
+        match &self.kind {
+            Kind::Spool(spool) => Some(spool),
+            _ => None,
+        }
+    }
+
     /// How much is still to come.
     pub fn length(&self) -> Length {
         match &self.kind {

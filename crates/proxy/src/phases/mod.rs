@@ -7,12 +7,15 @@ mod auth_basic;
 mod auth_external;
 pub(crate) mod choose_backend;
 mod client_address;
+mod client_fields;
 mod compression;
 pub(crate) mod cors;
+pub(crate) mod errors;
 pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
+pub(crate) mod mirror;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -49,9 +52,9 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
     let response = match request(exchange).await {
         Ok(response) => response,
-        Err(Stop::Answer(response)) => *response,
-        Err(Stop::Fail(error)) => answer_error(exchange, &error),
+        Err(stop) => response_of(exchange, stop),
     };
+    let response = errors::replace(exchange, response).await;
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
@@ -77,8 +80,17 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     exchange.enter(Phase::Body);
     read_body::whole(exchange).await?; // content
     exchange.enter(Phase::Upstream);
+    mirror::copy(exchange);
     choose_backend::decide(exchange);
     forward::send(exchange).await
+}
+
+/// The answer that ended a request early.
+fn response_of(exchange: &Exchange, stop: Stop) -> Response {
+    match stop {
+        Stop::Answer(response) => *response,
+        Stop::Fail(error) => answer_error(exchange, &error),
+    }
 }
 
 /// The only place where an error becomes an answer.

@@ -9,9 +9,11 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -55,6 +57,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
+    errors::FAMILY,
+    mirror::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
     cors::FAMILY,
