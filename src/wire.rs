@@ -268,7 +268,6 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
-        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,
