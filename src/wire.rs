@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use controller::Controller;
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer};
+use model::{ErrorLevel, LogTarget};
 use proxy::{Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
@@ -20,15 +21,15 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
-    log::init(flags.v)?;
+    let logs = log::init(flags.v)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags))
+    control.context("cannot start the event loop")?.block_on(serve(flags, logs))
 }
 
 /// Prints what a folder means.
 pub(crate) fn translate(flags: &Translate) -> Result<()> {
-    log::init(0)?;
+    let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let feed = runtime.block_on(kubernetes::manifests(flags.manifests.clone()))?;
     let translation = translate::translate(&feed.snapshots.borrow(), &options(&flags.classes));
@@ -39,7 +40,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     Ok(())
 }
 
-async fn serve(flags: Run) -> Result<()> {
+async fn serve(flags: Run, logs: log::Control) -> Result<()> {
     let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } =
         flags;
     for name in accepted.given {
@@ -49,6 +50,7 @@ async fn serve(flags: Run) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    follow_logs(&engine, logs)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let options = options(&classes);
     let mut feed = tokio::select! {
@@ -85,6 +87,49 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         health_path: listeners.health_check_path.clone(),
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// What the engine says about requests goes where the ConfigMap says, at the level it says; files of logs are opened
+/// again when a signal asks for it.
+fn follow_logs(engine: &Arc<Native>, logs: log::Control) -> Result<()> {
+    let reopened = engine.clone();
+    signal::on_reopen(move || reopened.reopen_logs()).context("cannot watch signals")?;
+    let (engine, mut global) = (engine.clone(), engine.global());
+    tokio::spawn(async move {
+        while global.changed().await.is_ok() {
+            let wanted = global.borrow_and_update().logs.clone();
+            let engine = engine.clone();
+            let line: log::Line =
+                Arc::new(move |level, line| engine.log_error(severity(level), line));
+            let elsewhere = wanted.error != LogTarget::Stderr;
+            let level = wanted.error_level.map(filter);
+            logs.follow("proxy", level, elsewhere.then_some(line));
+        }
+    });
+    Ok(())
+}
+
+/// What nginx's levels are here: upstreams that fail are errors, what clients do wrong is for `info`.
+fn filter(level: ErrorLevel) -> log::LevelFilter {
+    match level {
+        ErrorLevel::Critical => log::LevelFilter::OFF,
+        ErrorLevel::Error => log::LevelFilter::ERROR,
+        ErrorLevel::Warn => log::LevelFilter::WARN,
+        ErrorLevel::Notice => log::LevelFilter::INFO,
+        ErrorLevel::Info => log::LevelFilter::DEBUG,
+        ErrorLevel::Debug => log::LevelFilter::TRACE,
+    }
+}
+
+/// The severity of a level in syslog (RFC 3164 section 4.1.1).
+fn severity(level: log::Level) -> u8 {
+    match level {
+        log::Level::ERROR => 3,
+        log::Level::WARN => 4,
+        log::Level::INFO => 5,
+        log::Level::DEBUG => 6,
+        log::Level::TRACE => 7,
+    }
 }
 
 /// Starts the admin server; its address.

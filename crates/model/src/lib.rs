@@ -14,6 +14,7 @@ mod compression;
 mod configuration;
 mod global;
 mod id;
+mod logs;
 mod origin;
 mod pattern;
 pub mod policy;
@@ -30,6 +31,7 @@ pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};

@@ -1,6 +1,7 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::access_log;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
@@ -22,7 +23,15 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            groups,
+            logs_answer_headers: false,
+        })
     }
 
     /// The generation after `before`.
@@ -51,6 +60,9 @@ impl Compiler {
             certificates,
             front,
             groups,
+            logs_answer_headers: access_log::names_answer_headers(
+                &configuration.global.log_format.template,
+            ),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The values of nginx's variables for a request.
 
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Kept};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
 use model::{Backend, ServiceRef, Variable};
@@ -20,8 +20,11 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
-        // The answer is gone when the log is written; what it said is not kept.
-        V::ResponseHeader(_) | V::UpstreamHeader(_) | V::RemoteUser => {}
+        V::ResponseHeader(name) => kept(exchange.log.kept.as_deref(), |kept| &kept.sent, name, out),
+        V::UpstreamHeader(name) => {
+            kept(exchange.log.kept.as_deref(), |kept| &kept.upstream, name, out);
+        }
+        V::RemoteUser => {}
         V::UpstreamAddr
         | V::UpstreamStatus
         | V::UpstreamResponseTime
@@ -33,6 +36,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::SslServerName
         | V::SslSessionReused
         | V::Https
+        | V::SslAlpnProtocol
         | V::Scheme => {
             tls(variable, exchange, out);
         }
@@ -44,14 +48,20 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName => place(variable, exchange, out),
-        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime => time(variable, exchange, out),
+        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime | V::ConnectionTime => {
+            time(variable, exchange, out)
+        }
         V::RemoteAddr
         | V::RemotePort
         | V::RealipRemoteAddr
         | V::ProxyProtocolAddr
         | V::ProxyProtocolPort
+        | V::ProxyProtocolServerAddr
+        | V::ProxyProtocolServerPort
+        | V::RealipRemotePort
         | V::ServerAddr
         | V::ServerPort
+        | V::PassServerPort
         | V::Connection
         | V::ConnectionRequests
         | V::Hostname => connection(variable, exchange, out),
@@ -128,6 +138,15 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::ProxyHost => out.push_str("upstream_balancer"),
+        V::ProxyPort => out.push_str("80"),
+        V::Pid => number(u64::from(std::process::id()), out),
+        V::GzipRatio => {
+            if let Some((whole, hundredths)) = log.squeezed.as_ref().and_then(|count| count.ratio())
+            {
+                put!(out, "{whole}.{hundredths:02}");
+            }
+        }
         _ => {}
     }
 }
@@ -137,7 +156,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let connection = &exchange.connection;
     match variable {
         V::RemoteAddr => text(&exchange.client_text(), out),
-        V::RemotePort => put!(out, "{}", connection.peer.port()),
+        V::RemotePort | V::RealipRemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
             if let Some(announced) = connection.announced {
@@ -149,8 +168,18 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
                 put!(out, "{}", announced.source.port());
             }
         }
+        V::ProxyProtocolServerAddr => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.ip());
+            }
+        }
+        V::ProxyProtocolServerPort => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.port());
+            }
+        }
         V::ServerAddr => put!(out, "{}", connection.local.ip()),
-        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::ServerPort | V::PassServerPort => put!(out, "{}", connection.local.port()),
         V::Connection => put!(out, "{}", connection.serial),
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),
@@ -168,7 +197,8 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),
-            Backend::Denied(_) => {}
+            // The template of ingress-nginx starts with this value.
+            Backend::Denied(_) => out.push('-'),
         },
         V::Namespace => {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);
@@ -196,6 +226,10 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
         (V::SslServerName, Some(session)) => {
             out.push_str(session.server_name.as_deref().unwrap_or_default())
         }
+        (V::SslAlpnProtocol, Some(_)) => {
+            let h2 = exchange.request.version == crate::http::Version::Http2;
+            out.push_str(if h2 { "h2" } else { "http/1.1" });
+        }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
         _ => {}
     }
@@ -206,6 +240,7 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
         Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
+        Variable::ConnectionTime => seconds(exchange.connection.since.elapsed(), out),
         _ => seconds(exchange.since.elapsed(), out),
     }
 }
@@ -254,14 +289,27 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
     }
 }
 
+/// A header of the answer, which is kept for logs that name one.
+fn kept(kept: Option<&Kept>, section: fn(&Kept) -> &Headers, name: &str, out: &mut String) {
+    if let Some(kept) = kept {
+        header(section(kept), name, out);
+    }
+}
+
+/// Whether the request has a field by its variable's name.
+pub fn has_header(exchange: &Exchange, name: &str) -> bool {
+    exchange.request.headers.iter().any(|field| is_spelled(&field.name, name))
+}
+
+fn is_spelled(field: &[u8], name: &str) -> bool {
+    let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+    field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
+}
+
 /// A header field by its variable's name; several lines are joined by `, `.
 fn header(headers: &Headers, name: &str, out: &mut String) {
-    let spelled = |field: &[u8]| {
-        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
-        field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
-    };
     let mut first = true;
-    for field in headers.iter().filter(|field| spelled(&field.name)) {
+    for field in headers.iter().filter(|field| is_spelled(&field.name, name)) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }

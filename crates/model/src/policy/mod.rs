@@ -3,6 +3,7 @@
 //! not compile until each of them says what it does with it.
 
 mod body;
+mod logging;
 mod protocol;
 mod redirects;
 mod retries;
@@ -11,6 +12,7 @@ mod timeouts;
 mod upstream_tls;
 
 pub use body::Body;
+pub use logging::Logging;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -39,4 +41,6 @@ pub struct Policy {
     pub tls_redirect: TlsRedirect,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// What is logged about its requests.
+    pub logging: Logging,
 }

@@ -43,14 +43,18 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
+    access_log::keep_upstream(exchange, &response);
     let response = headers::filter(exchange, response);
-    compression::filter(exchange, response)
+    let response = compression::filter(exchange, response);
+    access_log::keep_sent(exchange, &response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
     rewrite::path(exchange)?; // rewrite
+    access_log::note_rewrite(exchange);
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     read_body::whole(exchange).await?; // content

@@ -3,6 +3,7 @@
 mod body;
 mod guards;
 mod known;
+mod logging;
 mod protocol;
 mod redirects;
 mod retries;
@@ -36,6 +37,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    logging::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.

@@ -3,6 +3,7 @@
 mod compression;
 mod connections;
 mod headers;
+mod log_targets;
 mod logging;
 mod permissions;
 mod real_ip;
@@ -33,6 +34,7 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    log_targets::AREA,
     permissions::AREA,
 ];
 
