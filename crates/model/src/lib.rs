@@ -8,6 +8,7 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod alias;
 mod certificate;
 mod changes;
 mod compression;
@@ -15,6 +16,7 @@ mod configuration;
 mod global;
 mod id;
 mod logs;
+mod networks;
 mod origin;
 mod pattern;
 pub mod policy;
@@ -22,7 +24,9 @@ mod problem;
 mod server;
 mod template;
 mod upstream;
+mod url;
 
+pub use alias::Alias;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
@@ -32,9 +36,11 @@ pub use global::{
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
+pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
 pub use template::{Part, Template, UnknownVariable, Variable};
 pub use upstream::{Endpoints, Upstream};
+pub use url::Url;

@@ -188,6 +188,14 @@ variables! {
     ProxyProtocolServerPort = "proxy_protocol_server_port",
     /// The protocol that ALPN chose.
     SslAlpnProtocol = "ssl_alpn_protocol",
+    /// The path towards a FastCGI responder, with its index.
+    FastcgiScriptName = "fastcgi_script_name",
+    /// Empty: nothing splits the path of a FastCGI request.
+    FastcgiPathInfo = "fastcgi_path_info",
+    /// Where nginx looks for files.
+    DocumentRoot = "document_root",
+    /// The version of nginx that ingress-nginx v1.15.1 has.
+    NginxVersion = "nginx_version",
 }
 
 /// Makes a variable of what follows its prefix.
@@ -249,6 +257,11 @@ impl Template {
         }
         push_text(&mut parts, rest);
         Ok(Self { parts })
+    }
+
+    /// A template of these pieces.
+    pub fn from_parts(parts: Vec<Part>) -> Self {
+        Self { parts }
     }
 
     /// The pieces in order.

@@ -2,8 +2,9 @@
 
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::access_log;
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::Group;
+use crate::upstream::{Alternative, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::Protocol;
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
@@ -14,6 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    resolver: Arc<Resolver>,
 }
 
 impl Compiler {
@@ -45,7 +47,7 @@ impl Compiler {
         let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
-            follow(&mut groups, id, configuration);
+            self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
         for name in &changes.servers {
@@ -89,14 +91,44 @@ impl Compiler {
             Backend::NotFound | Backend::Denied(_) => None,
         };
         let policy = &location.policy;
+        let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));
+        let canary = location.canary.as_ref().filter(|_| group.is_some());
+        let canary = canary
+            .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        let cors = policy.cors.as_ref().map(Told::new);
+        Ok(Spot { location: location.clone(), group, rule, canary, upstream_tls, cors })
+    }
+
+    /// Brings a group's endpoints up to date; locations keep the group they have.
+    fn follow(
+        &self,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+        id: &UpstreamId,
+        configuration: &Configuration,
+    ) {
+        let Some(upstream) = configuration.upstreams.get(id) else {
+            // No location names it any longer; requests that are on their way hold it themselves.
+            if let Some(gone) = groups.remove(id) {
+                gone.resolve(None, &self.resolver);
+                gone.replace(Arc::new(Endpoints::default()));
+            }
+            return;
+        };
+        let group = group(groups, id);
+        match &upstream.external {
+            None => {
+                group.resolve(None, &self.resolver);
+                group.replace(upstream.endpoints.clone());
+            }
+            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+        }
     }
 }
 
@@ -106,28 +138,4 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
         .entry(id.clone())
         .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
         .clone()
-}
-
-/// Brings a group's endpoints up to date; locations keep the group they have.
-fn follow(
-    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    id: &UpstreamId,
-    configuration: &Configuration,
-) {
-    let Some(upstream) = configuration.upstreams.get(id) else {
-        // No location names it any longer; requests that are on their way hold it themselves.
-        if let Some(gone) = groups.remove(id) {
-            gone.resolve(None);
-            gone.replace(Arc::new(Endpoints::default()));
-        }
-        return;
-    };
-    let group = group(groups, id);
-    match &upstream.external {
-        None => {
-            group.resolve(None);
-            group.replace(upstream.endpoints.clone());
-        }
-        Some(external) => group.resolve(Some(external.clone())),
-    }
 }

@@ -159,13 +159,22 @@ impl Engine for Native {
         let Policy {
             protocol: _,
             http_version: _,
+            fastcgi: _,
             upstream_tls: _,
             timeouts: _,
             retries: _,
             body: _,
             tls_redirect: _,
+            redirect: _,
+            relative_redirects: _,
+            upstream_host: _,
             rewrite: _,
             logging: _,
+            access: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

@@ -21,6 +21,9 @@ pub enum Error {
     /// Nobody is there to answer.
     #[error("upstream {0} has no endpoints")]
     NoEndpoints(model::UpstreamId),
+    /// All endpoints that a session may have were tried.
+    #[error("upstream {0} has no endpoint left that was not tried")]
+    NoPeerLeft(model::UpstreamId),
     /// The client's body did not arrive.
     #[error("reading the request body: {0}")]
     RequestBody(BodyError),
@@ -59,7 +62,7 @@ impl Error {
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
+            Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -72,7 +75,7 @@ impl Error {
             }
             Self::BadPath(_) | Self::BodyTooLarge | Self::RequestBody(_) => Blame::Client,
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
-            Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
+            Self::NoEndpoints(_) | Self::NoPeerLeft(_) | Self::Upstream(_) => Blame::Upstream,
         }
     }
 

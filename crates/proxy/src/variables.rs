@@ -2,8 +2,9 @@
 
 use crate::exchange::{Exchange, Kept};
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::fastcgi;
 use crate::upstream::Try;
-use model::{Backend, ServiceRef, Variable};
+use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +12,19 @@ use std::time::Duration;
 /// Writing to a string cannot fail.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+}
+
+/// A template with the values of a request; capture groups are empty.
+pub fn text_of(template: &Template, exchange: &Exchange) -> String {
+    let mut text = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut text),
+            Part::Capture(_) => {}
+        }
+    }
+    text
 }
 
 /// Appends the value of a variable; nothing where it has none.
@@ -67,6 +81,21 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::Hostname => connection(variable, exchange, out),
         _ => request(variable, exchange, out),
     }
+}
+
+/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
+        }
+    }
+    out
 }
 
 fn text(bytes: &[u8], out: &mut String) {
@@ -147,6 +176,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
                 put!(out, "{whole}.{hundredths:02}");
             }
         }
+        V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
+        V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
+        V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
 }
@@ -206,6 +238,11 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         }
         V::IngressName => {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
+        }
+        V::ProxyAlternativeUpstreamName => {
+            if let Some(canary) = place.spot().canary.as_deref().filter(|_| exchange.canary) {
+                out.push_str(canary.group.id.as_str());
+            }
         }
         V::ServiceName => out.push_str(service(|service| &service.name)),
         V::ServicePort => out.push_str(service(|service| &service.port)),
@@ -296,11 +333,24 @@ fn kept(kept: Option<&Kept>, section: fn(&Kept) -> &Headers, name: &str, out: &m
     }
 }
 
-/// Whether the request has a field by its variable's name.
-pub fn has_header(exchange: &Exchange, name: &str) -> bool {
-    exchange.request.headers.iter().any(|field| is_spelled(&field.name, name))
+/// The value of `$http_<name>`, if there is such a header.
+pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let headers = &exchange.request.headers;
+    headers.iter().any(|field| is_spelled(&field.name, name)).then(|| {
+        let mut value = String::new();
+        header(headers, name, &mut value);
+        value
+    })
 }
 
+/// The value of `$cookie_<name>`, if there is such a cookie.
+pub fn cookie_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let mut value = String::new();
+    text(find_cookie(exchange, name)?, &mut value);
+    Some(value)
+}
+
+/// Whether a field is the one that a variable names.
 fn is_spelled(field: &[u8], name: &str) -> bool {
     let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
     field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
@@ -318,13 +368,16 @@ fn header(headers: &Headers, name: &str, out: &mut String) {
 }
 
 fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
+    text(find_cookie(exchange, name).unwrap_or_default(), out);
+}
+
+fn find_cookie<'a>(exchange: &'a Exchange, name: &'a str) -> Option<&'a [u8]> {
     let values = exchange.request.headers.all("cookie");
     let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
-    let found = pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
+    pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
-    });
-    text(found.unwrap_or_default(), out);
+    })
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {

@@ -5,7 +5,7 @@ use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
-use crate::upstream::Pool;
+use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -34,6 +34,7 @@ pub struct Shared {
     /// Connections of clients at most, each thread.
     pub connections: usize,
     serial: AtomicU64,
+    names: Names,
 }
 
 /// What the process is at.
@@ -53,6 +54,7 @@ impl Shared {
             listening,
             connections,
             serial: AtomicU64::new(1),
+            names: Names::default(),
         }
     }
 }
@@ -153,6 +155,11 @@ impl Worker {
         self.shared.current.load_full()
     }
 
+    /// Hosts that are known only once a request is there.
+    pub fn names(&self) -> &Names {
+        &self.shared.names
+    }
+
     /// Whether the process is about to end.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
@@ -192,6 +199,11 @@ impl Worker {
             random >>= 4;
         }
         id.into()
+    }
+
+    /// A random number below `bound`, 0 for an empty range.
+    pub fn below(&self, bound: usize) -> usize {
+        if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
     }
 
     /// A number in decimal.

@@ -3,7 +3,7 @@
 use super::{Coding, Compressed, Headers, Spool, Squeezed};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
-use crate::upstream::{ResponseBody, Upgraded};
+use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -63,6 +63,7 @@ enum Kind {
     Stream(Box<StreamBody>),
     Spool(Box<Spool>),
     Upstream(Box<ResponseBody>),
+    FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
     Compressed(Box<Compressed>),
 }
@@ -112,6 +113,11 @@ impl Body {
         Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding, count))))
     }
 
+    /// The body of a FastCGI answer.
+    pub fn fastcgi(body: FastCgiBody) -> Self {
+        Self::of(Kind::FastCgi(Box::new(body)))
+    }
+
     /// A connection that stopped being HTTP (101).
     pub fn upgraded(upgraded: Upgraded) -> Self {
         Self::of(Kind::Upgraded(Box::new(upgraded)))
@@ -143,6 +149,7 @@ impl Body {
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
             Kind::Compressed(_) => Length::Unknown,
+            Kind::FastCgi(body) => body.length(),
         }
     }
 
@@ -150,8 +157,12 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) | Kind::Compressed(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
+            Kind::Stream(_)
+            | Kind::Upstream(_)
+            | Kind::FastCgi(_)
+            | Kind::Upgraded(_)
+            | Kind::Compressed(_) => false,
         }
     }
 
@@ -178,6 +189,7 @@ impl Body {
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
             Kind::Compressed(body) => body.poll_frame(cx),
+            Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }
 

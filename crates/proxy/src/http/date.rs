@@ -57,6 +57,16 @@ pub fn syslog_time(second: u64) -> String {
     format!("{} {day:2} {hour:02}:{minute:02}:{second:02}", date.month())
 }
 
+/// The date in a cookie's `Expires` (nginx: ngx_http_cookie_time).
+pub fn cookie_date(second: u64) -> String {
+    let date = Date::of(second);
+    let (weekday, month) = (DAYS[date.weekday], date.month());
+    let Date { year, day, hour, minute, second, .. } = date;
+    // Browsers take two digits for a year up to 2037.
+    let (year, width) = if year > 2037 { (year, 4) } else { (year % 100, 2) };
+    format!("{weekday}, {day:02}-{month}-{year:0width$} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 struct Date {
     year: i64,
     month: u32,
@@ -105,7 +115,7 @@ impl Date {
 
 #[cfg(test)]
 mod tests {
-    use super::{Date, iso8601, syslog_time};
+    use super::{Date, cookie_date, iso8601, syslog_time};
 
     #[test]
     fn the_example_of_rfc_9110_is_spelled_so() {
@@ -113,5 +123,7 @@ mod tests {
         assert_eq!(Date::of(784_111_777).local(), "06/Nov/1994:08:49:37 +0000");
         assert_eq!(iso8601(784_111_777), "1994-11-06T08:49:37+00:00");
         assert_eq!(syslog_time(784_111_777), "Nov  6 08:49:37");
+        assert_eq!(cookie_date(1_290_079_655), "Thu, 18-Nov-10 11:27:35 GMT");
+        assert_eq!(cookie_date(2_500_000_000), "Fri, 22-Mar-2049 04:26:40 GMT");
     }
 }

@@ -52,7 +52,7 @@ fn plain(variable: &Variable, exchange: &Exchange, value: &mut String, line: &mu
 fn exists(variable: &Variable, exchange: &Exchange) -> bool {
     use Variable as V;
     match variable {
-        V::RequestHeader(name) => variables::has_header(exchange, name),
+        V::RequestHeader(name) => variables::header_of(exchange, name).is_some(),
         // The template of ingress-nginx sets them, or starts them as empty.
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName

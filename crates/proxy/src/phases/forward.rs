@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, request_headers};
+use super::{Stop, choose_backend, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
@@ -66,11 +66,10 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
+    let address = choose_backend::endpoint(exchange)?;
     let spot = exchange.spot();
-    let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
-    let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
-        Protocol::Http | Protocol::Grpc => false,
+        Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
         Protocol::Https | Protocol::Grpcs => true,
         Protocol::AutoHttp => exchange.connection.tls.is_some(),
     };

@@ -1,8 +1,13 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
+mod answer_rewrites;
+pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
+pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -44,7 +49,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
     access_log::keep_upstream(exchange, &response);
-    let response = headers::filter(exchange, response);
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
     let response = compression::filter(exchange, response);
     access_log::keep_sent(exchange, &response);
     response
@@ -53,11 +59,14 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     access_log::note_rewrite(exchange);
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

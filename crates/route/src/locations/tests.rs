@@ -12,15 +12,15 @@ fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
         kind: *kind,
         whole: *whole,
         backend: Backend::NotFound,
+        canary: None,
         service: None,
         origin: None,
         policy: Arc::default(),
     };
     Locations::compile(&Server {
-        name: ServerName::new("a.test"),
-        certificate: None,
         regex,
         locations: paths.iter().map(location).map(Arc::new).collect(),
+        ..Server::new(ServerName::new("a.test"))
     })
 }
 

@@ -1,6 +1,13 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod affinity;
+mod answer_rewrites;
+mod balance;
 mod body;
+mod canary;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod guards;
 mod known;
 mod logging;
@@ -8,14 +15,20 @@ mod protocol;
 mod redirects;
 mod retries;
 mod rewrite;
+mod server_alias;
 mod timeouts;
 mod upstream_tls;
+mod upstream_vhost;
 
+pub(crate) use balance::by_cluster_ip;
+pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
+pub(crate) use server_alias::{Names, refuse_wildcard};
 
 use crate::settings::{AnyKey, Settings};
+use model::Template;
 use model::policy::Policy;
 
 /// Keys that belong together, and what they do to the policy of a location.
@@ -31,13 +44,22 @@ pub(crate) struct Family {
 /// All families, in the order of documentation.
 pub(crate) const FAMILIES: &[Family] = &[
     protocol::FAMILY,
+    fastcgi::FAMILY,
     timeouts::FAMILY,
     retries::FAMILY,
     body::FAMILY,
     redirects::FAMILY,
     rewrite::FAMILY,
+    server_alias::FAMILY,
+    upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
     logging::FAMILY,
+    cors::FAMILY,
+    answer_rewrites::FAMILY,
+    connection_header::FAMILY,
+    balance::FAMILY,
+    affinity::FAMILY,
+    canary::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
@@ -47,6 +69,12 @@ pub(crate) struct Asked {
     pub(crate) policy: Policy,
     /// What depends on the path.
     pub(crate) rewriting: Rewriting,
+    /// For the host: where requests for exactly `/` are redirected to.
+    pub(crate) app_root: Option<Template>,
+    /// For the host: other names of it.
+    pub(crate) names: Names,
+    /// That it stands beside another Ingress.
+    pub(crate) canary: Option<CanaryAsked>,
 }
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
@@ -54,7 +82,14 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
     let policy = policy(settings);
-    Asked { policy, rewriting: rewrite::read(settings) }
+    let canary = canary::read(settings, &policy);
+    Asked {
+        policy,
+        canary,
+        rewriting: rewrite::read(settings),
+        app_root: rewrite::read_app_root(settings),
+        names: server_alias::read(settings),
+    }
 }
 
 /// The policy that the ConfigMap alone makes; what is wrong with its values stays in `settings`.
@@ -70,11 +105,4 @@ pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let keys = FAMILIES.iter().flat_map(|family| family.keys);
     keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
-}
-
-/// Whether the annotations make this Ingress a canary, which creates nothing.
-pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
-    settings
-        .raw(known::CANARY)
-        .is_some_and(|text| crate::settings::parse::boolean(&text) == Ok(true))
 }

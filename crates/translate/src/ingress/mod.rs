@@ -5,18 +5,22 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, is_ours};
+pub(crate) use class::{Classes, has_our_class, is_ours};
+pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
-pub(crate) use target::Target;
+pub(crate) use references::{annotation_of, names_by_annotation};
+pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, Rewriting};
+use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting};
 use crate::config_map::Permissions;
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
-use model::{Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity};
+use model::{
+    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the ConfigMap makes of everything.
@@ -32,6 +36,8 @@ pub(crate) struct Ground {
     pub(crate) denied: Option<String>,
     /// Why every location is denied that is not exempt from global authentication.
     pub(crate) auth_denied: Option<String>,
+    /// The ConfigMaps that the ConfigMap names.
+    pub(crate) config_maps: BTreeSet<ObjectKey>,
 }
 
 /// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
@@ -50,7 +56,9 @@ pub(crate) enum Standing {
     Taken,
     /// It is not; its own paths answer 503 unless somebody else has them.
     Rejected,
-    /// It creates nothing: a canary, or a suspicious one.
+    /// It stands beside others: a canary.
+    Canary,
+    /// It creates nothing.
     Nothing,
 }
 
@@ -78,8 +86,16 @@ pub(crate) struct Draft {
     pub(crate) default: Option<Target>,
     /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
     pub(crate) catch_all: Option<Route>,
+    /// That it is a canary, and of which hosts' paths.
+    pub(crate) canary: Option<(CanaryAsked, BTreeMap<ServerName, Vec<Route>>)>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
+    /// Where requests for exactly `/` of its hosts are redirected to.
+    pub(crate) app_root: Option<Template>,
+    /// Other names of its hosts.
+    pub(crate) names: Names,
+    /// Upstreams that its policies name.
+    pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
     /// Why every location of its hosts does.
@@ -115,20 +131,26 @@ impl Draft {
         let origin = origin(&ingress.meta.key);
         let mut settings =
             Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
-        let Asked { policy, rewriting } =
+        let Asked { policy, rewriting, canary, app_root, names } =
             annotations::read(&mut settings, &context.ground.permissions.limits);
-        let canary = annotations::is_canary(&settings);
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
+            annotations::refuse_wildcard(&mut settings, &names, host);
+        }
+        let by_cluster_ip = annotations::by_cluster_ip(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
-        let mut problems = settings.into_problems();
+        let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || verdict.rejected.is_some();
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
-            _ if canary || suspicion.is_some() => Standing::Nothing,
+            _ if suspicion.is_some() => Standing::Nothing,
+            true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
+            false if canary.is_some() => Standing::Canary,
             false => Standing::Taken,
         };
         problems.extend(suspicion.map(|message| Problem {
@@ -138,14 +160,24 @@ impl Draft {
             message,
         }));
         let reader = Reader {
-            denied: verdict.rejected.or(verdict.denied).or(by_config_map),
+            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
+            role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
         };
         let mut draft = reader.draft(ingress, standing, problems);
+        if draft.standing == Standing::Canary {
+            draft.stand_beside(canary);
+            return draft;
+        }
+        draft.app_root = app_root;
+        draft.names = names;
         draft.hosts_denied = verdict.hosts_denied;
         draft.refused = refused;
+        if draft.standing != Standing::Nothing {
+            draft.extra = extra;
+        }
         draft
     }
 
@@ -161,14 +193,26 @@ impl Draft {
 
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
-        let routes = self.hosts.values().flatten().chain(&self.catch_all);
-        routes.map(|route| &route.target).chain(&self.default)
+        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.values().flatten());
+        let routes = self.hosts.values().flatten().chain(&self.catch_all).chain(beside);
+        routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
+    }
+
+    /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
+    fn stand_beside(&mut self, canary: Option<CanaryAsked>) {
+        let mut hosts = std::mem::take(&mut self.hosts);
+        if let Some(route) = self.catch_all.take() {
+            hosts.entry(ServerName::catch_all()).or_default().push(route);
+        }
+        self.default = None;
+        self.canary = canary.map(|asked| (asked, hosts));
     }
 
     /// Every server that it has a word in.
     pub(crate) fn servers(&self) -> impl Iterator<Item = ServerName> {
         let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
-        self.hosts.keys().cloned().chain(catch_all)
+        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.keys());
+        self.hosts.keys().chain(beside).cloned().chain(catch_all)
     }
 }
 
@@ -177,6 +221,7 @@ struct Reader {
     origin: Origin,
     policy: Arc<Policy>,
     rewriting: Rewriting,
+    role: Role,
     denied: Option<String>,
 }
 
@@ -197,7 +242,7 @@ impl Reader {
             default = ingress.default_backend.as_ref().and_then(|backend| self.target(backend));
             catch_all = default
                 .as_ref()
-                .filter(|_| ingress.rules.is_empty())
+                .filter(|_| ingress.rules.is_empty() || standing == Standing::Canary)
                 .map(|target| self.catch_all(target));
         }
         let root = self.rewriting.of_path("/", PathKind::Prefix);
@@ -215,7 +260,11 @@ impl Reader {
             hosts,
             default,
             catch_all,
+            canary: None,
             root: (policy, root.regex),
+            app_root: None,
+            names: Names::default(),
+            extra: BTreeSet::new(),
             denied: self.denied,
             hosts_denied: None,
             upstream_tls,
@@ -276,7 +325,7 @@ impl Reader {
     fn target(&self, backend: &IngressBackend) -> Option<Target> {
         match backend {
             IngressBackend::Service { name, port } => {
-                Some(Target::new(&self.origin.namespace, name, port.as_ref()))
+                Some(Target::new(&self.origin.namespace, name, port.as_ref(), self.role))
             }
             IngressBackend::Other => None,
         }
@@ -305,6 +354,7 @@ impl Reader {
             kind,
             whole: rewriting.whole,
             backend,
+            canary: None,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
             policy,
@@ -314,7 +364,6 @@ impl Reader {
 
     /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
     fn catch_all(&self, target: &Target) -> Route {
-        let never = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
         let backend = match &self.denied {
             Some(reason) => Backend::Denied(reason.clone()),
             None => Backend::Upstream(target.id()),
@@ -324,9 +373,15 @@ impl Reader {
             kind: PathKind::Prefix,
             whole: false,
             backend,
+            canary: None,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
-            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(&self.policy) }),
+            policy: Arc::new(Policy {
+                tls_redirect: TlsRedirect::NEVER,
+                redirect: None,
+                relative_redirects: false,
+                ..Policy::clone(&self.policy)
+            }),
         });
         Route { target: target.clone(), regex: false, location }
     }

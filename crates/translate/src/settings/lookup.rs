@@ -1,11 +1,12 @@
 //! Looking a key up: annotation, else ConfigMap, else nothing; written here and nowhere else.
 
 use super::{About, Key, OnBad};
+use crate::ingress::Target;
 use imbl::OrdMap;
-use kubernetes::objects::{ObjectKey, Secret};
+use kubernetes::objects::{ConfigMap, ObjectKey, Secret};
 use model::{Kind, Origin, Problem, Severity};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is looked at besides the annotations.
@@ -19,15 +20,39 @@ pub(crate) struct Scope<'a> {
     pub(crate) config_map: Option<(&'a ObjectKey, &'a BTreeMap<String, String>)>,
     /// The Secrets of the cluster.
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
+    /// The ConfigMaps of the cluster.
+    pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
+}
+
+/// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// `annotation-value-word-blocklist` has this word.
+    Word(String),
+    /// `annotations-risk-level` is lower.
+    Risk,
+    /// The value is none.
+    Value,
+}
+
+/// Why an Ingress is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    /// The annotation, without prefix.
+    pub(crate) name: String,
+    /// What it breaks.
+    pub(crate) rule: Rule,
+    /// What is wrong and how to mend it.
+    pub(crate) reason: String,
 }
 
 /// What the annotations of an Ingress make of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Why the Ingress is not taken.
-    pub(crate) rejected: Option<String>,
+    pub(crate) rejections: Vec<Rejection>,
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
     /// Why every path of its hosts answers 503.
@@ -39,9 +64,20 @@ pub(crate) struct Settings<'a> {
     scope: Scope<'a>,
     origin: Origin,
     /// By name without prefix; none when the ConfigMap alone is read: then it is its problems that are noted.
-    annotations: Option<BTreeMap<&'a str, &'a str>>,
+    pub(super) annotations: Option<BTreeMap<&'a str, &'a str>>,
     pub(crate) verdict: Verdict,
+    /// Upstreams that are wanted besides those of paths.
+    pub(super) targets: BTreeSet<Target>,
+    /// ConfigMaps that were looked for.
+    pub(super) config_maps: BTreeSet<ObjectKey>,
     problems: Vec<Problem>,
+}
+
+impl Verdict {
+    /// Why the Ingress is not taken, in one text.
+    pub(crate) fn rejected(&self) -> Option<String> {
+        self.rejections.first().map(|first| format!("{}: {}", first.name, first.reason))
+    }
 }
 
 impl<'a> Settings<'a> {
@@ -51,7 +87,7 @@ impl<'a> Settings<'a> {
             (Arc::clone(&key.namespace), Arc::clone(&key.name))
         });
         let origin = Origin { kind: Kind::ConfigMap, namespace, name };
-        Self { scope, origin, annotations: None, verdict: Verdict::default(), problems: Vec::new() }
+        Self::new(scope, origin, None)
     }
 
     /// The settings of an Ingress with these annotations.
@@ -64,8 +100,23 @@ impl<'a> Settings<'a> {
             let name = name.strip_prefix(scope.prefix)?.strip_prefix('/')?;
             Some((name, value.as_str()))
         });
-        let annotations = Some(ours.collect());
-        Self { scope, origin, annotations, verdict: Verdict::default(), problems: Vec::new() }
+        Self::new(scope, origin, Some(ours.collect()))
+    }
+
+    fn new(
+        scope: Scope<'a>,
+        origin: Origin,
+        annotations: Option<BTreeMap<&'a str, &'a str>>,
+    ) -> Self {
+        Self {
+            scope,
+            origin,
+            annotations,
+            verdict: Verdict::default(),
+            targets: BTreeSet::new(),
+            config_maps: BTreeSet::new(),
+            problems: Vec::new(),
+        }
     }
 
     /// The value of a key: the annotation's, else the ConfigMap's. What cannot be read is a problem.
@@ -134,25 +185,34 @@ impl<'a> Settings<'a> {
         self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
     }
 
-    /// The Ingress is not taken; the first reason counts.
+    /// The Ingress is not taken, because a value is none.
     pub(crate) fn reject(&mut self, name: &str, reason: &str) {
-        let message = format!("{reason}; the Ingress is not taken until it is mended");
-        self.note(name, Severity::Error, message);
-        self.verdict.rejected.get_or_insert_with(|| format!("{name}: {reason}"));
+        self.reject_by(Rule::Value, name, reason);
     }
 
-    /// What was found.
-    pub(crate) fn into_problems(self) -> Vec<Problem> {
-        self.problems
+    /// The Ingress is not taken.
+    pub(crate) fn reject_by(&mut self, rule: Rule, name: &str, reason: &str) {
+        let message = format!("{reason}; the Ingress is not taken until it is mended");
+        self.note(name, Severity::Error, message);
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        self.verdict.rejections.push(Rejection { name, rule, reason });
+    }
+
+    /// What was found: what is wrong, the upstreams that are wanted besides those of paths, and the ConfigMaps that
+    /// were looked for.
+    pub(crate) fn finish(self) -> (Vec<Problem>, BTreeSet<Target>, BTreeSet<ObjectKey>) {
+        (self.problems, self.targets, self.config_maps)
     }
 
     /// Name and text of the first name of a key that is there and not empty.
     fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
         let annotations = self.annotations.as_ref()?;
         let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
-        names
+        let (name, text) = names
             .filter_map(|name| Some((name, normalise(annotations.get(name)?))))
-            .find(|(_, text)| !text.is_empty())
+            .find(|(_, text)| !text.is_empty())?;
+        let written = annotations.get(name).filter(|_| about.exact && self.scope.validate);
+        Some((name, written.map_or(text, |written| Cow::Borrowed(*written))))
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {

@@ -71,12 +71,14 @@ impl Translator {
                 validate: self.options.validate_annotations,
                 config_map: self.options.config_map.as_ref().zip(data.map(|map| &map.data)),
                 secrets: &self.snapshot.secrets,
+                config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
             },
             ground,
         };
         let draft = Draft::read(current, context);
-        if draft.standing == Standing::Taken {
+        let is_valid = |draft: &Draft| matches!(draft.standing, Standing::Taken | Standing::Canary);
+        if is_valid(&draft) {
             self.last_valid.insert(key.clone(), Arc::clone(current));
             return Some(draft);
         }
@@ -89,7 +91,7 @@ impl Translator {
             return Some(draft);
         };
         let mut last = Draft::read(last, context);
-        if last.standing != Standing::Taken {
+        if !is_valid(&last) {
             return Some(draft);
         }
         last.problems = draft.problems;
@@ -160,7 +162,7 @@ impl Translator {
     }
 
     /// Where two targets would have the same upstream's name, all that use them are touched.
-    fn rename(&self, target: &Target, renamed: Vec<Target>, work: &mut Work) {
+    pub(super) fn rename(&self, target: &Target, renamed: Vec<Target>, work: &mut Work) {
         if renamed.len() > 1 {
             for user in renamed.iter().flat_map(|target| self.users.of(target)) {
                 work.hosts.extend(self.drafts.get(user).iter().flat_map(|draft| draft.servers()));
@@ -184,8 +186,7 @@ impl Translator {
         }
         let mut default_backend = self.default_backend.clone();
         for target in targets {
-            let behind =
-                upstream::behind(&target, &self.snapshot, !self.options.disable_external_names);
+            let behind = upstream::behind(&target, &self.snapshot, &self.options);
             let used = self.users.is_used(&target);
             let fault = behind.fault.filter(|_| used);
             if self.faults.get(&target) != fault.as_ref() {
@@ -226,7 +227,10 @@ impl Translator {
         let nobody = std::collections::BTreeMap::new();
         for name in std::mem::take(&mut work.hosts) {
             let drafts = self.hosts.get(&name);
-            let is_served = drafts.is_some() || name == ServerName::catch_all();
+            // A canary alone makes no server.
+            let creates = |draft: &Arc<Draft>| draft.standing != Standing::Canary;
+            let is_served = name == ServerName::catch_all()
+                || drafts.is_some_and(|drafts| drafts.values().any(creates));
             let (server, problems) = if is_served {
                 let mut cluster = Cluster {
                     users: &self.users,
@@ -234,11 +238,16 @@ impl Translator {
                     snapshot: &self.snapshot,
                 };
                 let drafts = drafts.unwrap_or(&nobody);
-                let (server, problems) =
+                let (mut server, mut problems) =
                     host::server(&name, drafts, ground, &self.default_backend, &mut cluster);
+                problems.extend(self.names_of_hosts.name(
+                    &mut server,
+                    drafts,
+                    &self.options.annotations_prefix,
+                ));
                 (Some(server), problems)
             } else {
-                (None, Vec::new())
+                (None, host::beside_nobody(&name, drafts.unwrap_or(&nobody)))
             };
             self.ledger.set(Finder::Host(name.clone()), problems);
             self.replace(name, server, work);
