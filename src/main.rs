@@ -2,6 +2,7 @@
 
 mod check;
 mod flags;
+mod logs;
 mod wire;
 
 use clap::Parser;

@@ -1,11 +1,12 @@
 //! Every object of the program, built once and in order.
 
-use crate::flags::{Classes, Listeners, Run, Source, Translate};
+use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::logs;
 use anyhow::{Context, Result};
 use controller::Controller;
+use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use model::{ErrorLevel, LogTarget};
 use proxy::{Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
@@ -21,10 +22,10 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
-    let logs = log::init(flags.v)?;
+    let log = log::init(flags.v)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags, logs))
+    control.context("cannot start the event loop")?.block_on(serve(flags, log))
 }
 
 /// Prints what a folder means.
@@ -39,9 +40,17 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     Ok(())
 }
 
-async fn serve(flags: Run, logs: log::Control) -> Result<()> {
-    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } =
-        flags;
+async fn serve(flags: Run, control: log::Control) -> Result<()> {
+    let Run {
+        source,
+        classes,
+        listeners,
+        webhook,
+        shutdown_grace_period,
+        worker_threads,
+        v: _,
+        accepted,
+    } = flags;
     for name in accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
@@ -49,16 +58,21 @@ async fn serve(flags: Run, logs: log::Control) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
-    follow_logs(&engine, logs)?;
+    logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let options = Options { watch_namespace, ..options(&classes) };
+    let zone = match classes.enable_topology_aware_routing {
+        true => own_zone(&source).await,
+        false => None,
+    };
+    let options = Options { watch_namespace, zone, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let mut controller = Controller::new(engine.clone(), options);
+    let mut controller = Controller::new(engine.clone(), options.clone());
     controller.follow(&mut feed).await;
+    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
@@ -89,47 +103,19 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
 }
 
-/// What the engine says about requests goes where the ConfigMap says, at the level it says; files of logs are opened
-/// again when a signal asks for it.
-fn follow_logs(engine: &Arc<Native>, logs: log::Control) -> Result<()> {
-    let reopened = engine.clone();
-    signal::on_reopen(move || reopened.reopen_logs()).context("cannot watch signals")?;
-    let (engine, mut global) = (engine.clone(), engine.global());
-    tokio::spawn(async move {
-        while global.changed().await.is_ok() {
-            let wanted = global.borrow_and_update().logs.clone();
-            let engine = engine.clone();
-            let line: log::Line =
-                Arc::new(move |level, line| engine.log_error(severity(level), line));
-            let elsewhere = wanted.error != LogTarget::Stderr;
-            let level = wanted.error_level.map(filter);
-            logs.follow("proxy", level, elsewhere.then_some(line));
-        }
-    });
+/// Starts the admission webhook, if it has an address.
+async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+    let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
+        flags;
+    let Some(address) = validating_webhook else { return Ok(()) };
+    let files = validating_webhook_certificate.zip(validating_webhook_key);
+    let (certificate, key) = files.context(
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
+    )?;
+    let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
+    tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    tokio::spawn(bound.serve(reviewer));
     Ok(())
-}
-
-/// What nginx's levels are here: upstreams that fail are errors, what clients do wrong is for `info`.
-fn filter(level: ErrorLevel) -> log::LevelFilter {
-    match level {
-        ErrorLevel::Critical => log::LevelFilter::OFF,
-        ErrorLevel::Error => log::LevelFilter::ERROR,
-        ErrorLevel::Warn => log::LevelFilter::WARN,
-        ErrorLevel::Notice => log::LevelFilter::INFO,
-        ErrorLevel::Info => log::LevelFilter::DEBUG,
-        ErrorLevel::Debug => log::LevelFilter::TRACE,
-    }
-}
-
-/// The severity of a level in syslog (RFC 3164 section 4.1.1).
-fn severity(level: log::Level) -> u8 {
-    match level {
-        log::Level::ERROR => 3,
-        log::Level::WARN => 4,
-        log::Level::INFO => 5,
-        log::Level::DEBUG => 6,
-        log::Level::TRACE => 7,
-    }
 }
 
 /// Starts the admin server; its address.
@@ -196,6 +182,36 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
+async fn own_zone(source: &Source) -> Option<String> {
+    let found = async {
+        let variable = |name: &str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            value.ok_or_else(|| format!("the environment has no {name}"))
+        };
+        if !source.manifests.is_empty() {
+            return Err("a folder of manifests is in no zone".to_owned());
+        }
+        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let client =
+            kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
+        kubernetes::zone(&client, &namespace, &pod).await
+    };
+    let zone = found.await;
+    if let Err(reason) = &zone {
+        tracing::warn!("--enable-topology-aware-routing has no effect: {reason}");
+    }
+    zone.ok()
+}
+
+fn client(source: &Source) -> ClientOptions {
+    ClientOptions {
+        kubeconfig: source.kubeconfig.clone(),
+        apiserver_host: source.apiserver_host.clone(),
+        certificate_authority: source.certificate_authority.clone(),
+    }
+}
+
 fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
     let secret = |reference| match reference {
         Reference::Secret(key) => Some(key),
@@ -222,6 +238,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         enable_annotation_validation,
         disable_svc_external_name,
+        enable_topology_aware_routing: _,
         annotations_prefix,
         configmap,
         default_ssl_certificate,
@@ -236,6 +253,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
+        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,

@@ -1,5 +1,6 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::access_log;
 use crate::phases::cors::Told;
@@ -7,7 +8,7 @@ use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::{Alternative, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::Protocol;
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -73,7 +74,8 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        let spots =
+            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
         Ok(Site {
             server: server.clone(),
             locations: Locations::compile(server),
@@ -83,6 +85,7 @@ impl Compiler {
 
     fn spot(
         &self,
+        server: &ServerName,
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
@@ -103,7 +106,14 @@ impl Compiler {
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         let cors = policy.cors.as_ref().map(Told::new);
-        Ok(Spot { location: location.clone(), group, rule, canary, upstream_tls, cors })
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            self::group(groups, id);
+        }
+        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        let location = location.clone();
+        Ok(Spot { location, group, rule, canary, upstream_tls, authenticator, cors })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

@@ -170,6 +170,8 @@ impl Engine for Native {
             upstream_host: _,
             rewrite: _,
             logging: _,
+            auth_basic: _,
+            auth_external: _,
             access: _,
             cors: _,
             answer_rewrites: _,

@@ -49,6 +49,8 @@ pub struct Exchange {
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -67,6 +69,21 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What the guards leave for what comes after them.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    /// Authentication-Info for the answer (RFC 7616 section 3.5).
+    pub information: Option<Bytes>,
+    /// What the authenticator says about the client, for the application.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// Cookies of the authenticator, for the client.
+    pub cookies: Option<Bytes>,
+    /// Whether they are set with every answer.
+    pub always_set_cookie: bool,
+    /// Whether the answer is the redirect to the sign-in page.
+    pub to_sign_in: bool,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -129,6 +146,7 @@ impl Exchange {
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
+            authenticated: Authenticated::default(),
             log: Log::default(),
             request,
             connection,

@@ -1,5 +1,6 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::authenticator::Authenticator;
 use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::{Alternative, Group, Rule};
@@ -52,6 +53,8 @@ pub struct Spot {
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who is asked before a request is let in.
+    pub authenticator: Option<Arc<Authenticator>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
 }

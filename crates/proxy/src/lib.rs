@@ -4,8 +4,10 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod authenticator;
 mod compile;
 mod connection;
+mod credentials;
 mod engine;
 mod error;
 mod exchange;

@@ -1,5 +1,6 @@
 //! The values of nginx's variables for a request.
 
+use crate::credentials;
 use crate::exchange::{Exchange, Kept};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
@@ -31,6 +32,7 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
+        V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
@@ -38,7 +40,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::UpstreamHeader(name) => {
             kept(exchange.log.kept.as_deref(), |kept| &kept.upstream, name, out);
         }
-        V::RemoteUser => {}
+        V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
         | V::UpstreamResponseTime
@@ -83,6 +85,14 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// The name of a Basic Authorization, whether or not it was asked for (ngx_http_variable_remote_user).
+fn user(exchange: &Exchange, out: &mut String) {
+    let value = exchange.request.headers.get("authorization");
+    if let Some(credentials) = value.and_then(|value| credentials::basic(value)) {
+        text(&credentials.user, out);
+    }
+}
+
 /// A template with the values of its variables, and the groups of the pattern that belongs to it.
 pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
     let mut out = String::new();
@@ -96,6 +106,17 @@ pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>])
         }
     }
     out
+}
+
+/// Percent-encoded but for what a URL's parts may always hold (ngx_escape_uri with NGX_ESCAPE_URI_COMPONENT).
+fn escaped(bytes: &[u8], out: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            _ => put!(out, "%{byte:02X}"),
+        }
+    }
 }
 
 fn text(bytes: &[u8], out: &mut String) {
@@ -135,6 +156,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(&request.target, out),
+        V::EscapedRequestUri => escaped(&request.target, out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {

@@ -4,6 +4,8 @@
 
 mod access;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 mod balance;
 mod body;
 mod canary;
@@ -20,6 +22,8 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
+pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
 pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
@@ -66,6 +70,10 @@ pub struct Policy {
     pub rewrite: Option<Rewrite>,
     /// What is logged about its requests.
     pub logging: Logging,
+    /// A password is asked for.
+    pub auth_basic: Option<AuthBasic>,
+    /// Somebody else is asked.
+    pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
     /// Which origins may read answers.
@@ -76,4 +84,11 @@ pub struct Policy {
     pub connection_header: Option<ConnectionHeader>,
     /// Which endpoint is next.
     pub balance: Balance,
+}
+
+impl Policy {
+    /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
+    pub fn unauthenticated(self) -> Self {
+        Self { auth_basic: None, auth_external: None, ..self }
+    }
 }

@@ -21,6 +21,14 @@ const MANY: u32 = 32;
 pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        // Where nothing is behind a location, its guards are asked all the same.
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A location that nothing is behind answers 404 to whom its guards let pass.
+pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
+    match exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }

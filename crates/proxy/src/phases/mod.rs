@@ -3,6 +3,8 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
@@ -65,6 +67,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
+    forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
     choose_backend::decide(exchange);
     forward::send(exchange).await

@@ -2,6 +2,8 @@
 
 mod affinity;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 mod balance;
 mod body;
 mod canary;
@@ -20,9 +22,10 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
-pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
+pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
@@ -54,6 +57,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
     logging::FAMILY,
+    auth_basic::FAMILY,
+    auth_external::FAMILY,
     cors::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
