@@ -2,6 +2,7 @@
 
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::access_log;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -30,7 +31,15 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            groups,
+            logs_answer_headers: false,
+        })
     }
 
     /// The generation after `before`.
@@ -59,6 +68,9 @@ impl Compiler {
             certificates,
             front,
             groups,
+            logs_answer_headers: access_log::names_answer_headers(
+                &configuration.global.log_format.template,
+            ),
         })
     }
 

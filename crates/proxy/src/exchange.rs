@@ -2,7 +2,7 @@
 
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::phases;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
@@ -117,6 +117,19 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// Headers of the answer, where the log's format names one.
+    pub kept: Option<Box<Kept>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
+}
+
+/// Headers of the answer, kept until the log is written.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// As the upstream sent them.
+    pub upstream: Headers,
+    /// As they were sent to the client, without framing fields.
+    pub sent: Headers,
 }
 
 impl Exchange {
@@ -170,7 +183,11 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
     }
 
     /// Notes the phase that begins.

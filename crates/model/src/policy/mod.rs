@@ -13,6 +13,7 @@ mod connection_header;
 mod cors;
 mod errors;
 mod fastcgi;
+mod logging;
 mod mirror;
 mod protocol;
 mod redirects;
@@ -32,6 +33,7 @@ pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use logging::Logging;
 pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
@@ -76,6 +78,8 @@ pub struct Policy {
     pub default_backend: Option<UpstreamId>,
     /// Copies of requests.
     pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.

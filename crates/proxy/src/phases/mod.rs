@@ -59,6 +59,9 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
+    access_log::keep_upstream(exchange, &response);
+    let response = compression::filter(exchange, response);
+    access_log::keep_sent(exchange, &response);
     response
 }
 
@@ -71,6 +74,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
     exchange.enter(Phase::HttpsRedirect);
+    access_log::note_rewrite(exchange);
     redirects::to_https(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;

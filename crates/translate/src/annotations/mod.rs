@@ -13,6 +13,7 @@ mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod logging;
 mod mirror;
 mod protocol;
 mod redirects;
@@ -59,6 +60,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     upstream_tls::FAMILY,
     errors::FAMILY,
     mirror::FAMILY,
+    logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
     cors::FAMILY,
