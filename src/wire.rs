@@ -59,7 +59,11 @@ async fn serve(flags: Run) -> Result<()> {
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let options = Options { watch_namespace, ..options(&classes) };
+    let zone = match classes.enable_topology_aware_routing {
+        true => own_zone(&source).await,
+        false => None,
+    };
+    let options = Options { watch_namespace, zone, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
@@ -176,6 +180,36 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
+async fn own_zone(source: &Source) -> Option<String> {
+    let found = async {
+        let variable = |name: &str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            value.ok_or_else(|| format!("the environment has no {name}"))
+        };
+        if !source.manifests.is_empty() {
+            return Err("a folder of manifests is in no zone".to_owned());
+        }
+        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let client =
+            kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
+        kubernetes::zone(&client, &namespace, &pod).await
+    };
+    let zone = found.await;
+    if let Err(reason) = &zone {
+        tracing::warn!("--enable-topology-aware-routing has no effect: {reason}");
+    }
+    zone.ok()
+}
+
+fn client(source: &Source) -> ClientOptions {
+    ClientOptions {
+        kubeconfig: source.kubeconfig.clone(),
+        apiserver_host: source.apiserver_host.clone(),
+        certificate_authority: source.certificate_authority.clone(),
+    }
+}
+
 fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
     let secret = |reference| match reference {
         Reference::Secret(key) => Some(key),
@@ -202,6 +236,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         enable_annotation_validation,
         disable_svc_external_name,
+        enable_topology_aware_routing: _,
         annotations_prefix,
         configmap,
         default_ssl_certificate,
@@ -216,6 +251,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
+        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,

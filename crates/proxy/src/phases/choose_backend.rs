@@ -10,6 +10,7 @@ use crate::variables;
 use balance::{Asked, Cookie, Kept, Side, side};
 use bytes::Bytes;
 use http::StatusCode;
+use model::Alias;
 use model::policy::{Algorithm, SameSite};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -129,12 +130,17 @@ fn session_cookie(exchange: &Exchange, name: &str) -> Option<String> {
 /// Whether a client is told its session: by the host itself or one label below a wildcard, as ingress-nginx.
 fn has_cookie(exchange: &Exchange) -> bool {
     let Some(place) = &exchange.place else { return false };
-    let name = place.site.server.name.as_str();
-    let wildcard = |name: &str| {
-        let below = name.strip_prefix('*')?;
-        exchange.host.strip_suffix(below).map(|label| !label.contains('.'))
-    };
-    wildcard(name).unwrap_or(true)
+    let server = &place.site.server;
+    let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
+    let own = server.name.as_str();
+    own == "_"
+        || own == exchange.host
+        || parent.is_some_and(|parent| own.strip_prefix("*.") == Some(parent))
+        || server.aliases.iter().any(|alias| match alias {
+            Alias::Name(name) => name.as_str() == exchange.host,
+            Alias::Below(below) => parent == Some(&**below),
+            Alias::Beginning(_) | Alias::Pattern(_) => false,
+        })
 }
 
 /// `Set-Cookie` of a new session.
