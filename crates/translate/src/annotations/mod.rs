@@ -24,6 +24,7 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub use auth_external::cache_durations;
 pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
