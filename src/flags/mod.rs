@@ -3,13 +3,17 @@
 mod accepted;
 mod check;
 mod classes;
+mod explain;
 mod listen;
 mod source;
+mod webhook;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
+pub(crate) use explain::{Explain, Output};
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
+pub(crate) use webhook::Webhook;
 
 use clap::{Args, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -30,6 +34,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Tell for each Ingress whether it is served as ingress-nginx served it, and why not.
     Check(Box<Check>),
+    /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.
+    Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Translate),
 }
@@ -47,6 +53,8 @@ pub(crate) struct Run {
     pub(crate) classes: Classes,
     #[command(flatten)]
     pub(crate) listeners: Listeners,
+    #[command(flatten)]
+    pub(crate) webhook: Webhook,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

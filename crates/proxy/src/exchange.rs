@@ -2,9 +2,10 @@
 
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::limits::Slot;
 use crate::phases;
+use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -40,6 +41,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
@@ -52,6 +55,12 @@ pub struct Exchange {
     pub request_id: Bytes,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
+    /// The phase it is in, or that ended it.
+    pub phase: Phase,
+    /// Why it goes where it goes, if somebody asked.
+    pub trace: Option<Box<Trace>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -70,6 +79,21 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What the guards leave for what comes after them.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    /// Authentication-Info for the answer (RFC 7616 section 3.5).
+    pub information: Option<Bytes>,
+    /// What the authenticator says about the client, for the application.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// Cookies of the authenticator, for the client.
+    pub cookies: Option<Bytes>,
+    /// Whether they are set with every answer.
+    pub always_set_cookie: bool,
+    /// Whether the answer is the redirect to the sign-in page.
+    pub to_sign_in: bool,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -96,6 +120,19 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// Headers of the answer, where the log's format names one.
+    pub kept: Option<Box<Kept>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
+}
+
+/// Headers of the answer, kept until the log is written.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// As the upstream sent them.
+    pub upstream: Headers,
+    /// As they were sent to the client, without framing fields.
+    pub sent: Headers,
 }
 
 impl Exchange {
@@ -114,12 +151,16 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
+            stands_in: false,
             rewritten: None,
             allowed_origin: None,
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
             slot: None,
+            authenticated: Authenticated::default(),
+            phase: Phase::default(),
+            trace: None,
             log: Log::default(),
             request,
             connection,
@@ -146,7 +187,16 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
+    }
+
+    /// Notes the phase that begins.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
     }
 
     /// The location that answers.

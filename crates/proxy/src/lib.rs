@@ -4,11 +4,14 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod authenticator;
 mod compile;
 mod connection;
+mod credentials;
 mod engine;
 mod error;
 mod exchange;
+mod explain;
 mod generation;
 mod http;
 mod http1;
@@ -22,13 +25,16 @@ mod patience;
 mod phases;
 mod timer;
 mod tls;
+mod trace;
 mod upstream;
 mod variables;
 mod worker;
 
 pub use engine::{Native, StartError};
+pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use listen::{BindError, Listen, Listening};
+pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.
 pub mod parsers;

@@ -1,10 +1,11 @@
 //! The values of nginx's variables for a request.
 
-use crate::exchange::Exchange;
+use crate::credentials;
+use crate::exchange::{Exchange, Kept};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
 use crate::upstream::Try;
-use model::{Backend, Part, ServiceRef, Template, Variable};
+use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -31,11 +32,15 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
+        V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
-        // The answer is gone when the log is written; what it said is not kept.
-        V::ResponseHeader(_) | V::UpstreamHeader(_) | V::RemoteUser => {}
+        V::ResponseHeader(name) => kept(exchange.log.kept.as_deref(), |kept| &kept.sent, name, out),
+        V::UpstreamHeader(name) => {
+            kept(exchange.log.kept.as_deref(), |kept| &kept.upstream, name, out);
+        }
+        V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
         | V::UpstreamResponseTime
@@ -47,6 +52,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::SslServerName
         | V::SslSessionReused
         | V::Https
+        | V::SslAlpnProtocol
         | V::Scheme => {
             tls(variable, exchange, out);
         }
@@ -58,18 +64,32 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName => place(variable, exchange, out),
-        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime => time(variable, exchange, out),
+        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime | V::ConnectionTime => {
+            time(variable, exchange, out)
+        }
         V::RemoteAddr
         | V::RemotePort
         | V::RealipRemoteAddr
         | V::ProxyProtocolAddr
         | V::ProxyProtocolPort
+        | V::ProxyProtocolServerAddr
+        | V::ProxyProtocolServerPort
+        | V::RealipRemotePort
         | V::ServerAddr
         | V::ServerPort
+        | V::PassServerPort
         | V::Connection
         | V::ConnectionRequests
         | V::Hostname => connection(variable, exchange, out),
         _ => request(variable, exchange, out),
+    }
+}
+
+/// The name of a Basic Authorization, whether or not it was asked for (ngx_http_variable_remote_user).
+fn user(exchange: &Exchange, out: &mut String) {
+    let value = exchange.request.headers.get("authorization");
+    if let Some(credentials) = value.and_then(|value| credentials::basic(value)) {
+        text(&credentials.user, out);
     }
 }
 
@@ -86,6 +106,17 @@ pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>])
         }
     }
     out
+}
+
+/// Percent-encoded but for what a URL's parts may always hold (ngx_escape_uri with NGX_ESCAPE_URI_COMPONENT).
+fn escaped(bytes: &[u8], out: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            _ => put!(out, "%{byte:02X}"),
+        }
+    }
 }
 
 fn text(bytes: &[u8], out: &mut String) {
@@ -125,6 +156,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(&request.target, out),
+        V::EscapedRequestUri => escaped(&request.target, out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -157,6 +189,15 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::ProxyHost => out.push_str("upstream_balancer"),
+        V::ProxyPort => out.push_str("80"),
+        V::Pid => number(u64::from(std::process::id()), out),
+        V::GzipRatio => {
+            if let Some((whole, hundredths)) = log.squeezed.as_ref().and_then(|count| count.ratio())
+            {
+                put!(out, "{whole}.{hundredths:02}");
+            }
+        }
         V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
         V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
@@ -169,7 +210,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let connection = &exchange.connection;
     match variable {
         V::RemoteAddr => text(&exchange.client_text(), out),
-        V::RemotePort => put!(out, "{}", connection.peer.port()),
+        V::RemotePort | V::RealipRemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
             if let Some(announced) = connection.announced {
@@ -181,8 +222,18 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
                 put!(out, "{}", announced.source.port());
             }
         }
+        V::ProxyProtocolServerAddr => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.ip());
+            }
+        }
+        V::ProxyProtocolServerPort => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.port());
+            }
+        }
         V::ServerAddr => put!(out, "{}", connection.local.ip()),
-        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::ServerPort | V::PassServerPort => put!(out, "{}", connection.local.port()),
         V::Connection => put!(out, "{}", connection.serial),
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),
@@ -197,10 +248,15 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
+        V::ProxyUpstreamName if exchange.stands_in => {
+            let stand_in = &location.policy.default_backend;
+            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+        }
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),
-            Backend::Denied(_) => {}
+            // The template of ingress-nginx starts with this value.
+            Backend::Denied(_) => out.push('-'),
         },
         V::Namespace => {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);
@@ -233,6 +289,10 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
         (V::SslServerName, Some(session)) => {
             out.push_str(session.server_name.as_deref().unwrap_or_default())
         }
+        (V::SslAlpnProtocol, Some(_)) => {
+            let h2 = exchange.request.version == crate::http::Version::Http2;
+            out.push_str(if h2 { "h2" } else { "http/1.1" });
+        }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
         _ => {}
     }
@@ -243,6 +303,7 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
         Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
+        Variable::ConnectionTime => seconds(exchange.connection.since.elapsed(), out),
         _ => seconds(exchange.since.elapsed(), out),
     }
 }
@@ -288,6 +349,13 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
             None => out.push('-'),
         },
         _ => {}
+    }
+}
+
+/// A header of the answer, which is kept for logs that name one.
+fn kept(kept: Option<&Kept>, section: fn(&Kept) -> &Headers, name: &str, out: &mut String) {
+    if let Some(kept) = kept {
+        header(section(kept), name, out);
     }
 }
 

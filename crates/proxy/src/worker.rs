@@ -1,10 +1,13 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
+use crate::authenticator::Answers;
 use crate::connection::Connection;
+use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
+use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -34,6 +37,9 @@ pub struct Shared {
     /// Connections of clients at most, each thread.
     pub connections: usize,
     serial: AtomicU64,
+    verifier: Verifier,
+    digests: Digests,
+    answers: Answers,
     names: Names,
 }
 
@@ -54,6 +60,9 @@ impl Shared {
             listening,
             connections,
             serial: AtomicU64::new(1),
+            verifier: Verifier::default(),
+            digests: Digests::default(),
+            answers: Answers::default(),
             names: Names::default(),
         }
     }
@@ -66,10 +75,14 @@ pub struct Worker {
     pub listen: Listening,
     /// Connections to upstreams.
     pub pool: Rc<Pool>,
+    /// Copies of requests in flight.
+    pub mirrors: Rc<Mirrors>,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Passwords that were found right.
+    pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     draining: Cell<bool>,
     random: RefCell<fastrand::Rng>,
@@ -84,15 +97,18 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
+    /// A thread that serves `shared`, with this access log.
+    pub fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
             shared,
             pool,
+            mirrors: Rc::default(),
             clock: Clock::default(),
             log,
+            remembered: Remembered::default(),
             connections: RefCell::default(),
             draining: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -153,6 +169,21 @@ impl Worker {
     /// The Configuration in force.
     pub fn generation(&self) -> Arc<Generation> {
         self.shared.current.load_full()
+    }
+
+    /// Verifies passwords.
+    pub(crate) fn verifier(&self) -> &Verifier {
+        &self.shared.verifier
+    }
+
+    /// What is known for digest authentication.
+    pub(crate) fn digests(&self) -> &Digests {
+        &self.shared.digests
+    }
+
+    /// What authenticators said.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.shared.answers
     }
 
     /// Hosts that are known only once a request is there.

@@ -4,14 +4,19 @@
 
 mod access;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 mod balance;
 mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod errors;
 mod fastcgi;
 mod limit_rate;
 mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -21,14 +26,19 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
+pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
 pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use errors::Errors;
 pub use fastcgi::FastCgi;
 pub use limit_rate::LimitRate;
 pub use limits::{LimitKey, Limits, RequestLimit};
+pub use logging::Logging;
+pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -36,7 +46,7 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
-use crate::Template;
+use crate::{Template, UpstreamId};
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -66,6 +76,18 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Who answers in place of errors.
+    pub errors: Option<Errors>,
+    /// `default-backend`: stands in while the backend has no endpoints.
+    pub default_backend: Option<UpstreamId>,
+    /// Copies of requests.
+    pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
+    /// A password is asked for.
+    pub auth_basic: Option<AuthBasic>,
+    /// Somebody else is asked.
+    pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
     /// How many requests a client may make, and how many at once.
@@ -80,4 +102,11 @@ pub struct Policy {
     pub connection_header: Option<ConnectionHeader>,
     /// Which endpoint is next.
     pub balance: Balance,
+}
+
+impl Policy {
+    /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
+    pub fn unauthenticated(self) -> Self {
+        Self { auth_basic: None, auth_external: None, ..self }
+    }
 }

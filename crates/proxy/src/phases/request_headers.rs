@@ -1,21 +1,21 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::client_address;
+use super::{client_address, errors};
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
-use model::policy::{ConnectionHeader, HttpVersion, Protocol};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
 const LONGEST: usize = 30;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
-fn is_own(name: &[u8]) -> bool {
+pub(super) fn is_own(name: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
     let Some(lower) = lower.get_mut(..name.len()) else { return false };
     lower.copy_from_slice(name);
@@ -55,26 +55,36 @@ fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
+    // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
+    let policy = &exchange.spot().location.policy;
+    let password = policy.auth_basic.is_some();
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        let replaced = is_own(&field.name)
+            || (original_uri && field.is("x-original-uri"))
+            || (password && field.is("authorization"))
+            || is_said(policy, field)
+            || (exchange.stands_in && errors::is_about(field));
         !(replaced || is_named)
     })
 }
 
+/// Whether the authenticator says it about the client, who cannot say it itself.
+pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
+    let asked = policy.auth_external.as_ref();
+    asked.is_some_and(|asked| asked.response_headers.iter().any(|name| field.is(name)))
+}
+
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
-    if exchange.spot().location.policy.connection_header.is_some() {
-        return None;
-    }
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
 }
 
 /// The fields that Fairway sets, in the order of ingress-nginx.
-fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
     let request = &exchange.request;
@@ -124,6 +134,9 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
         put("X-Forwarded-For-Proxy-Protocol", &told);
     }
+    if exchange.stands_in {
+        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
+    }
 }
 
 /// The values of a field in one line; none if it is absent or empty.
@@ -142,6 +155,13 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
 fn target(exchange: &Exchange) -> &Bytes {
     exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+}
+
+/// The query towards the upstream, without `?`.
+pub(super) fn query(exchange: &Exchange) -> Option<&[u8]> {
+    let target = target(exchange);
+    let start = target.iter().position(|&byte| byte == b'?')?;
+    Some(&target[start + 1..])
 }
 
 /// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
@@ -165,19 +185,22 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     write::field(&mut out, b"Host", &exchange.forwarded.host);
     set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
-    match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
-        (Some(wanted), _) => {
-            write::field(&mut out, b"Upgrade", wanted);
-            write::field(&mut out, b"Connection", b"upgrade");
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::Close) => {
-            write::field(&mut out, b"Connection", b"close")
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::KeepAlive) => {
-            write::field(&mut out, b"Connection", b"keep-alive")
-        }
-        (None, true) => write::field(&mut out, b"Connection", b"close"),
-        (None, false) => {}
+    for (name, value) in &exchange.authenticated.headers {
+        write::field(&mut out, name, value);
+    }
+    let upgrade = upgrade(exchange);
+    if let Some(wanted) = upgrade {
+        write::field(&mut out, b"Upgrade", wanted);
+    }
+    let connection: &[u8] = match policy.connection_header {
+        Some(ConnectionHeader::Close) => b"close",
+        Some(ConnectionHeader::KeepAlive) => b"keep-alive",
+        None if upgrade.is_some() => b"upgrade",
+        None if old || !exchange.worker.pool.keeps() => b"close",
+        None => b"",
+    };
+    if !connection.is_empty() {
+        write::field(&mut out, b"Connection", connection);
     }
     match request.body.length() {
         Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
@@ -229,6 +252,9 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
         put(b"host", authority.as_bytes());
     }
     set(exchange, |name, value| put(name.as_bytes(), value));
+    for (name, value) in &exchange.authenticated.headers {
+        put(name, value);
+    }
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }

@@ -3,16 +3,21 @@
 mod access;
 mod affinity;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
 mod balance;
 mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod errors;
 mod fastcgi;
 mod guards;
 mod known;
 mod limit_rate;
 mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -22,9 +27,11 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub use auth_external::cache_durations;
+pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
-pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
+pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
@@ -58,6 +65,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     access::FAMILY,
     limits::FAMILY,
     limit_rate::FAMILY,
+    errors::FAMILY,
+    mirror::FAMILY,
+    logging::FAMILY,
+    auth_basic::FAMILY,
+    auth_external::FAMILY,
     cors::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,

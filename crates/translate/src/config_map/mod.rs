@@ -1,9 +1,11 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod authentication;
 mod block;
 mod compression;
 mod connections;
 mod headers;
+mod log_targets;
 mod logging;
 mod permissions;
 mod real_ip;
@@ -35,7 +37,9 @@ pub(crate) const AREAS: &[Area] = &[
     compression::AREA,
     logging::AREA,
     block::AREA,
+    log_targets::AREA,
     permissions::AREA,
+    authentication::AREA,
 ];
 
 /// The settings of the process; what is wrong with values stays in `settings`.

@@ -160,6 +160,7 @@ impl Draft {
             message,
         }));
         let reader = Reader {
+            open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
             denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
@@ -217,15 +218,26 @@ impl Draft {
 }
 
 /// What all paths of an Ingress share.
-struct Reader {
+struct Reader<'a> {
     origin: Origin,
     policy: Arc<Policy>,
+    /// Prefixes of paths that nobody authenticates for, and the policy of those.
+    open: (&'a [String], Arc<Policy>),
     rewriting: Rewriting,
     role: Role,
     denied: Option<String>,
 }
 
-impl Reader {
+impl Reader<'_> {
+    /// The policy of a path, but for its rewriting (`no-auth-locations`).
+    fn policy_of(&self, path: &str) -> &Arc<Policy> {
+        let (prefixes, open) = &self.open;
+        match prefixes.iter().any(|prefix| path.starts_with(prefix)) {
+            true => open,
+            false => &self.policy,
+        }
+    }
+
     fn draft(
         self,
         ingress: &Arc<Ingress>,
@@ -246,11 +258,10 @@ impl Reader {
                 .map(|target| self.catch_all(target));
         }
         let root = self.rewriting.of_path("/", PathKind::Prefix);
+        let own = self.policy_of("/");
         let policy = match root.rewrite {
-            Some(Ok(rewrite)) => {
-                Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) })
-            }
-            _ => Arc::clone(&self.policy),
+            Some(Ok(rewrite)) => Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }),
+            _ => Arc::clone(own),
         };
         let authorities = &self.policy.upstream_tls.authorities;
         let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
@@ -338,12 +349,13 @@ impl Reader {
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
         let rewriting = self.rewriting.of_path(text, kind);
+        let own = self.policy_of(text);
         let (policy, denied) = match rewriting.rewrite {
             Some(Ok(rewrite)) => {
-                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) }), None)
+                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }), None)
             }
-            Some(Err(reason)) => (Arc::clone(&self.policy), Some(reason)),
-            None => (Arc::clone(&self.policy), None),
+            Some(Err(reason)) => (Arc::clone(own), Some(reason)),
+            None => (Arc::clone(own), None),
         };
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
@@ -380,7 +392,7 @@ impl Reader {
                 tls_redirect: TlsRedirect::NEVER,
                 redirect: None,
                 relative_redirects: false,
-                ..Policy::clone(&self.policy)
+                ..Policy::clone(self.policy_of("/"))
             }),
         });
         Route { target: target.clone(), regex: false, location }
