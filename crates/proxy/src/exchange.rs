@@ -195,6 +195,11 @@ impl Exchange {
         self.phase = phase;
     }
 
+    /// Whether nothing may be sent to anybody: the request is only explained.
+    pub fn is_dry(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.dry)
+    }
+
     /// The location that answers.
     ///
     /// # Panics

@@ -55,12 +55,11 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     let response = errors::replace(exchange, response).await;
+    access_log::keep_upstream(exchange, &response);
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
-    access_log::keep_upstream(exchange, &response);
-    let response = compression::filter(exchange, response);
     access_log::keep_sent(exchange, &response);
     response
 }
@@ -73,8 +72,8 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     cors::preflight(exchange)?; // rewrite
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
-    exchange.enter(Phase::HttpsRedirect);
     access_log::note_rewrite(exchange);
+    exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
