@@ -1,12 +1,14 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::answer::Watch;
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::cors::Told;
+use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::Group;
 use imbl::OrdMap;
 use model::policy::Protocol;
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use model::{Backend, Changes, Configuration, Endpoints, Global, Location, Server, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -23,7 +25,17 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            answer_headers: SetHeaders::default(),
+            request_headers: SetHeaders::default(),
+            watch: Watch::default(),
+            groups,
+        })
     }
 
     /// The generation after `before`.
@@ -51,6 +63,9 @@ impl Compiler {
             sites,
             certificates,
             front,
+            answer_headers: SetHeaders::new(&configuration.global.add_headers),
+            request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
+            watch: watch_of_all(&configuration.global),
             groups,
         })
     }
@@ -86,8 +101,16 @@ impl Compiler {
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         let cors = policy.cors.as_ref().map(Told::new);
-        Ok(Spot { location: location.clone(), group, upstream_tls, cors })
+        let custom_headers = SetHeaders::new(&policy.custom_headers.0);
+        let watch = Watch::of(policy.answer_rewrites.templates());
+        Ok(Spot { location: location.clone(), group, upstream_tls, cors, custom_headers, watch })
     }
+}
+
+/// What the templates of the process ask for.
+fn watch_of_all(global: &Global) -> Watch {
+    let added = global.add_headers.iter().map(|header| &header.value);
+    Watch::of(added.chain([&global.log_format.template]))
 }
 
 /// The group of an upstream, which may not have any endpoints yet.

@@ -132,6 +132,7 @@ impl Engine for Native {
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            custom_headers: _,
         } = policy;
         Vec::new()
     }

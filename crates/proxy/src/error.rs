@@ -27,6 +27,9 @@ pub enum Error {
     /// All tries failed; this is the last one.
     #[error("{0}")]
     Upstream(TryError),
+    /// An upstream sends the request on to where it cannot go.
+    #[error("the X-Accel-Redirect of the upstream {0}")]
+    Onward(&'static str),
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
@@ -60,7 +63,7 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BadRewrite(_) | Self::Onward(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -72,7 +75,7 @@ impl Error {
             }
             Self::BadPath(_) | Self::BodyTooLarge | Self::RequestBody(_) => Blame::Client,
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
-            Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
+            Self::NoEndpoints(_) | Self::Upstream(_) | Self::Onward(_) => Blame::Upstream,
         }
     }
 

@@ -1,9 +1,10 @@
 //! A request from its head to its last byte: what phases see and decide.
 
+use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Version};
-use crate::phases;
+use crate::phases::{self, x_accel::Onward};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -45,6 +46,10 @@ pub struct Exchange {
     pub allowed_origin: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What upstreams that sent the request on left behind.
+    pub onward: Onward,
+    /// Header sections of the answer that variables ask for.
+    pub answer: Answer,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -110,6 +115,8 @@ impl Exchange {
             rewritten: None,
             allowed_origin: None,
             request_id: Bytes::new(),
+            onward: Onward::default(),
+            answer: Answer::default(),
             log: Log::default(),
             request,
             connection,

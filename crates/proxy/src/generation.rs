@@ -1,6 +1,8 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::answer::Watch;
 use crate::phases::cors::Told;
+use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
@@ -22,6 +24,12 @@ pub struct Generation {
     pub certificates: Certificates,
     /// TLS towards clients.
     pub front: TlsFront,
+    /// `add-headers`.
+    pub answer_headers: SetHeaders,
+    /// `proxy-set-headers`.
+    pub request_headers: SetHeaders,
+    /// Header sections of answers that variables ask for, whatever the location.
+    pub watch: Watch,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
 }
@@ -48,6 +56,10 @@ pub struct Spot {
     pub upstream_tls: Option<Arc<Profile>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
+    /// `custom-headers`.
+    pub custom_headers: SetHeaders,
+    /// Header sections of answers that variables of the location ask for.
+    pub watch: Watch,
 }
 
 impl Generation {

@@ -4,6 +4,7 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod answer;
 mod compile;
 mod connection;
 mod engine;
@@ -19,6 +20,7 @@ mod log;
 mod outbox;
 mod patience;
 mod phases;
+mod set_headers;
 mod timer;
 mod tls;
 mod upstream;

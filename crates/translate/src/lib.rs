@@ -9,6 +9,7 @@ mod host;
 mod ingress;
 mod options;
 mod problems;
+mod set_headers;
 mod settings;
 mod translator;
 mod upstream;

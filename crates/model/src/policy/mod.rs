@@ -6,6 +6,7 @@ mod answer_rewrites;
 mod body;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod protocol;
 mod redirects;
 mod retries;
@@ -17,6 +18,7 @@ pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement
 pub use body::Body;
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use custom_headers::CustomHeaders;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -51,4 +53,6 @@ pub struct Policy {
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Header fields of every answer.
+    pub custom_headers: CustomHeaders,
 }

@@ -11,6 +11,7 @@ mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+pub(crate) mod x_accel;
 
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -49,6 +50,15 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    let mut answer = located(exchange).await?;
+    while x_accel::follow(exchange, &mut answer)? {
+        answer = located(exchange).await?;
+    }
+    Ok(answer)
+}
+
+/// The life of a request from the choice of its location on; it may begin anew with another path.
+async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     cors::preflight(exchange)?; // rewrite
     rewrite::path(exchange)?;

@@ -53,10 +53,13 @@ fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
+    let configured = &exchange.generation.request_headers;
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        let replaced = is_own(&field.name)
+            || (original_uri && field.is("x-original-uri"))
+            || configured.has(&field.name);
         !(replaced || is_named)
     })
 }
@@ -71,13 +74,30 @@ pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
     (!tokens(wanted).any(is_http2)).then_some(wanted)
 }
 
-/// The fields that Fairway sets, in the order of ingress-nginx.
-fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+/// The fields that Fairway sets, in the order of ingress-nginx, and those of `proxy-set-headers`, which replace
+/// them (compat/decisions.md row 17).
+fn set(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
+    let configured = &exchange.generation.request_headers;
+    set_own(exchange, |name, value| {
+        if !configured.has(name.as_bytes()) {
+            put(name.as_bytes(), value);
+        }
+    });
+    configured.each(exchange, |name, value| {
+        if !value.is_empty() {
+            put(name, &value);
+        }
+    });
+}
+
+/// The fields that Fairway sets by itself.
+fn set_own(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
     let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
+    put("Host", &forwarded.host);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }
@@ -111,7 +131,7 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
     if global.original_uri_header {
-        put("X-Original-URI", &request.target);
+        put("X-Original-URI", exchange.onward.received.as_ref().unwrap_or(&request.target));
     }
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
@@ -157,8 +177,7 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-    write::field(&mut out, b"Host", &exchange.forwarded.host);
-    set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
+    set(exchange, |name, value| write::field(&mut out, name, value));
     match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
         (Some(wanted), _) => {
             write::field(&mut out, b"Upgrade", wanted);
@@ -219,10 +238,11 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             headers.append(name, value);
         }
     };
-    if !secure {
-        put(b"host", authority.as_bytes());
-    }
-    set(exchange, |name, value| put(name.as_bytes(), value));
+    set(exchange, |name, value| {
+        if !(secure && name.eq_ignore_ascii_case(b"host")) {
+            put(name, value);
+        }
+    });
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }

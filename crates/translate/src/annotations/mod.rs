@@ -4,6 +4,7 @@ mod answer_rewrites;
 mod body;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod guards;
 mod known;
 mod protocol;
@@ -40,6 +41,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     rewrite::FAMILY,
     upstream_tls::FAMILY,
     cors::FAMILY,
+    custom_headers::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
 ];
