@@ -94,14 +94,18 @@ impl Compiler {
         };
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         let cors = policy.cors.as_ref().map(Told::new);
-        let custom_headers = SetHeaders::new(&policy.custom_headers.0);
+        // A denied location is nothing but its 503 (compat/behaviour.md section 1).
+        let custom_headers = match location.backend {
+            Backend::Denied(_) => SetHeaders::default(),
+            _ => SetHeaders::new(&policy.custom_headers.0),
+        };
         let watch = Watch::of(policy.answer_rewrites.templates());
         Ok(Spot { location: location.clone(), group, upstream_tls, cors, custom_headers, watch })
     }

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::fastcgi;
 use crate::upstream::Try;
 use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
@@ -150,6 +151,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
+        V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
+        V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
-use model::policy::{Policy, Protocol, UpstreamTls};
+use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
     Severity, UpstreamId,
@@ -52,7 +52,7 @@ pub(crate) fn server(
     host.of_the_host(drafts);
     let certificate = host.certificate(drafts, surroundings);
     let Host { locations, regex, problems, .. } = host;
-    (Server { name: name.clone(), certificate, regex, locations }, problems)
+    (Server { certificate, regex, locations, ..Server::new(name.clone()) }, problems)
 }
 
 struct Host<'a> {
@@ -162,6 +162,10 @@ impl Host<'_> {
                 ..plain
             });
         }
+        if creator.is_none() && policy.tls_redirect != TlsRedirect::NEVER {
+            let open = Policy::clone(&policy);
+            policy = Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..open });
+        }
         self.regex |= creator.is_some_and(|draft| draft.root.1);
         self.locations.push(Arc::new(Location {
             path: "/".to_owned(),
@@ -216,16 +220,32 @@ impl Host<'_> {
         }
         let mut locations = std::mem::take(&mut self.locations);
         locations.retain(|location| {
-            let Err(error) = Pattern::new(&format!("^{}", location.path), true) else { return true };
-            if let Some(origin) = location.origin.clone() {
-                let message = format!(
-                    "path {} of host {} is left out: the paths of this host are regular expressions, and it is none ({})",
-                    location.path, self.name, error.0
-                );
-                let key = Some("spec.rules".to_owned());
-                self.problems.push(Problem { origin, key, severity: Severity::Error, message });
-            }
-            false
+            let (path, host) = (&location.path, self.name);
+            let (stays, severity, message) = match Pattern::new(&format!("^{path}"), true) {
+                Ok(pattern) if pattern.is_catastrophic() => (
+                    true,
+                    Severity::Warning,
+                    format!(
+                        "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
+                         which then count as no match; write it without nested repetition"
+                    ),
+                ),
+                Ok(_) => return true,
+                Err(error) => (
+                    false,
+                    Severity::Error,
+                    format!(
+                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and it \
+                         is none ({})",
+                        error.0
+                    ),
+                ),
+            };
+            let key = Some("spec.rules".to_owned());
+            self.problems.extend(
+                location.origin.clone().map(|origin| Problem { origin, key, severity, message }),
+            );
+            stays
         });
         self.locations = locations;
     }

@@ -2,11 +2,13 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod access;
 mod answer_rewrites;
 mod body;
 mod connection_header;
 mod cors;
 mod custom_headers;
+mod fastcgi;
 mod protocol;
 mod redirects;
 mod retries;
@@ -14,18 +16,21 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use body::Body;
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use custom_headers::CustomHeaders;
+pub use fastcgi::FastCgi;
 pub use protocol::{HttpVersion, Protocol};
-pub use redirects::TlsRedirect;
+pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::Template;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -35,6 +40,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.
@@ -45,8 +52,16 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
+    pub redirect: Option<Redirect>,
+    /// Redirects name no host (`relative-redirects`).
+    pub relative_redirects: bool,
+    /// The host that the upstream is told, if not the client's (`upstream-vhost`).
+    pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Address lists, and how the guards of the access phase are combined.
+    pub access: Access,
     /// Which origins may read answers.
     pub cors: Option<Cors>,
     /// Addresses in the upstream's answers.

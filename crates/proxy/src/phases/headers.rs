@@ -56,10 +56,14 @@ pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Respons
         place.spot().custom_headers.apply(exchange, &mut response.headers);
     }
     super::cors::tell(exchange, &mut response);
-    if watch.sent {
-        exchange.answer.sent = answer::section(&response, exchange.request.version);
-    }
     response
+}
+
+/// Keeps the header section that is sent, if the log asks for it.
+pub(super) fn keep(exchange: &mut Exchange, response: &Response) {
+    if watch(exchange).sent {
+        exchange.answer.sent = answer::section(response, exchange.request.version);
+    }
 }
 
 /// The header sections that a variable asks for, in the log or at the location.

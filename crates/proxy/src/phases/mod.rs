@@ -1,9 +1,12 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
 mod answer_rewrites;
 mod client_address;
+mod compression;
 pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -45,7 +48,10 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let response = headers::filter(exchange, response);
+    let response = compression::filter(exchange, response);
+    headers::keep(exchange, &response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
@@ -64,6 +70,7 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
     forward::send(exchange).await
 }

@@ -165,6 +165,7 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
         Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
         Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
+        Protocol::Fcgi => Some(Head::FastCgi(super::fastcgi::head(exchange))),
     }
 }
 

@@ -17,10 +17,9 @@ fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
         policy: Arc::default(),
     };
     Locations::compile(&Server {
-        name: ServerName::new("a.test"),
-        certificate: None,
         regex,
         locations: paths.iter().map(location).map(Arc::new).collect(),
+        ..Server::new(ServerName::new("a.test"))
     })
 }
 
