@@ -1,8 +1,9 @@
 //! Every object of the program, built once and in order.
 
-use crate::flags::{Classes, Listeners, Run, Source, Translate};
+use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
 use anyhow::{Context, Result};
 use controller::Controller;
+use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
 use proxy::{Listen, Native};
@@ -39,8 +40,16 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
 }
 
 async fn serve(flags: Run) -> Result<()> {
-    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } =
-        flags;
+    let Run {
+        source,
+        classes,
+        listeners,
+        webhook,
+        shutdown_grace_period,
+        worker_threads,
+        v: _,
+        accepted,
+    } = flags;
     for name in accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
@@ -55,8 +64,9 @@ async fn serve(flags: Run) -> Result<()> {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let mut controller = Controller::new(engine.clone(), options);
+    let mut controller = Controller::new(engine.clone(), options.clone());
     controller.follow(&mut feed).await;
+    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
@@ -85,6 +95,21 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         health_path: listeners.health_check_path.clone(),
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// Starts the admission webhook, if it has an address.
+async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+    let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
+        flags;
+    let Some(address) = validating_webhook else { return Ok(()) };
+    let files = validating_webhook_certificate.zip(validating_webhook_key);
+    let (certificate, key) = files.context(
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
+    )?;
+    let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
+    tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    tokio::spawn(bound.serve(reviewer));
+    Ok(())
 }
 
 /// Starts the admin server; its address.
@@ -196,6 +221,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         default_ssl_certificate,
         default_backend_service,
         watch_namespace: None,
+        zone: None,
     }
 }
 

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
-const FLAGS: [(&str, Takes); 60] = [
+const FLAGS: [(&str, Takes); 57] = [
     ("tcp-services-configmap", Takes::Value),
     ("udp-services-configmap", Takes::Value),
     ("publish-service", Takes::Value),
@@ -15,9 +15,6 @@ const FLAGS: [(&str, Takes); 60] = [
     ("update-status-on-shutdown", Takes::Switch),
     ("status-update-interval", Takes::Value),
     ("report-node-internal-ip-address", Takes::Switch),
-    ("validating-webhook", Takes::Value),
-    ("validating-webhook-certificate", Takes::Value),
-    ("validating-webhook-key", Takes::Value),
     ("disable-full-test", Takes::Switch),
     ("enable-metrics", Takes::Switch),
     ("metrics-per-host", Takes::Switch),

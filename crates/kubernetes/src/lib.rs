@@ -19,3 +19,4 @@ pub use feed::Feed;
 pub use index::{Reference, ReverseIndex};
 pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};
+pub use trim::parse_ingress;

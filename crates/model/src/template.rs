@@ -70,6 +70,8 @@ variables! {
     RequestMethod = "request_method",
     /// The target as received, with arguments.
     RequestUri = "request_uri",
+    /// The target as received, escaped for a part of a query (ingress-nginx).
+    EscapedRequestUri = "escaped_request_uri",
     /// The normalised path.
     Uri = "uri",
     /// The normalised path (same as `$uri`).

@@ -1,14 +1,17 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::answer::Watch;
+use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::cors::Told;
 use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::Group;
+use crate::upstream::{Alternative, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::Protocol;
-use model::{Backend, Changes, Configuration, Endpoints, Global, Location, Server, UpstreamId};
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
+};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -16,6 +19,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    resolver: Arc<Resolver>,
 }
 
 impl Compiler {
@@ -49,7 +53,7 @@ impl Compiler {
         let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
-            follow(&mut groups, id, configuration);
+            self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
         for name in &changes.servers {
@@ -75,7 +79,8 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        let spots =
+            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
         Ok(Site {
             server: server.clone(),
             locations: Locations::compile(server),
@@ -85,6 +90,7 @@ impl Compiler {
 
     fn spot(
         &self,
+        server: &ServerName,
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
@@ -93,6 +99,10 @@ impl Compiler {
             Backend::NotFound | Backend::Denied(_) => None,
         };
         let policy = &location.policy;
+        let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));
+        let canary = location.canary.as_ref().filter(|_| group.is_some());
+        let canary = canary
+            .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
         let upstream_tls = match policy.protocol {
             Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
@@ -107,7 +117,49 @@ impl Compiler {
             _ => SetHeaders::new(&policy.custom_headers.0),
         };
         let watch = Watch::of(policy.answer_rewrites.templates());
-        Ok(Spot { location: location.clone(), group, upstream_tls, cors, custom_headers, watch })
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            self::group(groups, id);
+        }
+        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        let location = location.clone();
+        Ok(Spot {
+            location,
+            group,
+            rule,
+            canary,
+            upstream_tls,
+            authenticator,
+            cors,
+            custom_headers,
+            watch,
+        })
+    }
+
+    /// Brings a group's endpoints up to date; locations keep the group they have.
+    fn follow(
+        &self,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+        id: &UpstreamId,
+        configuration: &Configuration,
+    ) {
+        let Some(upstream) = configuration.upstreams.get(id) else {
+            // No location names it any longer; requests that are on their way hold it themselves.
+            if let Some(gone) = groups.remove(id) {
+                gone.resolve(None, &self.resolver);
+                gone.replace(Arc::new(Endpoints::default()));
+            }
+            return;
+        };
+        let group = group(groups, id);
+        match &upstream.external {
+            None => {
+                group.resolve(None, &self.resolver);
+                group.replace(upstream.endpoints.clone());
+            }
+            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+        }
     }
 }
 
@@ -123,28 +175,4 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
         .entry(id.clone())
         .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
         .clone()
-}
-
-/// Brings a group's endpoints up to date; locations keep the group they have.
-fn follow(
-    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    id: &UpstreamId,
-    configuration: &Configuration,
-) {
-    let Some(upstream) = configuration.upstreams.get(id) else {
-        // No location names it any longer; requests that are on their way hold it themselves.
-        if let Some(gone) = groups.remove(id) {
-            gone.resolve(None);
-            gone.replace(Arc::new(Endpoints::default()));
-        }
-        return;
-    };
-    let group = group(groups, id);
-    match &upstream.external {
-        None => {
-            group.resolve(None);
-            group.replace(upstream.endpoints.clone());
-        }
-        Some(external) => group.resolve(Some(external.clone())),
-    }
 }

@@ -133,11 +133,14 @@ impl Engine for Native {
             relative_redirects: _,
             upstream_host: _,
             rewrite: _,
+            auth_basic: _,
+            auth_external: _,
             access: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,
             custom_headers: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

@@ -5,8 +5,10 @@
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
 mod answer;
+mod authenticator;
 mod compile;
 mod connection;
+mod credentials;
 mod engine;
 mod error;
 mod exchange;

@@ -1,6 +1,8 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
+use crate::authenticator::Answers;
 use crate::connection::Connection;
+use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
@@ -34,6 +36,9 @@ pub struct Shared {
     /// Connections of clients at most, each thread.
     pub connections: usize,
     serial: AtomicU64,
+    verifier: Verifier,
+    digests: Digests,
+    answers: Answers,
     names: Names,
 }
 
@@ -54,6 +59,9 @@ impl Shared {
             listening,
             connections,
             serial: AtomicU64::new(1),
+            verifier: Verifier::default(),
+            digests: Digests::default(),
+            answers: Answers::default(),
             names: Names::default(),
         }
     }
@@ -70,6 +78,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Passwords that were found right.
+    pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     draining: Cell<bool>,
     random: RefCell<fastrand::Rng>,
@@ -93,6 +103,7 @@ impl Worker {
             pool,
             clock: Clock::default(),
             log,
+            remembered: Remembered::default(),
             connections: RefCell::default(),
             draining: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -155,6 +166,21 @@ impl Worker {
         self.shared.current.load_full()
     }
 
+    /// Verifies passwords.
+    pub(crate) fn verifier(&self) -> &Verifier {
+        &self.shared.verifier
+    }
+
+    /// What is known for digest authentication.
+    pub(crate) fn digests(&self) -> &Digests {
+        &self.shared.digests
+    }
+
+    /// What authenticators said.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.shared.answers
+    }
+
     /// Hosts that are known only once a request is there.
     pub fn names(&self) -> &Names {
         &self.shared.names
@@ -199,6 +225,11 @@ impl Worker {
             random >>= 4;
         }
         id.into()
+    }
+
+    /// A random number below `bound`, 0 for an empty range.
+    pub fn below(&self, bound: usize) -> usize {
+        if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
     }
 
     /// A number in decimal.

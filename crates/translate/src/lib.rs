@@ -10,6 +10,7 @@ mod host;
 mod ingress;
 mod names;
 mod options;
+mod passwords;
 mod problems;
 mod review;
 mod set_headers;

@@ -4,7 +4,11 @@
 
 mod access;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
+mod balance;
 mod body;
+mod canary;
 mod connection_header;
 mod cors;
 mod custom_headers;
@@ -18,7 +22,11 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
+pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use custom_headers::CustomHeaders;
@@ -60,6 +68,10 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// A password is asked for.
+    pub auth_basic: Option<AuthBasic>,
+    /// Somebody else is asked.
+    pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
     /// Which origins may read answers.
@@ -70,4 +82,13 @@ pub struct Policy {
     pub connection_header: Option<ConnectionHeader>,
     /// Header fields of every answer.
     pub custom_headers: CustomHeaders,
+    /// Which endpoint is next.
+    pub balance: Balance,
+}
+
+impl Policy {
+    /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
+    pub fn unauthenticated(self) -> Self {
+        Self { auth_basic: None, auth_external: None, ..self }
+    }
 }

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, request_headers, x_accel};
+use super::{Stop, choose_backend, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
@@ -71,9 +71,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
+    let address = choose_backend::endpoint(exchange)?;
     let spot = exchange.spot();
-    let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
-    let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
         Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
         Protocol::Https | Protocol::Grpcs => true,
@@ -150,9 +149,8 @@ struct Attempt<'a> {
 
 fn tries_left(exchange: &Exchange, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
-    let made = exchange.log.tries.len() - exchange.onward.tries.last().copied().unwrap_or(0);
     let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
-    !retries.conditions.is_empty() && in_time && made < allowed as usize
+    !retries.conditions.is_empty() && in_time && exchange.tries().len() < allowed as usize
 }
 
 /// Whether the status of an answer counts as a failed try.

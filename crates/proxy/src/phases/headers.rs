@@ -36,6 +36,7 @@ pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Respons
         super::answer_rewrites::apply(exchange, &mut response.headers);
     }
     super::x_accel::carry(exchange, &mut response);
+    authenticated(exchange, &mut response);
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
     }
@@ -43,6 +44,7 @@ pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Respons
         .hsts
         .as_ref()
         .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
+        .filter(|_| !exchange.authenticated.to_sign_in)
     {
         response
             .headers
@@ -70,6 +72,21 @@ pub(super) fn keep(exchange: &mut Exchange, response: &Response) {
 fn watch(exchange: &Exchange) -> Watch {
     let here = exchange.place.as_ref().map_or(Watch::default(), |place| place.spot().watch);
     exchange.generation.watch.or(here)
+}
+
+/// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.
+fn authenticated(exchange: &Exchange, response: &mut Response) {
+    let notes = &exchange.authenticated;
+    if let Some(information) = &notes.information {
+        response.headers.set("Authentication-Info", information.clone());
+    }
+    if let Some(cookies) = &notes.cookies {
+        let usual =
+            matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        if usual || notes.always_set_cookie {
+            response.headers.add("Set-Cookie", cookies.clone());
+        }
+    }
 }
 
 fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Bytes>) -> bool {

@@ -3,6 +3,9 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
+pub(crate) mod choose_backend;
 mod client_address;
 mod compression;
 pub(crate) mod cors;
@@ -48,7 +51,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    let response = headers::filter(exchange, response);
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
     let response = compression::filter(exchange, response);
     headers::keep(exchange, &response);
     response
@@ -72,6 +76,7 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

@@ -7,14 +7,14 @@ use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
-use model::policy::{ConnectionHeader, HttpVersion, Protocol};
+use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
 const LONGEST: usize = 25;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
-fn is_own(name: &[u8]) -> bool {
+pub(super) fn is_own(name: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
     let Some(lower) = lower.get_mut(..name.len()) else { return false };
     lower.copy_from_slice(name);
@@ -54,14 +54,25 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
+    // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
+    let policy = &exchange.spot().location.policy;
+    let password = policy.auth_basic.is_some();
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
         let replaced = is_own(&field.name)
             || (original_uri && field.is("x-original-uri"))
+            || (password && field.is("authorization"))
+            || is_said(policy, field)
             || configured.has(&field.name);
         !(replaced || is_named)
     })
+}
+
+/// Whether the authenticator says it about the client, who cannot say it itself.
+pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
+    let asked = policy.auth_external.as_ref();
+    asked.is_some_and(|asked| asked.response_headers.iter().any(|name| field.is(name)))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
@@ -74,15 +85,17 @@ pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
     (!tokens(wanted).any(is_http2)).then_some(wanted)
 }
 
-/// The fields that Fairway sets, in the order of ingress-nginx, and those of `proxy-set-headers`, which replace
-/// them (compat/decisions.md row 17).
-fn set(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
+/// The fields that are sent by configuration or by Fairway itself; those of `proxy-set-headers` replace the others
+/// (compat/decisions.md row 17).
+fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     let configured = &exchange.generation.request_headers;
-    set_own(exchange, |name, value| {
-        if !configured.has(name.as_bytes()) {
-            put(name.as_bytes(), value);
+    let mut own = |name: &[u8], value: &[u8]| {
+        if !configured.has(name) {
+            put(name, value);
         }
-    });
+    };
+    own(b"Host", &exchange.forwarded.host);
+    set(exchange, |name, value| own(name.as_bytes(), value));
     configured.each(exchange, |name, value| {
         if !value.is_empty() {
             put(name, &value);
@@ -90,14 +103,13 @@ fn set(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     });
 }
 
-/// The fields that Fairway sets by itself.
-fn set_own(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+/// The fields that Fairway sets, in the order of ingress-nginx.
+pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
     let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
-    put("Host", &forwarded.host);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }
@@ -178,7 +190,10 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-    set(exchange, |name, value| write::field(&mut out, name, value));
+    set_all(exchange, |name, value| write::field(&mut out, name, value));
+    for (name, value) in &exchange.authenticated.headers {
+        write::field(&mut out, name, value);
+    }
     match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
         (Some(wanted), _) => {
             write::field(&mut out, b"Upgrade", wanted);
@@ -239,11 +254,14 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             headers.append(name, value);
         }
     };
-    set(exchange, |name, value| {
+    set_all(exchange, |name, value| {
         if !(secure && name.eq_ignore_ascii_case(b"host")) {
             put(name, value);
         }
     });
+    for (name, value) in &exchange.authenticated.headers {
+        put(name, value);
+    }
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }

@@ -67,6 +67,8 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result
     }
     exchange.rewritten = None;
     exchange.allowed_origin = None;
+    exchange.canary = false;
+    exchange.authenticated = Default::default();
     Ok(true)
 }
 

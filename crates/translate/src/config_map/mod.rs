@@ -1,5 +1,6 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod authentication;
 mod compression;
 mod connections;
 mod headers;
@@ -34,6 +35,7 @@ pub(crate) const AREAS: &[Area] = &[
     compression::AREA,
     logging::AREA,
     permissions::AREA,
+    authentication::AREA,
 ];
 
 /// The settings of the process; what is wrong with values stays in `settings`.

@@ -1,5 +1,9 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
+mod canary;
+
+pub(crate) use canary::beside_nobody;
+
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
@@ -50,6 +54,7 @@ pub(crate) fn server(
     host.overlaps();
     host.patterns();
     host.of_the_host(drafts);
+    host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
     let Host { locations, regex, problems, .. } = host;
     (Server { certificate, regex, locations, ..Server::new(name.clone()) }, problems)
@@ -138,7 +143,7 @@ impl Host<'_> {
         let is_catch_all = *self.name == ServerName::catch_all();
         let creator = drafts
             .values()
-            .next()
+            .find(|draft| draft.standing != Standing::Canary)
             .filter(|draft| draft.standing == Standing::Taken && !is_catch_all);
         let target = creator.and_then(|draft| draft.default.as_ref());
         let denied = match creator {
@@ -172,6 +177,7 @@ impl Host<'_> {
             kind: PathKind::Prefix,
             whole: false,
             backend,
+            canary: None,
             service: target.and_then(Target::service_ref),
             origin: creator.map(|draft| origin(&draft.ingress.meta.key)),
             policy,
