@@ -179,6 +179,7 @@ impl Engine for Native {
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            custom_headers: _,
             balance: _,
         } = policy;
         Vec::new()

@@ -20,6 +20,7 @@ mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+pub(crate) mod x_accel;
 
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -61,12 +62,23 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
     access_log::keep_sent(exchange, &response);
+    let response = compression::filter(exchange, response);
+    headers::keep(exchange, &response);
     response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     exchange.enter(Phase::Location);
+    let mut answer = located(exchange).await?;
+    while x_accel::follow(exchange, &mut answer)? {
+        answer = located(exchange).await?;
+    }
+    Ok(answer)
+}
+
+/// The life of a request from the choice of its location on; it may begin anew with another path.
+async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite

@@ -9,6 +9,7 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod errors;
 mod fastcgi;
 mod guards;
@@ -65,6 +66,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     auth_basic::FAMILY,
     auth_external::FAMILY,
     cors::FAMILY,
+    custom_headers::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
     balance::FAMILY,
