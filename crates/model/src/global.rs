@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Compression, Logs, Pattern, SetHeader, Template};
+use crate::{Block, Compression, Logs, Pattern, SetHeader, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -68,6 +68,8 @@ pub struct Global {
     pub shutdown_timeout: Duration,
     /// `relative-redirects`.
     pub relative_redirects: bool,
+    /// `block-cidrs`, `block-user-agents`, `block-referers`.
+    pub block: Block,
 }
 
 /// Keep-alive of client connections.
@@ -220,6 +222,7 @@ impl Default for Global {
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,
+            block: Block::default(),
         }
     }
 }

@@ -9,6 +9,7 @@
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
 mod alias;
+mod block;
 mod certificate;
 mod changes;
 mod compression;
@@ -28,6 +29,7 @@ mod upstream;
 mod url;
 
 pub use alias::Alias;
+pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};

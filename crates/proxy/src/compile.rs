@@ -4,6 +4,7 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
 use crate::phases::access_log;
+use crate::limits::Zones;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -26,6 +27,7 @@ const DEFAULT_BACKEND: &str = "upstream-default-backend";
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    zones: Zones,
     resolver: Arc<Resolver>,
 }
 
@@ -172,6 +174,8 @@ impl Compiler {
             custom_headers,
             watch,
         })
+        let gate = self.zones.gate(location);
+        Ok(Spot { location: location.clone(), group, rule, canary, upstream_tls, gate, cors })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

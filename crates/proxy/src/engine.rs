@@ -176,6 +176,8 @@ impl Engine for Native {
             auth_basic: _,
             auth_external: _,
             access: _,
+            limits: _,
+            limit_rate: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,

@@ -4,6 +4,7 @@ use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Squeezed, Version};
+use crate::limits::Slot;
 use crate::phases;
 use crate::trace::{Phase, Trace};
 use crate::phases::{self, x_accel::Onward};
@@ -64,6 +65,8 @@ pub struct Exchange {
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its place among the requests that its client may have at the same time.
+    pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -165,6 +168,7 @@ impl Exchange {
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            slot: None,
             log: Log::default(),
             request,
             connection,

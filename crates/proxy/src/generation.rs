@@ -2,6 +2,7 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
+use crate::limits::Gate;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -71,6 +72,8 @@ pub struct Spot {
     pub mirror: Option<Box<Copies>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
+    /// What its limits count with; none if it has none.
+    pub gate: Option<Arc<Gate>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
     /// `custom-headers`.

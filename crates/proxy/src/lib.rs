@@ -18,6 +18,7 @@ mod http;
 mod http1;
 mod http2;
 mod io;
+mod limits;
 mod listen;
 mod log;
 mod outbox;

@@ -22,6 +22,7 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
+        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
         Some(_) | None => Ok(()),
     }
 }
@@ -29,6 +30,8 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
 /// A location that nothing is behind answers 404 to whom its guards let pass.
 pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
     match exchange.spot().group {
+/// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
+    match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }

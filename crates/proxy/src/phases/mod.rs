@@ -5,6 +5,7 @@ pub mod access_log;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
+mod block;
 pub(crate) mod choose_backend;
 mod client_address;
 mod client_fields;
@@ -16,6 +17,8 @@ mod find_location;
 mod forward;
 mod headers;
 pub(crate) mod mirror;
+mod limit_rate;
+mod limits;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -65,6 +68,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let response = compression::filter(exchange, response);
     headers::keep(exchange, &response);
     response
+    let pace = limit_rate::pace(exchange, &response);
+    limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
@@ -79,6 +84,8 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
 
 /// The life of a request from the choice of its location on; it may begin anew with another path.
 async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
+    find_location::hear_host(exchange);
+    block::headers(exchange)?; // server-rewrite
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
@@ -93,6 +100,7 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
+    limits::check(exchange)?; // preaccess
     read_body::whole(exchange).await?; // content
     exchange.enter(Phase::Upstream);
     mirror::copy(exchange);

@@ -1,7 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::errors;
+use super::{client_address, errors};
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
@@ -11,7 +11,7 @@ use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
-const LONGEST: usize = 25;
+const LONGEST: usize = 30;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
@@ -43,6 +43,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
             | b"x-scheme"
             | b"x-original-forwarded-for"
             | b"x-original-forwarded-host"
+            | b"x-forwarded-for-proxy-protocol"
             | b"ssl-client-cert"
             | b"ssl-client-verify"
             | b"ssl-client-subject-dn"
@@ -152,6 +153,8 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     }
     if exchange.stands_in {
         errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
+    if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
+        put("X-Forwarded-For-Proxy-Protocol", &told);
     }
 }
 

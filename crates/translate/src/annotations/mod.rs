@@ -1,5 +1,6 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod access;
 mod affinity;
 mod answer_rewrites;
 mod auth_basic;
@@ -14,6 +15,8 @@ mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod limit_rate;
+mod limits;
 mod logging;
 mod mirror;
 mod protocol;
@@ -65,6 +68,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
+    access::FAMILY,
+    limits::FAMILY,
+    limit_rate::FAMILY,
     cors::FAMILY,
     custom_headers::FAMILY,
     answer_rewrites::FAMILY,
