@@ -2,14 +2,20 @@
 
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::access_log;
 use crate::phases::cors::Told;
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::{Alternative, Group, Resolver, Rule};
+use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
-use model::policy::Protocol;
+use model::policy::{Mirror, Protocol};
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
+
+/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
+const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
@@ -25,7 +31,15 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            groups,
+            logs_answer_headers: false,
+        })
     }
 
     /// The generation after `before`.
@@ -54,6 +68,9 @@ impl Compiler {
             certificates,
             front,
             groups,
+            logs_answer_headers: access_log::names_answer_headers(
+                &configuration.global.log_format.template,
+            ),
         })
     }
 
@@ -93,6 +110,15 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
+        let errors = policy.errors.as_ref().map(|errors| {
+            let default = UpstreamId::new(DEFAULT_BACKEND);
+            let ids = errors.backend.iter().chain([&default]);
+            let groups = ids.map(|id| self::group(groups, id)).collect();
+            Box::new(ErrorPages { errors: errors.clone(), groups })
+        });
+        let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
+        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
+        let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
         if let Some(id) =
             policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
@@ -100,8 +126,30 @@ impl Compiler {
             self::group(groups, id);
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
-        let location = location.clone();
-        Ok(Spot { location, group, rule, canary, upstream_tls, authenticator, cors })
+        Ok(Spot {
+            location: location.clone(),
+            group,
+            rule,
+            canary,
+            upstream_tls,
+            authenticator,
+            cors,
+            errors,
+            stand_in,
+            mirror,
+        })
+    }
+
+    fn copies(
+        &self,
+        mirror: &Mirror,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Copies, rustls::Error> {
+        if let Some(id) = &mirror.url.upstream {
+            group(groups, id);
+        }
+        let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
+        Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

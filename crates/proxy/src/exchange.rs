@@ -2,8 +2,9 @@
 
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::phases;
+use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -39,6 +40,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
@@ -51,6 +54,10 @@ pub struct Exchange {
     pub request_id: Bytes,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
+    /// The phase it is in, or that ended it.
+    pub phase: Phase,
+    /// Why it goes where it goes, if somebody asked.
+    pub trace: Option<Box<Trace>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -110,6 +117,19 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// Headers of the answer, where the log's format names one.
+    pub kept: Option<Box<Kept>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
+}
+
+/// Headers of the answer, kept until the log is written.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// As the upstream sent them.
+    pub upstream: Headers,
+    /// As they were sent to the client, without framing fields.
+    pub sent: Headers,
 }
 
 impl Exchange {
@@ -128,12 +148,15 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
+            stands_in: false,
             rewritten: None,
             allowed_origin: None,
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
             authenticated: Authenticated::default(),
+            phase: Phase::default(),
+            trace: None,
             log: Log::default(),
             request,
             connection,
@@ -160,7 +183,16 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
+    }
+
+    /// Notes the phase that begins.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
     }
 
     /// The location that answers.

@@ -2,6 +2,8 @@
 
 use crate::authenticator::Authenticator;
 use crate::phases::cors::Told;
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
@@ -25,6 +27,8 @@ pub struct Generation {
     pub front: TlsFront,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
+    /// Whether the log's format names headers of answers.
+    pub logs_answer_headers: bool,
 }
 
 /// A server compiled for serving.
@@ -51,6 +55,12 @@ pub struct Spot {
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who answers in place of errors.
+    pub errors: Option<Box<ErrorPages>>,
+    /// Who stands in while its upstream has no endpoints.
+    pub stand_in: Option<Arc<Group>>,
+    /// Where copies of requests go.
+    pub mirror: Option<Box<Copies>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
     /// What allowed origins are told.

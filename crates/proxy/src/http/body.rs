@@ -1,11 +1,12 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Coding, Compressed, Headers, Spool};
+use super::{Coding, Compressed, Headers, Spool, Squeezed};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
 use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// A piece of a body.
@@ -108,8 +109,8 @@ impl Body {
     }
 
     /// The same body, compressed.
-    pub fn compressed(body: Self, coding: Coding) -> Self {
-        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    pub fn compressed(body: Self, coding: Coding, count: Rc<Squeezed>) -> Self {
+        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding, count))))
     }
 
     /// The body of a FastCGI answer.
@@ -135,6 +136,14 @@ impl Body {
         match self.kind {
             Kind::Spool(spool) => Ok(*spool),
             other => Err(Self { kind: other, allowed: self.allowed }),
+        }
+    }
+
+    /// The body, if it was read whole.
+    pub fn as_spool(&self) -> Option<&Spool> {
+        match &self.kind {
+            Kind::Spool(spool) => Some(spool),
+            _ => None,
         }
     }
 

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) {
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref() else { return };
+    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else { return };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
         return;
@@ -51,6 +51,7 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     let spot = exchange.spot();
     let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => (Some(&canary.group), &canary.rule),
+        None if exchange.stands_in => (spot.stand_in.as_ref(), &None),
         None => (spot.group.as_ref(), &spot.rule),
     };
     let group = group.ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;

@@ -7,12 +7,15 @@ mod auth_basic;
 mod auth_external;
 pub(crate) mod choose_backend;
 mod client_address;
+mod client_fields;
 mod compression;
 pub(crate) mod cors;
+pub(crate) mod errors;
 pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
+pub(crate) mod mirror;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -21,6 +24,7 @@ mod rewrite;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use crate::trace::{self, Phase};
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
@@ -45,28 +49,52 @@ impl From<Response> for Stop {
 
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
+    trace::begin(exchange);
     let response = match request(exchange).await {
         Ok(response) => response,
-        Err(Stop::Answer(response)) => *response,
-        Err(Stop::Fail(error)) => answer_error(exchange, &error),
+        Err(stop) => response_of(exchange, stop),
     };
+    let response = errors::replace(exchange, response).await;
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
-    compression::filter(exchange, response)
+    let mut response = compression::filter(exchange, response);
+    trace::end(exchange, &mut response);
+    access_log::keep_upstream(exchange, &response);
+    let response = compression::filter(exchange, response);
+    access_log::keep_sent(exchange, &response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    exchange.enter(Phase::Location);
     find_location::choose(exchange)?; // find-config
+    exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
+    exchange.enter(Phase::HttpsRedirect);
+    access_log::note_rewrite(exchange);
     redirects::to_https(exchange)?;
+    exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
+    exchange.enter(Phase::Body);
     read_body::whole(exchange).await?; // content
+    exchange.enter(Phase::Upstream);
+    mirror::copy(exchange);
     choose_backend::decide(exchange);
     forward::send(exchange).await
+}
+
+/// The answer that ended a request early.
+fn response_of(exchange: &Exchange, stop: Stop) -> Response {
+    match stop {
+        Stop::Answer(response) => *response,
+        Stop::Fail(error) => answer_error(exchange, &error),
+    }
 }
 
 /// The only place where an error becomes an answer.

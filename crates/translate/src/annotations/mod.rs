@@ -9,9 +9,12 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -56,6 +59,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
+    errors::FAMILY,
+    mirror::FAMILY,
+    logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
     cors::FAMILY,

@@ -4,6 +4,7 @@ mod authentication;
 mod compression;
 mod connections;
 mod headers;
+mod log_targets;
 mod logging;
 mod permissions;
 mod real_ip;
@@ -34,6 +35,7 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    log_targets::AREA,
     permissions::AREA,
     authentication::AREA,
 ];

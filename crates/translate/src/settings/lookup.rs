@@ -163,6 +163,11 @@ impl<'a> Settings<'a> {
         self.scope
     }
 
+    /// Whether the ConfigMap alone is read: then its problems are noted, not those of an Ingress.
+    pub(crate) fn is_config_map(&self) -> bool {
+        self.annotations.is_none()
+    }
+
     /// Namespace of the Ingress.
     pub(crate) fn namespace(&self) -> &Arc<str> {
         &self.origin.namespace
