@@ -275,6 +275,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         default_ssl_certificate,
         default_backend_service,
         watch_namespace: None,
+        zone: None,
     }
 }
 

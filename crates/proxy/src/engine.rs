@@ -176,9 +176,12 @@ impl Engine for Native {
             auth_basic: _,
             auth_external: _,
             access: _,
+            limits: _,
+            limit_rate: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            custom_headers: _,
             balance: _,
         } = policy;
         Vec::new()

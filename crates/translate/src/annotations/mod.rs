@@ -1,5 +1,6 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod access;
 mod affinity;
 mod answer_rewrites;
 mod auth_basic;
@@ -9,10 +10,13 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod limit_rate;
+mod limits;
 mod logging;
 mod mirror;
 mod protocol;
@@ -64,7 +68,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
+    access::FAMILY,
+    limits::FAMILY,
+    limit_rate::FAMILY,
     cors::FAMILY,
+    custom_headers::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
     balance::FAMILY,

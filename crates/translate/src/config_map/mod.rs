@@ -1,6 +1,7 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
 mod authentication;
+mod block;
 mod compression;
 mod connections;
 mod headers;
@@ -36,6 +37,7 @@ pub(crate) const AREAS: &[Area] = &[
     compression::AREA,
     logging::AREA,
     log_targets::AREA,
+    block::AREA,
     permissions::AREA,
     authentication::AREA,
 ];
