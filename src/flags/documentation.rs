@@ -57,15 +57,18 @@ fn page() -> String {
 fn works(page: &mut String) {
     let command = Cli::command();
     let run = command.find_subcommand("run").expect("there is a command run");
-    let mut flags: Vec<_> =
-        run.get_arguments().filter(|flag| !flag.is_hide_set() && flag.get_long().is_some()).collect();
+    let mut flags: Vec<_> = run
+        .get_arguments()
+        .filter(|flag| !flag.is_hide_set() && flag.get_long().is_some())
+        .collect();
     flags.sort_by_key(|flag| flag.get_long());
     head(page, "Works");
     for flag in flags {
         let long = flag.get_long().unwrap_or_default();
         let short = flag.get_short().map(|short| format!(", `-{short}`")).unwrap_or_default();
         let own = if OWN.contains(&long) { " Fairway's own." } else { "" };
-        let kind: Vec<&str> = flag.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+        let kind: Vec<&str> =
+            flag.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
         let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy());
         let default = defaults.collect::<Vec<_>>().join(",");
         let default = if default.is_empty() { "none" } else { &default };
@@ -76,7 +79,8 @@ fn works(page: &mut String) {
 }
 
 fn head(page: &mut String, title: &str) {
-    let text = format!("\n## {title}\n\n| Flag | Value | Default | What it does |\n|---|---|---|---|\n");
+    let text =
+        format!("\n## {title}\n\n| Flag | Value | Default | What it does |\n|---|---|---|---|\n");
     page.push_str(&text);
 }
 

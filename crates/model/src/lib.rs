@@ -9,6 +9,7 @@
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
 mod alias;
+mod block;
 mod certificate;
 mod changes;
 mod compression;
@@ -23,11 +24,13 @@ mod pattern;
 pub mod policy;
 mod problem;
 mod server;
+mod set_header;
 mod template;
 mod upstream;
 mod url;
 
 pub use alias::Alias;
+pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
@@ -43,6 +46,7 @@ pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
+pub use set_header::SetHeader;
 pub use template::{Part, Template, UnknownVariable, Variable};
 pub use upstream::{Endpoints, Upstream};
 pub use url::Url;

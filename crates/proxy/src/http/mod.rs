@@ -7,6 +7,7 @@ mod date;
 mod error_page;
 mod headers;
 mod message;
+mod pace;
 mod spool;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
@@ -16,4 +17,5 @@ pub use date::{Clock, cookie_date, iso8601, since_epoch, syslog_time};
 pub use error_page::{error_page, reason};
 pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use message::{Request, Response, Source, Version};
+pub use pace::Pace;
 pub use spool::Spool;

@@ -9,6 +9,10 @@ pub(super) fn tell(story: &mut Story<'_>) {
     }
     side(story);
     endpoints(story);
+    if let Some(copies) = &story.exchange.spot().mirror {
+        let authority = copies.destination.authority(story.exchange);
+        story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
+    }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {
@@ -37,7 +41,8 @@ fn endpoints(story: &mut Story<'_>) {
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
-    let more = if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
+    let more =
+        if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
     let policy = &spot.location.policy;
     let rule = match (&policy.balance.affinity, &policy.balance.algorithm) {
         (Some(_), _) => "by the session cookie",
@@ -48,7 +53,8 @@ fn endpoints(story: &mut Story<'_>) {
     };
     story.say("endpoints", format!("{rule} one of {}{more}", listed.join(", ")));
     for attempt in &exchange.log.tries {
-        let status = attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());
+        let status =
+            attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());
         story.say("try", format!("{}: {status}", attempt.address));
     }
 }

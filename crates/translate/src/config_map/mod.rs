@@ -1,6 +1,7 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
 mod authentication;
+mod block;
 mod compression;
 mod connections;
 mod headers;
@@ -38,6 +39,7 @@ pub(crate) const AREAS: &[Area] = &[
     logging::AREA,
     log_targets::AREA,
     listeners::AREA,
+    block::AREA,
     permissions::AREA,
     authentication::AREA,
 ];
