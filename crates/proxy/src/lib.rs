@@ -4,6 +4,7 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod answer;
 mod authenticator;
 mod compile;
 mod connection;
@@ -23,6 +24,7 @@ mod log;
 mod outbox;
 mod patience;
 mod phases;
+mod set_headers;
 mod timer;
 mod tls;
 mod trace;

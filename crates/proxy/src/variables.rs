@@ -1,7 +1,7 @@
 //! The values of nginx's variables for a request.
 
 use crate::credentials;
-use crate::exchange::{Exchange, Kept};
+use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
 use crate::upstream::Try;
@@ -17,15 +17,7 @@ macro_rules! put {
 
 /// A template with the values of a request; capture groups are empty.
 pub fn text_of(template: &Template, exchange: &Exchange) -> String {
-    let mut text = String::new();
-    for part in template.parts() {
-        match part {
-            Part::Text(literal) => text.push_str(literal),
-            Part::Variable(variable) => push(variable, exchange, &mut text),
-            Part::Capture(_) => {}
-        }
-    }
-    text
+    filled(template, exchange, &[])
 }
 
 /// Appends the value of a variable; nothing where it has none.
@@ -36,10 +28,8 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
-        V::ResponseHeader(name) => kept(exchange.log.kept.as_deref(), |kept| &kept.sent, name, out),
-        V::UpstreamHeader(name) => {
-            kept(exchange.log.kept.as_deref(), |kept| &kept.upstream, name, out);
-        }
+        V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
+        V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
@@ -150,13 +140,13 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Some(line) => text(line, out),
             None => {
                 put!(out, "{} ", request.method);
-                text(&request.target, out);
+                text(received(exchange), out);
                 put!(out, " {}", request.version.as_str());
             }
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
-        V::RequestUri => text(&request.target, out),
-        V::EscapedRequestUri => escaped(&request.target, out),
+        V::RequestUri => text(received(exchange), out),
+        V::EscapedRequestUri => escaped(received(exchange), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -182,8 +172,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::ContentType => header(&request.headers, "content_type", out),
         V::ProxyAddXForwardedFor => {
+            let before = out.len();
             header(&request.headers, "x_forwarded_for", out);
-            let separator = if out.is_empty() { "" } else { ", " };
+            let separator = if out.len() == before { "" } else { ", " };
             put!(out, "{separator}{}", exchange.client);
         }
         V::BestHttpHost => text(&exchange.forwarded.host, out),
@@ -203,6 +194,11 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
+}
+
+/// The target as the client sent it.
+fn received(exchange: &Exchange) -> &[u8] {
+    exchange.onward.received.as_ref().unwrap_or(&exchange.request.target)
 }
 
 fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
@@ -326,7 +322,8 @@ fn seconds(duration: Duration, out: &mut String) {
 fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
     for (number, attempt) in exchange.log.tries.iter().enumerate() {
         if number > 0 {
-            out.push_str(", ");
+            // An upstream that sends the request on begins another group.
+            out.push_str(if exchange.onward.tries.contains(&number) { " : " } else { ", " });
         }
         attempted(variable, attempt, out);
     }
@@ -349,13 +346,6 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
             None => out.push('-'),
         },
         _ => {}
-    }
-}
-
-/// A header of the answer, which is kept for logs that name one.
-fn kept(kept: Option<&Kept>, section: fn(&Kept) -> &Headers, name: &str, out: &mut String) {
-    if let Some(kept) = kept {
-        header(section(kept), name, out);
     }
 }
 

@@ -13,6 +13,7 @@ mod options;
 mod passwords;
 mod problems;
 mod review;
+mod set_headers;
 mod settings;
 mod translator;
 mod upstream;

@@ -11,6 +11,7 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod errors;
 mod fastcgi;
 mod limit_rate;
@@ -33,6 +34,7 @@ pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use custom_headers::CustomHeaders;
 pub use errors::Errors;
 pub use fastcgi::FastCgi;
 pub use limit_rate::LimitRate;
@@ -100,6 +102,8 @@ pub struct Policy {
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Header fields of every answer.
+    pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
 }

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, request_headers};
+use super::{Stop, choose_backend, errors, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -26,9 +26,9 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
     }
 }
 
-/// A location that nothing is behind answers 404 to whom its guards let pass.
+/// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
 pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
-    match exchange.spot().group {
+    match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
@@ -48,9 +48,9 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;
-    // An error page gets the same body.
-    if let (Bodies::Kept(Some(spool)), Some(_)) = (body, &exchange.spot().errors) {
-        exchange.request.body = Body::spool(spool);
+    // An error page gets the same body, and so does where X-Accel-Redirect leads.
+    if exchange.spot().errors.is_some() || outcome.as_ref().is_ok_and(x_accel::asks) {
+        exchange.request.body = body.kept();
     }
     outcome
 }
@@ -68,7 +68,7 @@ async fn tries(
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
-        let made = exchange.log.tries.len() + stale as usize;
+        let made = exchange.tries().len() + stale as usize;
         let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
             Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
@@ -124,6 +124,14 @@ impl Bodies {
         match body.into_spool() {
             Ok(spool) => Self::Kept(Some(spool)),
             Err(body) => Self::Streamed(body),
+        }
+    }
+
+    /// The body once more, if it can be sent again.
+    fn kept(self) -> Body {
+        match self {
+            Self::Kept(Some(spool)) => Body::spool(spool),
+            Self::Kept(None) | Self::Streamed(_) => Body::empty(),
         }
     }
 

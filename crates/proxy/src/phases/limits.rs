@@ -11,9 +11,11 @@ use model::policy::{LimitKey, Limits};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let Some(gate) = spot.gate.clone() else { return Ok(()) };
+    let Some(gate) = spot.gate.clone().filter(|_| !exchange.limited) else { return Ok(()) };
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
+    exchange.limited = true;
+    let limits = &exchange.spot().location.policy.limits;
     if !may_come(limits, &gate, client) {
         return Err(refusal(limits.request_status));
     }

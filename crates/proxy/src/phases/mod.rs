@@ -23,6 +23,7 @@ mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+pub(crate) mod x_accel;
 
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -61,15 +62,23 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let pace = limit_rate::pace(exchange, &response);
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
+    let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
-    access_log::keep_upstream(exchange, &response);
-    let response = compression::filter(exchange, response);
-    access_log::keep_sent(exchange, &response);
+    headers::keep(exchange, &response);
     limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    let mut answer = located(exchange).await?;
+    while x_accel::follow(exchange, &mut answer)? {
+        answer = located(exchange).await?;
+    }
+    Ok(answer)
+}
+
+/// The life of a request from the choice of its location on; it may begin anew with another path.
+async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::hear_host(exchange);
     exchange.enter(Phase::Blocks);
     block::headers(exchange)?; // server-rewrite
@@ -79,8 +88,8 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     cors::preflight(exchange)?; // rewrite
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
-    exchange.enter(Phase::HttpsRedirect);
     access_log::note_rewrite(exchange);
+    exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;

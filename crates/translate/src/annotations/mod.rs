@@ -10,6 +10,7 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod errors;
 mod fastcgi;
 mod guards;
@@ -62,15 +63,16 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
-    access::FAMILY,
-    limits::FAMILY,
-    limit_rate::FAMILY,
     errors::FAMILY,
     mirror::FAMILY,
     logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
+    access::FAMILY,
+    limits::FAMILY,
+    limit_rate::FAMILY,
     cors::FAMILY,
+    custom_headers::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
     balance::FAMILY,
