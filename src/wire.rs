@@ -1,6 +1,7 @@
 //! Every object of the program, built once and in order.
 
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::logs;
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -10,6 +11,7 @@ use proxy::{Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use translate::Options;
@@ -21,10 +23,10 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
-    log::init(flags.v)?;
+    let log = log::init(flags.v)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags))
+    control.context("cannot start the event loop")?.block_on(serve(flags, log))
 }
 
 /// Prints what a folder means.
@@ -39,7 +41,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     Ok(())
 }
 
-async fn serve(flags: Run) -> Result<()> {
+async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let Run {
         source,
         classes,
@@ -57,9 +59,14 @@ async fn serve(flags: Run) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let options = Options { watch_namespace, ..options(&classes) };
+    let zone = match classes.enable_topology_aware_routing {
+        true => own_zone(&source).await,
+        false => None,
+    };
+    let options = Options { watch_namespace, zone, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
@@ -93,8 +100,24 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         http_port: listeners.http_port,
         https_port: listeners.https_port,
         health_path: listeners.health_check_path.clone(),
+        trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// The secret that asks for traces. One that can be guessed is none.
+fn trace_secret(file: &Path) -> Result<Vec<u8>> {
+    const LEAST: usize = 16;
+    let text = std::fs::read(file)
+        .with_context(|| format!("cannot read --trace-secret-file {}", file.display()))?;
+    let secret = text.trim_ascii().to_vec();
+    anyhow::ensure!(
+        secret.len() >= LEAST,
+        "--trace-secret-file {} holds {} bytes: put {LEAST} or more random letters there",
+        file.display(),
+        secret.len()
+    );
+    Ok(secret)
 }
 
 /// Starts the admission webhook, if it has an address.
@@ -140,7 +163,7 @@ fn admin(
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    log::init(0)?;
+    let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let feed = runtime.block_on(feed(source, options))?;
     let snapshot = feed.snapshots.borrow().clone();
@@ -176,6 +199,36 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
+async fn own_zone(source: &Source) -> Option<String> {
+    let found = async {
+        let variable = |name: &str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            value.ok_or_else(|| format!("the environment has no {name}"))
+        };
+        if !source.manifests.is_empty() {
+            return Err("a folder of manifests is in no zone".to_owned());
+        }
+        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let client =
+            kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
+        kubernetes::zone(&client, &namespace, &pod).await
+    };
+    let zone = found.await;
+    if let Err(reason) = &zone {
+        tracing::warn!("--enable-topology-aware-routing has no effect: {reason}");
+    }
+    zone.ok()
+}
+
+fn client(source: &Source) -> ClientOptions {
+    ClientOptions {
+        kubeconfig: source.kubeconfig.clone(),
+        apiserver_host: source.apiserver_host.clone(),
+        certificate_authority: source.certificate_authority.clone(),
+    }
+}
+
 fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
     let secret = |reference| match reference {
         Reference::Secret(key) => Some(key),
@@ -202,6 +255,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         enable_annotation_validation,
         disable_svc_external_name,
+        enable_topology_aware_routing: _,
         annotations_prefix,
         configmap,
         default_ssl_certificate,

@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
-const FLAGS: [(&str, Takes); 57] = [
+const FLAGS: &[(&str, Takes)] = &[
     ("tcp-services-configmap", Takes::Value),
     ("udp-services-configmap", Takes::Value),
     ("publish-service", Takes::Value),
@@ -30,7 +30,6 @@ const FLAGS: [(&str, Takes); 57] = [
     ("enable-ssl-passthrough", Takes::Switch),
     ("ssl-passthrough-proxy-port", Takes::Value),
     ("enable-ssl-chain-completion", Takes::Switch),
-    ("enable-topology-aware-routing", Takes::Switch),
     ("default-server-port", Takes::Value),
     ("status-port", Takes::Value),
     ("stream-port", Takes::Value),

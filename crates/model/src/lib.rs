@@ -9,12 +9,14 @@
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
 mod alias;
+mod block;
 mod certificate;
 mod changes;
 mod compression;
 mod configuration;
 mod global;
 mod id;
+mod logs;
 mod networks;
 mod origin;
 mod pattern;
@@ -27,6 +29,7 @@ mod upstream;
 mod url;
 
 pub use alias::Alias;
+pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
@@ -35,6 +38,7 @@ pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};

@@ -3,22 +3,29 @@
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
+use crate::limits::Zones;
 use crate::phases::cors::Told;
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::{Alternative, Group, Resolver, Rule};
+use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
-use model::policy::Protocol;
+use model::policy::{Mirror, Protocol};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
 };
 use route::{Locations, Routes};
 use std::sync::Arc;
 
+/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
+const DEFAULT_BACKEND: &str = "upstream-default-backend";
+
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    zones: Zones,
     resolver: Arc<Resolver>,
 }
 
@@ -35,10 +42,10 @@ impl Compiler {
             sites,
             certificates,
             front,
+            groups,
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
-            groups,
         })
     }
 
@@ -110,6 +117,15 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
+        let errors = policy.errors.as_ref().map(|errors| {
+            let default = UpstreamId::new(DEFAULT_BACKEND);
+            let ids = errors.backend.iter().chain([&default]);
+            let groups = ids.map(|id| self::group(groups, id)).collect();
+            Box::new(ErrorPages { errors: errors.clone(), groups })
+        });
+        let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
+        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
+        let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
@@ -123,18 +139,34 @@ impl Compiler {
             self::group(groups, id);
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
-        let location = location.clone();
+        let gate = self.zones.gate(location);
         Ok(Spot {
-            location,
+            location: location.clone(),
             group,
             rule,
             canary,
             upstream_tls,
             authenticator,
             cors,
+            errors,
+            stand_in,
+            mirror,
             custom_headers,
             watch,
+            gate,
         })
+    }
+
+    fn copies(
+        &self,
+        mirror: &Mirror,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Copies, rustls::Error> {
+        if let Some(id) = &mirror.url.upstream {
+            group(groups, id);
+        }
+        let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
+        Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

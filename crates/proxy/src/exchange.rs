@@ -3,8 +3,11 @@
 use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
-use crate::phases::{self, x_accel::Onward};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
+use crate::limits::Slot;
+use crate::phases;
+use crate::phases::x_accel::Onward;
+use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -40,6 +43,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
@@ -56,6 +61,12 @@ pub struct Exchange {
     pub answer: Answer,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
+    /// The phase it is in, or that ended it.
+    pub phase: Phase,
+    /// Why it goes where it goes, if somebody asked.
+    pub trace: Option<Box<Trace>>,
+    /// Its place among the requests that its client may have at the same time.
+    pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -115,6 +126,8 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
 }
 
 impl Exchange {
@@ -133,6 +146,7 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
+            stands_in: false,
             rewritten: None,
             allowed_origin: None,
             canary: false,
@@ -141,6 +155,9 @@ impl Exchange {
             onward: Onward::default(),
             answer: Answer::default(),
             authenticated: Authenticated::default(),
+            phase: Phase::default(),
+            trace: None,
+            slot: None,
             log: Log::default(),
             request,
             connection,
@@ -167,7 +184,21 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
+    }
+
+    /// Notes the phase that begins.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
+    }
+
+    /// Whether nothing may be sent to anybody: the request is only explained.
+    pub fn is_dry(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
     /// The location that answers.

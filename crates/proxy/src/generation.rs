@@ -2,7 +2,10 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
+use crate::limits::Gate;
 use crate::phases::cors::Told;
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profile, TlsFront};
 use crate::upstream::{Alternative, Group, Rule};
@@ -59,8 +62,16 @@ pub struct Spot {
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who answers in place of errors.
+    pub errors: Option<Box<ErrorPages>>,
+    /// Who stands in while its upstream has no endpoints.
+    pub stand_in: Option<Arc<Group>>,
+    /// Where copies of requests go.
+    pub mirror: Option<Box<Copies>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
+    /// What its limits count with; none if it has none.
+    pub gate: Option<Arc<Gate>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
     /// `custom-headers`.

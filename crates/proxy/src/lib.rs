@@ -12,11 +12,13 @@ mod credentials;
 mod engine;
 mod error;
 mod exchange;
+mod explain;
 mod generation;
 mod http;
 mod http1;
 mod http2;
 mod io;
+mod limits;
 mod listen;
 mod log;
 mod outbox;
@@ -25,13 +27,16 @@ mod phases;
 mod set_headers;
 mod timer;
 mod tls;
+mod trace;
 mod upstream;
 mod variables;
 mod worker;
 
 pub use engine::{Native, StartError};
+pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use listen::{BindError, Listen, Listening};
+pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.
 pub mod parsers;

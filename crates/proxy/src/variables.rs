@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
 use crate::upstream::Try;
-use model::{Backend, Part, ServiceRef, Template, Variable};
+use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -42,6 +42,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::SslServerName
         | V::SslSessionReused
         | V::Https
+        | V::SslAlpnProtocol
         | V::Scheme => {
             tls(variable, exchange, out);
         }
@@ -53,14 +54,20 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName => place(variable, exchange, out),
-        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime => time(variable, exchange, out),
+        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime | V::ConnectionTime => {
+            time(variable, exchange, out)
+        }
         V::RemoteAddr
         | V::RemotePort
         | V::RealipRemoteAddr
         | V::ProxyProtocolAddr
         | V::ProxyProtocolPort
+        | V::ProxyProtocolServerAddr
+        | V::ProxyProtocolServerPort
+        | V::RealipRemotePort
         | V::ServerAddr
         | V::ServerPort
+        | V::PassServerPort
         | V::Connection
         | V::ConnectionRequests
         | V::Hostname => connection(variable, exchange, out),
@@ -173,6 +180,15 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::ProxyHost => out.push_str("upstream_balancer"),
+        V::ProxyPort => out.push_str("80"),
+        V::Pid => number(u64::from(std::process::id()), out),
+        V::GzipRatio => {
+            if let Some((whole, hundredths)) = log.squeezed.as_ref().and_then(|count| count.ratio())
+            {
+                put!(out, "{whole}.{hundredths:02}");
+            }
+        }
         V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
         V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
@@ -185,7 +201,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let connection = &exchange.connection;
     match variable {
         V::RemoteAddr => text(&exchange.client_text(), out),
-        V::RemotePort => put!(out, "{}", connection.peer.port()),
+        V::RemotePort | V::RealipRemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
             if let Some(announced) = connection.announced {
@@ -197,8 +213,18 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
                 put!(out, "{}", announced.source.port());
             }
         }
+        V::ProxyProtocolServerAddr => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.ip());
+            }
+        }
+        V::ProxyProtocolServerPort => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.port());
+            }
+        }
         V::ServerAddr => put!(out, "{}", connection.local.ip()),
-        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::ServerPort | V::PassServerPort => put!(out, "{}", connection.local.port()),
         V::Connection => put!(out, "{}", connection.serial),
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),
@@ -213,10 +239,15 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
+        V::ProxyUpstreamName if exchange.stands_in => {
+            let stand_in = &location.policy.default_backend;
+            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+        }
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),
-            Backend::Denied(_) => {}
+            // The template of ingress-nginx starts with this value.
+            Backend::Denied(_) => out.push('-'),
         },
         V::Namespace => {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);
@@ -249,6 +280,10 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
         (V::SslServerName, Some(session)) => {
             out.push_str(session.server_name.as_deref().unwrap_or_default())
         }
+        (V::SslAlpnProtocol, Some(_)) => {
+            let h2 = exchange.request.version == crate::http::Version::Http2;
+            out.push_str(if h2 { "h2" } else { "http/1.1" });
+        }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
         _ => {}
     }
@@ -259,6 +294,7 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
         Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
+        Variable::ConnectionTime => seconds(exchange.connection.since.elapsed(), out),
         _ => seconds(exchange.since.elapsed(), out),
     }
 }

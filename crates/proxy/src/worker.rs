@@ -7,6 +7,7 @@ use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
+use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -74,6 +75,8 @@ pub struct Worker {
     pub listen: Listening,
     /// Connections to upstreams.
     pub pool: Rc<Pool>,
+    /// Copies of requests in flight.
+    pub mirrors: Rc<Mirrors>,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
@@ -94,13 +97,15 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
+    /// A thread that serves `shared`, with this access log.
+    pub fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
             shared,
             pool,
+            mirrors: Rc::default(),
             clock: Clock::default(),
             log,
             remembered: Remembered::default(),

@@ -12,7 +12,12 @@ mod canary;
 mod connection_header;
 mod cors;
 mod custom_headers;
+mod errors;
 mod fastcgi;
+mod limit_rate;
+mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -30,7 +35,12 @@ pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use custom_headers::CustomHeaders;
+pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use limit_rate::LimitRate;
+pub use limits::{LimitKey, Limits, RequestLimit};
+pub use logging::Logging;
+pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -38,7 +48,7 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
-use crate::Template;
+use crate::{Template, UpstreamId};
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -68,12 +78,24 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Who answers in place of errors.
+    pub errors: Option<Errors>,
+    /// `default-backend`: stands in while the backend has no endpoints.
+    pub default_backend: Option<UpstreamId>,
+    /// Copies of requests.
+    pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.
     pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// How many requests a client may make, and how many at once.
+    pub limits: Limits,
+    /// How fast an answer is sent.
+    pub limit_rate: LimitRate,
     /// Which origins may read answers.
     pub cors: Option<Cors>,
     /// Addresses in the upstream's answers.

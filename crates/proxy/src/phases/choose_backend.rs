@@ -10,6 +10,7 @@ use crate::variables;
 use balance::{Asked, Cookie, Kept, Side, side};
 use bytes::Bytes;
 use http::StatusCode;
+use model::Alias;
 use model::policy::{Algorithm, SameSite};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use std::time::Duration;
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) {
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref() else { return };
+    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else { return };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
         return;
@@ -50,6 +51,7 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     let spot = exchange.spot();
     let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => (Some(&canary.group), &canary.rule),
+        None if exchange.stands_in => (spot.stand_in.as_ref(), &None),
         None => (spot.group.as_ref(), &spot.rule),
     };
     let group = group.ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
@@ -129,12 +131,17 @@ fn session_cookie(exchange: &Exchange, name: &str) -> Option<String> {
 /// Whether a client is told its session: by the host itself or one label below a wildcard, as ingress-nginx.
 fn has_cookie(exchange: &Exchange) -> bool {
     let Some(place) = &exchange.place else { return false };
-    let name = place.site.server.name.as_str();
-    let wildcard = |name: &str| {
-        let below = name.strip_prefix('*')?;
-        exchange.host.strip_suffix(below).map(|label| !label.contains('.'))
-    };
-    wildcard(name).unwrap_or(true)
+    let server = &place.site.server;
+    let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
+    let own = server.name.as_str();
+    own == "_"
+        || own == exchange.host
+        || parent.is_some_and(|parent| own.strip_prefix("*.") == Some(parent))
+        || server.aliases.iter().any(|alias| match alias {
+            Alias::Name(name) => name.as_str() == exchange.host,
+            Alias::Below(below) => parent == Some(&**below),
+            Alias::Beginning(_) | Alias::Pattern(_) => false,
+        })
 }
 
 /// `Set-Cookie` of a new session.

@@ -1,16 +1,17 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
+use super::{client_address, errors};
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
-const LONGEST: usize = 25;
+const LONGEST: usize = 30;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
@@ -42,6 +43,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
             | b"x-scheme"
             | b"x-original-forwarded-for"
             | b"x-original-forwarded-host"
+            | b"x-forwarded-for-proxy-protocol"
             | b"ssl-client-cert"
             | b"ssl-client-verify"
             | b"ssl-client-subject-dn"
@@ -64,6 +66,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (original_uri && field.is("x-original-uri"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
+            || (exchange.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !(replaced || is_named)
     })
@@ -77,9 +80,6 @@ pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
-    if exchange.spot().location.policy.connection_header.is_some() {
-        return None;
-    }
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
@@ -151,6 +151,12 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
     }
+    if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
+        put("X-Forwarded-For-Proxy-Protocol", &told);
+    }
+    if exchange.stands_in {
+        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
+    }
 }
 
 /// The values of a field in one line; none if it is absent or empty.
@@ -169,6 +175,13 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
 fn target(exchange: &Exchange) -> &Bytes {
     exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+}
+
+/// The query towards the upstream, without `?`.
+pub(super) fn query(exchange: &Exchange) -> Option<&[u8]> {
+    let target = target(exchange);
+    let start = target.iter().position(|&byte| byte == b'?')?;
+    Some(&target[start + 1..])
 }
 
 /// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
@@ -194,19 +207,19 @@ fn http1(exchange: &Exchange) -> Bytes {
     for (name, value) in &exchange.authenticated.headers {
         write::field(&mut out, name, value);
     }
-    match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
-        (Some(wanted), _) => {
-            write::field(&mut out, b"Upgrade", wanted);
-            write::field(&mut out, b"Connection", b"upgrade");
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::Close) => {
-            write::field(&mut out, b"Connection", b"close")
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::KeepAlive) => {
-            write::field(&mut out, b"Connection", b"keep-alive")
-        }
-        (None, true) => write::field(&mut out, b"Connection", b"close"),
-        (None, false) => {}
+    let upgrade = upgrade(exchange);
+    if let Some(wanted) = upgrade {
+        write::field(&mut out, b"Upgrade", wanted);
+    }
+    let connection: &[u8] = match policy.connection_header {
+        Some(ConnectionHeader::Close) => b"close",
+        Some(ConnectionHeader::KeepAlive) => b"keep-alive",
+        None if upgrade.is_some() => b"upgrade",
+        None if old || !exchange.worker.pool.keeps() => b"close",
+        None => b"",
+    };
+    if !connection.is_empty() {
+        write::field(&mut out, b"Connection", connection);
     }
     match request.body.length() {
         Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
