@@ -10,6 +10,7 @@ use proxy::{Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use translate::Options;
@@ -97,8 +98,24 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         http_port: listeners.http_port,
         https_port: listeners.https_port,
         health_path: listeners.health_check_path.clone(),
+        trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// The secret that asks for traces. One that can be guessed is none.
+fn trace_secret(file: &Path) -> Result<Vec<u8>> {
+    const LEAST: usize = 16;
+    let text = std::fs::read(file)
+        .with_context(|| format!("cannot read --trace-secret-file {}", file.display()))?;
+    let secret = text.trim_ascii().to_vec();
+    anyhow::ensure!(
+        secret.len() >= LEAST,
+        "--trace-secret-file {} holds {} bytes: put {LEAST} or more random letters there",
+        file.display(),
+        secret.len()
+    );
+    Ok(secret)
 }
 
 /// Starts the admission webhook, if it has an address.
@@ -257,7 +274,6 @@ pub(crate) fn options(classes: &Classes) -> Options {
         default_ssl_certificate,
         default_backend_service,
         watch_namespace: None,
-        zone: None,
     }
 }
 

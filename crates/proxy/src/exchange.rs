@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Version};
 use crate::phases;
+use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -53,6 +54,10 @@ pub struct Exchange {
     pub request_id: Bytes,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
+    /// The phase it is in, or that ended it.
+    pub phase: Phase,
+    /// Why it goes where it goes, if somebody asked.
+    pub trace: Option<Box<Trace>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -137,6 +142,8 @@ impl Exchange {
             session_cookie: None,
             request_id: Bytes::new(),
             authenticated: Authenticated::default(),
+            phase: Phase::default(),
+            trace: None,
             log: Log::default(),
             request,
             connection,
@@ -164,6 +171,11 @@ impl Exchange {
             head_size: head.len(),
         };
         Self::new(request, connection, worker, generation)
+    }
+
+    /// Notes the phase that begins.
+    pub fn enter(&mut self, phase: Phase) {
+        self.phase = phase;
     }
 
     /// The location that answers.

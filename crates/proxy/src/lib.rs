@@ -11,6 +11,7 @@ mod credentials;
 mod engine;
 mod error;
 mod exchange;
+mod explain;
 mod generation;
 mod http;
 mod http1;
@@ -23,13 +24,16 @@ mod patience;
 mod phases;
 mod timer;
 mod tls;
+mod trace;
 mod upstream;
 mod variables;
 mod worker;
 
 pub use engine::{Native, StartError};
+pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use listen::{BindError, Listen, Listening};
+pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.
 pub mod parsers;

@@ -97,7 +97,8 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
+    /// A thread that serves `shared`, with this access log.
+    pub fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {

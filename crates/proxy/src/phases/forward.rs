@@ -4,7 +4,7 @@
 use super::{Stop, choose_backend, errors, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, Response};
+use crate::http::{Body, Response, Source};
 use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
@@ -39,6 +39,12 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let Some(head) = request_headers::head(exchange) else {
         return Err(Response::page(StatusCode::BAD_REQUEST).into());
     };
+    if let Some(trace) = &exchange.trace {
+        trace.note_head(&head);
+        if trace.dry {
+            return Ok(Response { source: Source::Upstream, ..Response::empty(StatusCode::OK) });
+        }
+    }
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;

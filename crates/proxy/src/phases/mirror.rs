@@ -82,6 +82,9 @@ pub(super) fn wants_body(exchange: &Exchange) -> bool {
 /// Sends a copy on its way.
 pub(super) fn copy(exchange: &Exchange) {
     let Some(copies) = &exchange.spot().mirror else { return };
+    if exchange.trace.as_ref().is_some_and(|trace| trace.dry) {
+        return;
+    }
     let Some(entry) = exchange.worker.mirrors.enter() else { return };
     let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body).map(Spool::again);
     let authority = copies.destination.authority(exchange);

@@ -24,6 +24,7 @@ mod rewrite;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use crate::trace::{self, Phase};
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
@@ -48,6 +49,7 @@ impl From<Response> for Stop {
 
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
+    trace::begin(exchange);
     let response = match request(exchange).await {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
@@ -55,20 +57,30 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let response = errors::replace(exchange, response).await;
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
-    compression::filter(exchange, response)
+    let mut response = compression::filter(exchange, response);
+    trace::end(exchange, &mut response);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    exchange.enter(Phase::Location);
     find_location::choose(exchange)?; // find-config
+    exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
+    exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
+    exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
+    exchange.enter(Phase::Body);
     read_body::whole(exchange).await?; // content
     mirror::copy(exchange);
+    exchange.enter(Phase::Upstream);
     choose_backend::decide(exchange);
     forward::send(exchange).await
 }

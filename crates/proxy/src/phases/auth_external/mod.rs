@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Headers, Response};
 use crate::upstream::{Call, call};
+use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use std::sync::Arc;
@@ -29,6 +30,14 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let Some(authenticator) = exchange.spot().authenticator.clone() else {
         return Ok(Verdict::Silent);
     };
+    if let Some(trace) = &exchange.trace {
+        let target = variables::text_of(&authenticator.destination.url.target, exchange);
+        let authority = authenticator.destination.authority(exchange);
+        trace.asked.borrow_mut().push(format!("{authority}{target} is asked"));
+        if trace.dry {
+            return Ok(Verdict::Pass);
+        }
+    }
     let said = match caching::remembered(exchange, &authenticator) {
         Ok(said) => said,
         Err(key) => {
