@@ -1,6 +1,7 @@
 //! Every object of the program, built once and in order.
 
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::logs;
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -22,10 +23,10 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
-    log::init(flags.v)?;
+    let log = log::init(flags.v)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags))
+    control.context("cannot start the event loop")?.block_on(serve(flags, log))
 }
 
 /// Prints what a folder means.
@@ -40,7 +41,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     Ok(())
 }
 
-async fn serve(flags: Run) -> Result<()> {
+async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let Run {
         source,
         classes,
@@ -58,6 +59,7 @@ async fn serve(flags: Run) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
@@ -161,7 +163,7 @@ fn admin(
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    log::init(0)?;
+    let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let feed = runtime.block_on(feed(source, options))?;
     let snapshot = feed.snapshots.borrow().clone();
@@ -268,12 +270,12 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
-        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,
         default_backend_service,
         watch_namespace: None,
+        zone: None,
     }
 }
 

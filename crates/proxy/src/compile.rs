@@ -1,15 +1,22 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
+use crate::phases::access_log;
+use crate::limits::Zones;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
+use crate::set_headers::SetHeaders;
 use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::{Mirror, Protocol};
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
+};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -20,6 +27,7 @@ const DEFAULT_BACKEND: &str = "upstream-default-backend";
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    zones: Zones,
     resolver: Arc<Resolver>,
 }
 
@@ -30,7 +38,18 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            groups,
+            logs_answer_headers: false,
+            answer_headers: SetHeaders::default(),
+            request_headers: SetHeaders::default(),
+            watch: Watch::default(),
+        })
     }
 
     /// The generation after `before`.
@@ -58,7 +77,13 @@ impl Compiler {
             sites,
             certificates,
             front,
+            answer_headers: SetHeaders::new(&configuration.global.add_headers),
+            request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
+            watch: watch_of_all(&configuration.global),
             groups,
+            logs_answer_headers: access_log::names_answer_headers(
+                &configuration.global.log_format.template,
+            ),
         })
     }
 
@@ -108,6 +133,12 @@ impl Compiler {
         let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
         let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
+        // A denied location is nothing but its 503 (compat/behaviour.md section 1).
+        let custom_headers = match location.backend {
+            Backend::Denied(_) => SetHeaders::default(),
+            _ => SetHeaders::new(&policy.custom_headers.0),
+        };
+        let watch = Watch::of(policy.answer_rewrites.templates());
         if let Some(id) =
             policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
         {
@@ -116,6 +147,8 @@ impl Compiler {
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
         Ok(Spot {
             location: location.clone(),
+        let location = location.clone();
+            location,
             group,
             rule,
             canary,
@@ -138,6 +171,11 @@ impl Compiler {
         }
         let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
         Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
+            custom_headers,
+            watch,
+        })
+        let gate = self.zones.gate(location);
+        Ok(Spot { location: location.clone(), group, rule, canary, upstream_tls, gate, cors })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.
@@ -164,6 +202,12 @@ impl Compiler {
             Some(external) => group.resolve(Some(external.clone()), &self.resolver),
         }
     }
+}
+
+/// What the templates of the process ask for.
+fn watch_of_all(global: &Global) -> Watch {
+    let added = global.add_headers.iter().map(|header| &header.value);
+    Watch::of(added.chain([&global.log_format.template]))
 }
 
 /// The group of an upstream, which may not have any endpoints yet.

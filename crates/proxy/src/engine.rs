@@ -3,18 +3,20 @@
 use crate::compile::Compiler;
 use crate::generation::Generation;
 use crate::listen::{BindError, Listen, Listening, Sockets, bind};
-use crate::log::{self, AccessLog};
+use crate::log::{AccessLog, Writer};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, Global, LogTarget};
 use std::io;
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// How long the last lines of a log may take to be written.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Serves HTTP in this process.
 #[derive(Debug)]
@@ -23,6 +25,9 @@ pub struct Native {
     compiler: Compiler,
     stage: watch::Sender<Stage>,
     threads: Mutex<Threads>,
+    access_log: Writer,
+    error_log: Writer,
+    global: watch::Sender<Arc<Global>>,
 }
 
 #[derive(Debug)]
@@ -30,7 +35,6 @@ struct Threads {
     /// The sockets of threads that have not started yet.
     waiting: Vec<Sockets>,
     running: Vec<JoinHandle<()>>,
-    log: SyncSender<String>,
 }
 
 /// Why the engine cannot start.
@@ -54,12 +58,15 @@ impl Native {
         let (waiting, listening) = bind(listen, threads)?;
         let compiler = Compiler::default();
         let nothing = compiler.nothing().map_err(StartError::Certificate)?;
-        let log = log::start().map_err(StartError::Thread)?;
         Ok(Self {
             shared: Arc::new(Shared::new(Arc::new(nothing), listening, connections)),
             compiler,
             stage: watch::Sender::new(Stage::Serving),
-            threads: Mutex::new(Threads { waiting, running: Vec::new(), log }),
+            threads: Mutex::new(Threads { waiting, running: Vec::new() }),
+            access_log: Writer::start("access-log", LogTarget::Stdout)
+                .map_err(StartError::Thread)?,
+            error_log: Writer::start("error-log", LogTarget::Stderr).map_err(StartError::Thread)?,
+            global: watch::Sender::default(),
         })
     }
 
@@ -73,6 +80,34 @@ impl Native {
         self.shared.current.load_full()
     }
 
+    /// The settings of the process as a whole, as they change.
+    pub fn global(&self) -> watch::Receiver<Arc<Global>> {
+        self.global.subscribe()
+    }
+
+    /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never blocks;
+    /// a line too many is dropped.
+    pub fn log_error(&self, severity: u8, line: String) {
+        drop(self.error_log.write(Some(severity), line));
+    }
+
+    /// Opens the files of logs again, after somebody moved them away.
+    pub fn reopen_logs(&self) {
+        self.access_log.reopen();
+        self.error_log.reopen();
+    }
+
+    /// Lets logs and whoever waits for it follow the settings of the process.
+    fn follow(&self, global: &Arc<Global>) {
+        self.access_log.follow(&global.logs.access);
+        self.error_log.follow(&global.logs.error);
+        self.global.send_if_modified(|current| {
+            let changed = *current != *global;
+            current.clone_from(global);
+            changed
+        });
+    }
+
     fn threads(&self) -> MutexGuard<'_, Threads> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +119,7 @@ impl Native {
         waiting.iter().try_for_each(Sockets::open)?;
         for sockets in waiting {
             let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
-            let log = AccessLog::new(threads.log.clone());
+            let log = AccessLog::new(self.access_log.clone());
             let thread = std::thread::Builder::new().name("traffic".to_owned());
             let running = thread.spawn(move || Worker::run(shared, sockets, log, stage))?;
             threads.running.push(running);
@@ -103,6 +138,7 @@ impl Engine for Native {
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
         self.shared.current.store(Arc::new(generation));
+        self.follow(&next.global);
         self.accept().map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number })
     }
@@ -136,12 +172,16 @@ impl Engine for Native {
             errors: _,
             default_backend: _,
             mirror: _,
+            logging: _,
             auth_basic: _,
             auth_external: _,
             access: _,
+            limits: _,
+            limit_rate: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            custom_headers: _,
             balance: _,
         } = policy;
         Vec::new()
@@ -150,8 +190,10 @@ impl Engine for Native {
     async fn drain(self: Arc<Self>, deadline: Duration) {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
         let running = std::mem::take(&mut self.threads().running);
+        let logs = [self.access_log.clone(), self.error_log.clone()];
         let joined = tokio::task::spawn_blocking(move || {
-            running.into_iter().for_each(|thread| drop(thread.join()))
+            running.into_iter().for_each(|thread| drop(thread.join()));
+            logs.iter().for_each(|log| log.settle(SETTLING));
         });
         if joined.await.is_err() {
             tracing::error!("a traffic thread ended badly");

@@ -1,10 +1,13 @@
 //! A request from its head to its last byte: what phases see and decide.
 
+use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
+use crate::limits::Slot;
 use crate::phases;
 use crate::trace::{Phase, Trace};
+use crate::phases::{self, x_accel::Onward};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -52,12 +55,18 @@ pub struct Exchange {
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What upstreams that sent the request on left behind.
+    pub onward: Onward,
+    /// Header sections of the answer that variables ask for.
+    pub answer: Answer,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
     /// The phase it is in, or that ended it.
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its place among the requests that its client may have at the same time.
+    pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -117,6 +126,19 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// Headers of the answer, where the log's format names one.
+    pub kept: Option<Box<Kept>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
+}
+
+/// Headers of the answer, kept until the log is written.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// As the upstream sent them.
+    pub upstream: Headers,
+    /// As they were sent to the client, without framing fields.
+    pub sent: Headers,
 }
 
 impl Exchange {
@@ -141,9 +163,12 @@ impl Exchange {
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
+            onward: Onward::default(),
+            answer: Answer::default(),
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            slot: None,
             log: Log::default(),
             request,
             connection,
@@ -170,12 +195,21 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
     }
 
     /// Notes the phase that begins.
     pub fn enter(&mut self, phase: Phase) {
         self.phase = phase;
+    }
+
+    /// Whether nothing may be sent to anybody: the request is only explained.
+    pub fn is_dry(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
     /// The location that answers.
@@ -184,6 +218,12 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// The tries at the upstream of this location.
+    pub fn tries(&self) -> &[Rc<Try>] {
+        let before = self.onward.tries.last().copied().unwrap_or(0);
+        self.log.tries.get(before..).unwrap_or_default()
     }
 
     /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot

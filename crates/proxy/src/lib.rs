@@ -4,6 +4,7 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod answer;
 mod authenticator;
 mod compile;
 mod connection;
@@ -17,11 +18,13 @@ mod http;
 mod http1;
 mod http2;
 mod io;
+mod limits;
 mod listen;
 mod log;
 mod outbox;
 mod patience;
 mod phases;
+mod set_headers;
 mod timer;
 mod tls;
 mod trace;

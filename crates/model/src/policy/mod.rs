@@ -11,8 +11,12 @@ mod body;
 mod canary;
 mod connection_header;
 mod cors;
+mod custom_headers;
 mod errors;
 mod fastcgi;
+mod limit_rate;
+mod limits;
+mod logging;
 mod mirror;
 mod protocol;
 mod redirects;
@@ -30,8 +34,12 @@ pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use custom_headers::CustomHeaders;
 pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use limit_rate::LimitRate;
+pub use limits::{LimitKey, Limits, RequestLimit};
+pub use logging::Logging;
 pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
@@ -76,18 +84,26 @@ pub struct Policy {
     pub default_backend: Option<UpstreamId>,
     /// Copies of requests.
     pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.
     pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// How many requests a client may make, and how many at once.
+    pub limits: Limits,
+    /// How fast an answer is sent.
+    pub limit_rate: LimitRate,
     /// Which origins may read answers.
     pub cors: Option<Cors>,
     /// Addresses in the upstream's answers.
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Header fields of every answer.
+    pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
 }

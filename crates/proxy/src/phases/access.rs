@@ -49,6 +49,9 @@ async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
 /// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module).
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
+    if access.deny.is_empty() && access.allow.is_none() {
+        return blocked(exchange);
+    }
     if access.deny.contains(exchange.client) {
         return Verdict::forbidden();
     }
@@ -56,6 +59,14 @@ fn address(exchange: &Exchange) -> Verdict {
         None => Verdict::Silent,
         Some(allowed) if allowed.contains(exchange.client) => Verdict::Pass,
         Some(_) => Verdict::forbidden(),
+    }
+}
+
+/// `block-cidrs`: lists of a location replace it, as nginx's inheritance goes.
+fn blocked(exchange: &Exchange) -> Verdict {
+    match exchange.generation.global().block.addresses.contains(exchange.client) {
+        true => Verdict::forbidden(),
+        false => Verdict::Silent,
     }
 }
 

@@ -46,7 +46,7 @@ pub(super) fn decide(exchange: &mut Exchange) {
     exchange.canary = side(rules, asked, random) == Side::Canary;
 }
 
-/// The endpoint for the next try; `exchange.log.tries` are those that failed.
+/// The endpoint for the next try; `exchange.tries()` are those that failed.
 pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     let spot = exchange.spot();
     let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
@@ -112,7 +112,7 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
 }
 
 fn tried(exchange: &Exchange) -> Vec<SocketAddr> {
-    exchange.log.tries.iter().map(|attempt| attempt.address).collect()
+    exchange.tries().iter().map(|attempt| attempt.address).collect()
 }
 
 /// The value of a session cookie; of several with the name the last counts (lua-resty-cookie).

@@ -41,6 +41,9 @@ pub struct ErrorPages {
 pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Response {
     let spot = exchange.place.as_ref().map(Place::spot);
     let Some(pages) = spot.and_then(|spot| pages(spot, &response)) else { return response };
+    if exchange.is_dry() {
+        return response;
+    }
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
     if exchange.trace.as_ref().is_some_and(|trace| trace.dry) {
         return response;

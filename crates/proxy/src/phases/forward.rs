@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, request_headers};
+use super::{Stop, choose_backend, errors, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -22,6 +22,7 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
+        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
         Some(_) | None => Ok(()),
     }
 }
@@ -29,6 +30,8 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
 /// A location that nothing is behind answers 404 to whom its guards let pass.
 pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
     match exchange.spot().group {
+/// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
+    match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
@@ -75,7 +78,12 @@ async fn tries(
                 journal.end();
                 drop(response);
             }
-            Ok(response) => return Ok(response),
+            Ok(response) => {
+                if x_accel::asks(&response) {
+                    exchange.request.body = body.kept();
+                }
+                return Ok(response);
+            }
             Err(Failed { error, sent, reused }) => {
                 journal.failed(error.status());
                 let repeatable = !sent || is_idempotent(&exchange.request.method, &policy.retries);
@@ -127,6 +135,14 @@ impl Bodies {
         }
     }
 
+    /// The body once more, if it can be sent again.
+    fn kept(self) -> Body {
+        match self {
+            Self::Kept(Some(spool)) => Body::spool(spool),
+            Self::Kept(None) | Self::Streamed(_) => Body::empty(),
+        }
+    }
+
     /// One try; whether there could be another one with the same body.
     async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
         let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
@@ -167,6 +183,7 @@ fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
     let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
     !retries.conditions.is_empty() && in_time && made < allowed as usize
+    !retries.conditions.is_empty() && in_time && exchange.tries().len() < allowed as usize
 }
 
 /// Whether the status of an answer counts as a failed try.

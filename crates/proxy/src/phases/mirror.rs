@@ -82,7 +82,7 @@ pub(super) fn wants_body(exchange: &Exchange) -> bool {
 /// Sends a copy on its way.
 pub(super) fn copy(exchange: &Exchange) {
     let Some(copies) = &exchange.spot().mirror else { return };
-    if exchange.trace.as_ref().is_some_and(|trace| trace.dry) {
+    if exchange.is_dry() {
         return;
     }
     let Some(entry) = exchange.worker.mirrors.enter() else { return };

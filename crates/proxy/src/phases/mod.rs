@@ -5,6 +5,7 @@ pub mod access_log;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
+mod block;
 pub(crate) mod choose_backend;
 mod client_address;
 mod client_fields;
@@ -16,10 +17,13 @@ mod find_location;
 mod forward;
 mod headers;
 pub(crate) mod mirror;
+mod limit_rate;
+mod limits;
 mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+pub(crate) mod x_accel;
 
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -55,21 +59,39 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     let response = errors::replace(exchange, response).await;
+    access_log::keep_upstream(exchange, &response);
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
+    access_log::keep_sent(exchange, &response);
+    let response = compression::filter(exchange, response);
+    headers::keep(exchange, &response);
     response
+    let pace = limit_rate::pace(exchange, &response);
+    limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     exchange.enter(Phase::Location);
+    let mut answer = located(exchange).await?;
+    while x_accel::follow(exchange, &mut answer)? {
+        answer = located(exchange).await?;
+    }
+    Ok(answer)
+}
+
+/// The life of a request from the choice of its location on; it may begin anew with another path.
+async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
+    find_location::hear_host(exchange);
+    block::headers(exchange)?; // server-rewrite
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
+    access_log::note_rewrite(exchange);
     exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
     exchange.enter(Phase::Endpoints);
@@ -78,9 +100,10 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
+    limits::check(exchange)?; // preaccess
     read_body::whole(exchange).await?; // content
-    mirror::copy(exchange);
     exchange.enter(Phase::Upstream);
+    mirror::copy(exchange);
     choose_backend::decide(exchange);
     forward::send(exchange).await
 }

@@ -10,6 +10,10 @@ pub(super) fn tell(story: &mut Story<'_>) {
     side(story);
     beside(story);
     endpoints(story);
+    if let Some(copies) = &story.exchange.spot().mirror {
+        let authority = copies.destination.authority(story.exchange);
+        story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
+    }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {

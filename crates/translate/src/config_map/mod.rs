@@ -1,9 +1,11 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
 mod authentication;
+mod block;
 mod compression;
 mod connections;
 mod headers;
+mod log_targets;
 mod logging;
 mod permissions;
 mod real_ip;
@@ -34,6 +36,8 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    log_targets::AREA,
+    block::AREA,
     permissions::AREA,
     authentication::AREA,
 ];

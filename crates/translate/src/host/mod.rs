@@ -6,7 +6,7 @@ pub(crate) use canary::beside_nobody;
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
-use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
+use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
     Severity, UpstreamId,
@@ -159,6 +159,10 @@ impl Host<'_> {
             Some(draft) => named(draft, &draft.root.0, surroundings),
             None => Arc::clone(&self.ground.policy),
         };
+        let mut policy = creator.map_or(&self.ground.policy, |draft| &draft.root.0).clone();
+        if is_catch_all {
+            policy = Arc::new(of_the_catch_all(&policy, &backend));
+        }
         if target.is_none()
             && (policy.protocol != Protocol::Http || policy.upstream_tls != UpstreamTls::default())
         {
@@ -316,6 +320,17 @@ impl Host<'_> {
         self.problem(&ingress.meta.key, "spec.tls", Severity::Warning, message);
         Some(CertificateId::of_default())
     }
+}
+
+/// Policy of the catch-all without an Ingress: it never redirects, and what answers 404 by itself guards nothing
+/// (compat/behaviour.md section 6).
+fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
+    let tls_redirect = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
+    let access = match backend {
+        Backend::NotFound => Access::default(),
+        Backend::Upstream(_) | Backend::Denied(_) => policy.access.clone(),
+    };
+    Policy { tls_redirect, access, ..policy.clone() }
 }
 
 /// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.

@@ -92,8 +92,10 @@ mod tests {
 
     #[test]
     fn aliases_lead_to_their_row() {
-        let row = ANNOTATIONS.get("whitelist-source-range").expect("an alias");
-        assert_eq!(row.name, "allowlist-source-range");
+        let table = "head\nnew-name\told-name\tbool\tfalse\tLow\tlater\tSays something.";
+        let names = Names::read(table);
+        let row = names.get("old-name").expect("an alias");
+        assert_eq!(row.name, "new-name");
     }
 
     #[test]
