@@ -65,8 +65,6 @@ pub struct Exchange {
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
-    /// Whether limits have counted it: once, however often it is sent on to another path.
-    pub limited: bool,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
@@ -159,7 +157,6 @@ impl Exchange {
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
-            limited: false,
             slot: None,
             log: Log::default(),
             request,
@@ -210,6 +207,11 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// The target as the client sent it, wherever upstreams have sent the request on to.
+    pub fn received(&self) -> &Bytes {
+        self.onward.received.as_ref().unwrap_or(&self.request.target)
     }
 
     /// The tries at the upstream of this location.

@@ -11,11 +11,13 @@ use model::policy::{LimitKey, Limits};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
-    let Some(gate) = spot.gate.clone().filter(|_| !exchange.limited) else { return Ok(()) };
+    let Some(gate) = spot.gate.clone() else { return Ok(()) };
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
-    exchange.limited = true;
-    let limits = &exchange.spot().location.policy.limits;
+    // Counted once, however often upstreams send the request on (nginx: limit_req_status of the main request).
+    if exchange.onward.counted {
+        return Ok(());
+    }
     if !may_come(limits, &gate, client) {
         return Err(refusal(limits.request_status));
     }
@@ -23,6 +25,7 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
         let slot = slots.take(client, most).ok_or_else(|| refusal(limits.connection_status))?;
         exchange.slot = Some(slot);
     }
+    exchange.onward.counted = true;
     Ok(())
 }
 
