@@ -51,7 +51,6 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
         // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
-        // That there is nothing is said only where an upstream would be asked.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
 }
