@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) {
+    // An answer may have led from another location here (X-Accel-Redirect).
+    exchange.canary = false;
     let spot = exchange.spot();
     let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else { return };
     // A canary without endpoints takes nothing.

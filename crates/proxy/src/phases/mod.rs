@@ -126,7 +126,7 @@ fn answer_error(exchange: &Exchange, error: &Error) -> Response {
 fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = exchange.host.as_str();
-    let request = String::from_utf8_lossy(&exchange.request.target);
+    let request = String::from_utf8_lossy(exchange.received());
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     match error.level() {

@@ -99,17 +99,17 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         }
     });
     if authenticator.policy.method.is_some() {
-        put(b"X-Original-URI", &request.target);
+        put(b"X-Original-URI", exchange.received());
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
     let authority = authenticator.destination.authority(exchange);
     put(b"Host", &visible(host(&authority).as_bytes(), 0));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
-    put(b"X-Original-URL", &[scheme, &request.authority, &request.target].concat());
+    put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());
     put(b"X-Original-Method", request.method.as_str().as_bytes());
     put(b"X-Sent-From", b"nginx-ingress-controller");
     match &authenticator.policy.request_redirect {
-        None => put(b"X-Auth-Request-Redirect", &request.target),
+        None => put(b"X-Auth-Request-Redirect", exchange.received()),
         Some(template) => {
             let text = variables::text_of(template, exchange);
             put(b"X-Auth-Request-Redirect", &visible(text.as_bytes(), b' '));
