@@ -91,6 +91,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
 
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
+    let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
     let connections =
         files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
@@ -102,7 +103,8 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         health_path: listeners.health_check_path.clone(),
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
-    Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+    let native = Native::start(&listen, threads, (connections / threads).max(1))?;
+    Ok(native.with_fixed_threads(fixed))
 }
 
 /// The secret that asks for traces. One that can be guessed is none.

@@ -3,6 +3,8 @@
 mod accepted;
 mod check;
 mod classes;
+#[cfg(test)]
+mod documentation;
 mod explain;
 mod listen;
 mod source;

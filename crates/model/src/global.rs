@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Block, Compression, Logs, Pattern, SetHeader, Template};
+use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -58,6 +58,8 @@ pub struct Global {
     pub skip_access_log_patterns: Vec<Pattern>,
     /// The line written for each request.
     pub log_format: LogFormat,
+    /// Listeners and threads, where flags leave them open.
+    pub listeners: Listeners,
     /// Where logs go.
     pub logs: Logs,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
@@ -217,6 +219,7 @@ impl Default for Global {
             skip_access_log: BTreeSet::new(),
             skip_access_log_patterns: Vec::new(),
             log_format: LogFormat::default(),
+            listeners: Listeners::default(),
             logs: Logs::default(),
             compression: Compression::default(),
             tls: TlsSettings::default(),

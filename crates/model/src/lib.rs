@@ -16,6 +16,7 @@ mod compression;
 mod configuration;
 mod global;
 mod id;
+mod listen;
 mod logs;
 mod networks;
 mod origin;
@@ -38,6 +39,7 @@ pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use listen::Listeners;
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use networks::Networks;
 pub use origin::{Kind, Origin};

@@ -3,7 +3,6 @@
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Generation, Site, Spot};
-use crate::phases::access_log;
 use crate::limits::Zones;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
@@ -13,7 +12,6 @@ use crate::tls::{Certificates, Profiles, TlsFront};
 use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::{Mirror, Protocol};
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
 };
@@ -45,7 +43,6 @@ impl Compiler {
             certificates,
             front,
             groups,
-            logs_answer_headers: false,
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
@@ -81,9 +78,6 @@ impl Compiler {
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
             groups,
-            logs_answer_headers: access_log::names_answer_headers(
-                &configuration.global.log_format.template,
-            ),
         })
     }
 
@@ -145,10 +139,9 @@ impl Compiler {
             self::group(groups, id);
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        let gate = self.zones.gate(location);
         Ok(Spot {
             location: location.clone(),
-        let location = location.clone();
-            location,
             group,
             rule,
             canary,
@@ -158,6 +151,9 @@ impl Compiler {
             errors,
             stand_in,
             mirror,
+            custom_headers,
+            watch,
+            gate,
         })
     }
 
@@ -171,11 +167,6 @@ impl Compiler {
         }
         let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
         Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
-            custom_headers,
-            watch,
-        })
-        let gate = self.zones.gate(location);
-        Ok(Spot { location: location.clone(), group, rule, canary, upstream_tls, gate, cors })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.

@@ -2,13 +2,15 @@
 
 use crate::compile::Compiler;
 use crate::generation::Generation;
-use crate::listen::{BindError, Listen, Listening, Sockets, bind};
+use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::log::{AccessLog, Writer};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration, Global, LogTarget};
 use std::io;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -25,6 +27,11 @@ pub struct Native {
     compiler: Compiler,
     stage: watch::Sender<Stage>,
     threads: Mutex<Threads>,
+    listen: Listen,
+    /// Client connections at most, over all threads.
+    connections: usize,
+    /// Whether a flag says how many threads there are.
+    fixed_threads: bool,
     access_log: Writer,
     error_log: Writer,
     global: watch::Sender<Arc<Global>>,
@@ -35,6 +42,10 @@ struct Threads {
     /// The sockets of threads that have not started yet.
     waiting: Vec<Sockets>,
     running: Vec<JoinHandle<()>>,
+    /// What they were bound for.
+    bound: Wanted,
+    /// What the ConfigMap asked for last.
+    asked: Wanted,
 }
 
 /// Why the engine cannot start.
@@ -58,16 +69,30 @@ impl Native {
         let (waiting, listening) = bind(listen, threads)?;
         let compiler = Compiler::default();
         let nothing = compiler.nothing().map_err(StartError::Certificate)?;
+        let bound = Wanted { addresses: listen.addresses.clone(), threads };
         Ok(Self {
             shared: Arc::new(Shared::new(Arc::new(nothing), listening, connections)),
             compiler,
             stage: watch::Sender::new(Stage::Serving),
-            threads: Mutex::new(Threads { waiting, running: Vec::new() }),
+            threads: Mutex::new(Threads {
+                waiting,
+                running: Vec::new(),
+                asked: bound.clone(),
+                bound,
+            }),
+            listen: listen.clone(),
+            connections: connections.saturating_mul(threads),
+            fixed_threads: false,
             access_log: Writer::start("access-log", LogTarget::Stdout)
                 .map_err(StartError::Thread)?,
             error_log: Writer::start("error-log", LogTarget::Stderr).map_err(StartError::Thread)?,
             global: watch::Sender::default(),
         })
+    }
+
+    /// The same engine, whose number of threads `worker-processes` does not change if `fixed`.
+    pub fn with_fixed_threads(self, fixed: bool) -> Self {
+        Self { fixed_threads: fixed, ..self }
     }
 
     /// The ports, as bound.
@@ -108,13 +133,55 @@ impl Native {
         });
     }
 
+    /// Exchanges the sockets, which take no connections yet, for those that the ConfigMap asks for; the ports stay. What
+    /// cannot be had is not followed.
+    fn bind_again(&self, threads: &mut Threads, wanted: Wanted) -> io::Result<()> {
+        let ports = &self.shared.listening;
+        let listen = |addresses: &[IpAddr]| Listen {
+            addresses: addresses.to_vec(),
+            http_port: ports.http_port,
+            https_port: ports.https_port,
+            health_path: self.listen.health_path.clone(),
+        };
+        threads.waiting.clear();
+        threads.asked = wanted.clone();
+        match bind(&listen(&wanted.addresses), wanted.threads) {
+            Ok((sockets, _)) => (threads.waiting, threads.bound) = (sockets, wanted),
+            Err(error) => {
+                tracing::error!(%error, "bind-address of the ConfigMap is not followed");
+                let before = &threads.bound;
+                let again = bind(&listen(&before.addresses), before.threads);
+                threads.waiting = again.map_err(io::Error::other)?.0;
+            }
+        }
+        Ok(())
+    }
+
     fn threads(&self) -> MutexGuard<'_, Threads> {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Starts the threads that have not started yet.
-    fn accept(&self) -> io::Result<()> {
+    fn accept(&self, global: &Global) -> io::Result<()> {
         let mut threads = self.threads();
+        let suggested = threads.bound.threads;
+        let wanted = Wanted::of(&self.listen, &global.listeners, suggested, self.fixed_threads);
+        if threads.waiting.is_empty() {
+            if wanted != threads.asked {
+                tracing::warn!(
+                    "bind-address, disable-ipv6 or worker-processes changed: that counts from the next start on"
+                );
+            }
+            threads.asked = wanted;
+        } else if wanted != threads.bound {
+            self.bind_again(&mut threads, wanted)?;
+        } else {
+            threads.asked = wanted;
+        }
+        let count = threads.running.len().max(threads.waiting.len()).max(1);
+        let most = global.listeners.connections.unwrap_or(usize::MAX);
+        let connections = (self.connections / count).clamp(1, most.max(1));
+        self.shared.connections.store(connections, Ordering::Relaxed);
         let waiting = std::mem::take(&mut threads.waiting);
         waiting.iter().try_for_each(Sockets::open)?;
         for sockets in waiting {
@@ -139,7 +206,8 @@ impl Engine for Native {
             .map_err(|error| rejected(error.to_string()))?;
         self.shared.current.store(Arc::new(generation));
         self.follow(&next.global);
-        self.accept().map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
+        self.accept(&next.global)
+            .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number })
     }
 

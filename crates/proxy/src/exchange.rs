@@ -6,8 +6,8 @@ use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::limits::Slot;
 use crate::phases;
+use crate::phases::x_accel::Onward;
 use crate::trace::{Phase, Trace};
-use crate::phases::{self, x_accel::Onward};
 use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
@@ -126,19 +126,8 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
-    /// Headers of the answer, where the log's format names one.
-    pub kept: Option<Box<Kept>>,
     /// What compression did.
     pub squeezed: Option<Rc<Squeezed>>,
-}
-
-/// Headers of the answer, kept until the log is written.
-#[derive(Debug, Default)]
-pub struct Kept {
-    /// As the upstream sent them.
-    pub upstream: Headers,
-    /// As they were sent to the client, without framing fields.
-    pub sent: Headers,
 }
 
 impl Exchange {

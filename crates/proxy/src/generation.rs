@@ -36,8 +36,6 @@ pub struct Generation {
     pub watch: Watch,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
-    /// Whether the log's format names headers of answers.
-    pub logs_answer_headers: bool,
 }
 
 /// A server compiled for serving.

@@ -1,7 +1,7 @@
 //! The values of nginx's variables for a request.
 
 use crate::credentials;
-use crate::exchange::{Exchange, Kept};
+use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::fastcgi;
 use crate::upstream::Try;
@@ -28,10 +28,6 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
-        V::ResponseHeader(name) => kept(exchange.log.kept.as_deref(), |kept| &kept.sent, name, out),
-        V::UpstreamHeader(name) => {
-            kept(exchange.log.kept.as_deref(), |kept| &kept.upstream, name, out);
-        }
         V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
         V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),
@@ -350,13 +346,6 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
             None => out.push('-'),
         },
         _ => {}
-    }
-}
-
-/// A header of the answer, which is kept for logs that name one.
-fn kept(kept: Option<&Kept>, section: fn(&Kept) -> &Headers, name: &str, out: &mut String) {
-    if let Some(kept) = kept {
-        header(section(kept), name, out);
     }
 }
 

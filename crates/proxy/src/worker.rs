@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
@@ -35,7 +35,7 @@ pub struct Shared {
     /// What is known about the listeners.
     pub listening: Listening,
     /// Connections of clients at most, each thread.
-    pub connections: usize,
+    pub connections: AtomicUsize,
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
@@ -58,7 +58,7 @@ impl Shared {
         Self {
             current: ArcSwap::new(generation),
             listening,
-            connections,
+            connections: AtomicUsize::new(connections),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
@@ -203,7 +203,7 @@ impl Worker {
 
     /// Whether there are as many connections as there may be.
     pub fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections
+        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Asks connections without a request to end.

@@ -158,6 +158,8 @@ impl Body {
             Kind::Spool(spool) => Some(spool),
             _ => None,
         }
+    }
+
     /// The same body, sent at a pace, and holding its client's slot until it is at its end.
     pub fn paced(mut self, pace: Option<Pace>, slot: Option<Slot>) -> Self {
         if (pace.is_some() || slot.is_some()) && !self.is_empty() {

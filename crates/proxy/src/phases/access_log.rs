@@ -1,9 +1,8 @@
 //! The access log: one line for each request, when its last byte is gone (ngx_http_log_module).
 
-use crate::exchange::{Exchange, Kept};
-use crate::http::{Response, Source};
+use crate::exchange::Exchange;
 use crate::variables;
-use model::{Backend, Global, Part, Template, Variable};
+use model::{Backend, Global, Part, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
@@ -68,29 +67,6 @@ fn exists(variable: &Variable, exchange: &Exchange) -> bool {
         // nginx itself has the empty value for these.
         V::IsArgs | V::Https | V::Http2 | V::RequestCompletion => true,
         _ => false,
-    }
-}
-
-/// Whether the log's format names headers of answers, which are kept for it then.
-pub(crate) fn names_answer_headers(format: &Template) -> bool {
-    format.parts().iter().any(|part| {
-        matches!(part, Part::Variable(Variable::ResponseHeader(_) | Variable::UpstreamHeader(_)))
-    })
-}
-
-/// Keeps the upstream's headers for the log's format, before any of them is changed.
-pub(super) fn keep_upstream(exchange: &mut Exchange, response: &Response) {
-    if exchange.generation.logs_answer_headers && response.source == Source::Upstream {
-        let kept = exchange.log.kept.get_or_insert_with(Box::<Kept>::default);
-        kept.upstream = response.headers.clone();
-    }
-}
-
-/// Keeps the headers that the client gets for the log's format.
-pub(super) fn keep_sent(exchange: &mut Exchange, response: &Response) {
-    if exchange.generation.logs_answer_headers {
-        let kept = exchange.log.kept.get_or_insert_with(Box::<Kept>::default);
-        kept.sent = response.headers.clone();
     }
 }
 

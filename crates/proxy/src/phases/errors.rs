@@ -45,6 +45,9 @@ pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Resp
         return response;
     }
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
+    if exchange.trace.as_ref().is_some_and(|trace| trace.dry) {
+        return response;
+    }
     let Response { status, headers, close, .. } = response;
     let mut page = match group {
         // Boxed: hardly any request comes here.

@@ -22,15 +22,12 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
-        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
         Some(_) | None => Ok(()),
     }
 }
 
-/// A location that nothing is behind answers 404 to whom its guards let pass.
-pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
-    match exchange.spot().group {
 /// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
+pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
@@ -51,9 +48,9 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;
-    // An error page gets the same body.
-    if let (Bodies::Kept(Some(spool)), Some(_)) = (body, &exchange.spot().errors) {
-        exchange.request.body = Body::spool(spool);
+    // An error page gets the same body, and so does where X-Accel-Redirect leads.
+    if exchange.spot().errors.is_some() || outcome.as_ref().is_ok_and(x_accel::asks) {
+        exchange.request.body = body.kept();
     }
     outcome
 }
@@ -71,19 +68,14 @@ async fn tries(
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
-        let made = exchange.log.tries.len() + stale as usize;
+        let made = exchange.tries().len() + stale as usize;
         let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
             Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
                 journal.end();
                 drop(response);
             }
-            Ok(response) => {
-                if x_accel::asks(&response) {
-                    exchange.request.body = body.kept();
-                }
-                return Ok(response);
-            }
+            Ok(response) => return Ok(response),
             Err(Failed { error, sent, reused }) => {
                 journal.failed(error.status());
                 let repeatable = !sent || is_idempotent(&exchange.request.method, &policy.retries);
@@ -183,7 +175,6 @@ fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
     let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
     !retries.conditions.is_empty() && in_time && made < allowed as usize
-    !retries.conditions.is_empty() && in_time && exchange.tries().len() < allowed as usize
 }
 
 /// Whether the status of an answer counts as a failed try.

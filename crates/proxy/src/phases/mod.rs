@@ -16,9 +16,9 @@ pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
-pub(crate) mod mirror;
 mod limit_rate;
 mod limits;
+pub(crate) mod mirror;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -59,22 +59,17 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     let response = errors::replace(exchange, response).await;
-    access_log::keep_upstream(exchange, &response);
+    let pace = limit_rate::pace(exchange, &response);
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
-    access_log::keep_sent(exchange, &response);
-    let response = compression::filter(exchange, response);
     headers::keep(exchange, &response);
-    response
-    let pace = limit_rate::pace(exchange, &response);
     limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
-    exchange.enter(Phase::Location);
     let mut answer = located(exchange).await?;
     while x_accel::follow(exchange, &mut answer)? {
         answer = located(exchange).await?;
@@ -85,7 +80,9 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
 /// The life of a request from the choice of its location on; it may begin anew with another path.
 async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::hear_host(exchange);
+    exchange.enter(Phase::Blocks);
     block::headers(exchange)?; // server-rewrite
+    exchange.enter(Phase::Location);
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
@@ -96,11 +93,12 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::to_https(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    exchange.enter(Phase::Limits);
+    limits::check(exchange)?; // preaccess
     exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
-    limits::check(exchange)?; // preaccess
     read_body::whole(exchange).await?; // content
     exchange.enter(Phase::Upstream);
     mirror::copy(exchange);

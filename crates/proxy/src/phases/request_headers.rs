@@ -66,7 +66,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (original_uri && field.is("x-original-uri"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
-            || (exchange.stands_in && errors::is_about(field));
+            || (exchange.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !(replaced || is_named)
     })
@@ -151,10 +151,11 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
     }
-    if exchange.stands_in {
-        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
         put("X-Forwarded-For-Proxy-Protocol", &told);
+    }
+    if exchange.stands_in {
+        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     }
 }
 

@@ -8,6 +8,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
         return;
     }
     side(story);
+    beside(story);
     endpoints(story);
     if let Some(copies) = &story.exchange.spot().mirror {
         let authority = copies.destination.authority(story.exchange);
@@ -30,11 +31,28 @@ fn side(story: &mut Story<'_>) {
     story.say("side", outcome);
 }
 
+/// Who stands in, and where a copy goes.
+fn beside(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let spot = exchange.spot();
+    if let Some(group) = spot.stand_in.as_ref().filter(|_| exchange.stands_in) {
+        story.say(
+            "default-backend",
+            format!("{} stands in: the backend has no endpoints", group.id),
+        );
+    }
+    if let Some(copies) = &spot.mirror {
+        let authority = copies.destination.authority(exchange);
+        story.say("mirror-target", format!("a copy goes to {authority}"));
+    }
+}
+
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => Some(&canary.group),
+        None if exchange.stands_in => spot.stand_in.as_ref(),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };

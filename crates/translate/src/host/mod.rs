@@ -159,7 +159,6 @@ impl Host<'_> {
             Some(draft) => named(draft, &draft.root.0, surroundings),
             None => Arc::clone(&self.ground.policy),
         };
-        let mut policy = creator.map_or(&self.ground.policy, |draft| &draft.root.0).clone();
         if is_catch_all {
             policy = Arc::new(of_the_catch_all(&policy, &backend));
         }
