@@ -141,7 +141,7 @@ impl Native {
             addresses: addresses.to_vec(),
             http_port: ports.http_port,
             https_port: ports.https_port,
-            health_path: self.listen.health_path.clone(),
+            ..self.listen.clone()
         };
         threads.waiting.clear();
         threads.asked = wanted.clone();

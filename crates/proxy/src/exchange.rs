@@ -209,6 +209,11 @@ impl Exchange {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
     }
 
+    /// The target as the client sent it, wherever upstreams have sent the request on to.
+    pub fn received(&self) -> &Bytes {
+        self.onward.received.as_ref().unwrap_or(&self.request.target)
+    }
+
     /// The tries at the upstream of this location.
     pub fn tries(&self) -> &[Rc<Try>] {
         let before = self.onward.tries.last().copied().unwrap_or(0);

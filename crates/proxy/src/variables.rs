@@ -140,13 +140,13 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Some(line) => text(line, out),
             None => {
                 put!(out, "{} ", request.method);
-                text(received(exchange), out);
+                text(exchange.received(), out);
                 put!(out, " {}", request.version.as_str());
             }
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
-        V::RequestUri => text(received(exchange), out),
-        V::EscapedRequestUri => escaped(received(exchange), out),
+        V::RequestUri => text(exchange.received(), out),
+        V::EscapedRequestUri => escaped(exchange.received(), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -194,11 +194,6 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
-}
-
-/// The target as the client sent it.
-fn received(exchange: &Exchange) -> &[u8] {
-    exchange.onward.received.as_ref().unwrap_or(&exchange.request.target)
 }
 
 fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {

@@ -143,7 +143,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
     if global.original_uri_header {
-        put("X-Original-URI", exchange.onward.received.as_ref().unwrap_or(&request.target));
+        put("X-Original-URI", exchange.received());
     }
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
