@@ -1,6 +1,6 @@
 //! Virtual servers and their locations.
 
-use crate::policy::Policy;
+use crate::policy::{Ciphers, ClientCertificate, Policy};
 use crate::{CertificateId, Origin, ServerName, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -13,6 +13,12 @@ pub struct Server {
     /// The certificate for handshakes that name the host. Assigning one (even the default one) switches the HTTPS
     /// redirect on (compat/behaviour.md section 11).
     pub certificate: Option<CertificateId>,
+    /// What is asked of all clients of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Cipher suites of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
     /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.

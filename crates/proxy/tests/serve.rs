@@ -48,6 +48,8 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
     let server = Server {
         name: name.clone(),
         certificate: None,
+        client_certificate: None,
+        ciphers: None,
         regex: false,
         locations: vec![Arc::new(location)],
     };

@@ -85,6 +85,8 @@ fn compile(regex: bool, paths: &[String]) -> Locations {
     Locations::compile(&Server {
         name: ServerName::new("a.test"),
         certificate: None,
+        client_certificate: None,
+        ciphers: None,
         regex,
         locations,
     })

@@ -1,5 +1,6 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
+use crate::host_tls;
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Policy, Protocol, UpstreamTls};
@@ -51,8 +52,11 @@ pub(crate) fn server(
     host.patterns();
     host.of_the_host(drafts);
     let certificate = host.certificate(drafts, surroundings);
+    let client_certificate = host_tls::client_certificate(name, drafts, &mut host.problems);
+    let ciphers = host_tls::ciphers(drafts);
     let Host { locations, regex, problems, .. } = host;
-    (Server { name: name.clone(), certificate, regex, locations }, problems)
+    let name = name.clone();
+    (Server { name, certificate, client_certificate, ciphers, regex, locations }, problems)
 }
 
 struct Host<'a> {
@@ -233,11 +237,6 @@ impl Host<'_> {
     /// What one Ingress asks for and the whole host gets.
     fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
         let taken = || drafts.values().filter(|draft| draft.standing == Standing::Taken);
-        if let Some(reason) = taken().find_map(|draft| draft.hosts_denied.as_ref()) {
-            for location in &mut self.locations {
-                Arc::make_mut(location).backend = Backend::Denied(reason.clone());
-            }
-        }
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }

@@ -4,8 +4,10 @@
 mod aliases;
 mod annotations;
 mod certificate;
+mod ciphers;
 mod config_map;
 mod host;
+mod host_tls;
 mod ingress;
 mod options;
 mod problems;

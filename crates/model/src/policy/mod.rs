@@ -3,6 +3,8 @@
 //! not compile until each of them says what it does with it.
 
 mod body;
+mod ciphers;
+mod client_certificate;
 mod protocol;
 mod redirects;
 mod retries;
@@ -11,6 +13,10 @@ mod timeouts;
 mod upstream_tls;
 
 pub use body::Body;
+pub use ciphers::Ciphers;
+pub use client_certificate::{
+    ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification,
+};
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::TlsRedirect;
 pub use retries::{Condition, Retries};
@@ -37,6 +43,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// What its Ingress asks of clients; the host as a whole asks for [`crate::Server::client_certificate`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Cipher suites that its Ingress asks for; [`crate::Server::ciphers`] counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
 }

@@ -19,6 +19,8 @@ fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
     Locations::compile(&Server {
         name: ServerName::new("a.test"),
         certificate: None,
+        client_certificate: None,
+        ciphers: None,
         regex,
         locations: paths.iter().map(location).map(Arc::new).collect(),
     })

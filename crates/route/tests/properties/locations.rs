@@ -8,7 +8,14 @@ use std::sync::Arc;
 
 fn server(regex: bool, locations: Vec<Location>) -> Server {
     let locations = locations.into_iter().map(Arc::new).collect();
-    Server { name: ServerName::new("a.test"), certificate: None, regex, locations }
+    Server {
+        name: ServerName::new("a.test"),
+        certificate: None,
+        client_certificate: None,
+        ciphers: None,
+        regex,
+        locations,
+    }
 }
 
 fn location(path: impl Strategy<Value = String>) -> impl Strategy<Value = Location> {

@@ -19,7 +19,6 @@ enum Asks {
 const GUARDS: &[(&str, Asks)] = &[
     ("auth-type", Asks::IfSet),
     ("auth-url", Asks::IfSet),
-    ("auth-tls-secret", Asks::IfSet),
     ("allowlist-source-range", Asks::Always),
     ("whitelist-source-range", Asks::Always),
     ("denylist-source-range", Asks::Always),
@@ -41,9 +40,6 @@ const GLOBAL_GUARDS: &[(&str, Asks)] = &[
 
 /// The guard of the ConfigMap that an Ingress may be exempt from.
 const GLOBAL_AUTH: &str = "global-auth-url";
-
-/// A client certificate is a matter of the whole host, not of the Ingress that asks for it.
-const OF_THE_HOST: &str = "auth-tls-secret";
 
 impl Asks {
     fn is_asked(self, text: &str) -> bool {
@@ -68,9 +64,6 @@ pub(super) fn check(settings: &mut Settings<'_>) {
         );
         settings.note(name, Severity::Error, message);
         let reason = format!("{name} is not supported yet");
-        if *name == OF_THE_HOST {
-            settings.verdict.hosts_denied.get_or_insert_with(|| reason.clone());
-        }
         settings.verdict.denied.get_or_insert(reason);
     }
 }

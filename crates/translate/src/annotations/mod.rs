@@ -1,6 +1,8 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
 mod body;
+mod ciphers;
+mod client_certificate;
 mod guards;
 mod known;
 mod protocol;
@@ -36,6 +38,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     redirects::FAMILY,
     rewrite::FAMILY,
     upstream_tls::FAMILY,
+    client_certificate::FAMILY,
+    ciphers::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.

@@ -1,6 +1,7 @@
 //! TLS towards clients.
 
 use super::Area;
+use crate::ciphers;
 use crate::settings::{Key, Settings, parse};
 use model::{Global, Severity, TlsSettings, TlsVersion};
 use std::collections::BTreeSet;
@@ -71,26 +72,14 @@ fn versions(settings: &mut Settings<'_>, tls: &mut TlsSettings) {
 /// Suites are left out one by one: lists made for OpenSSL name many that nobody needs.
 fn ciphers(settings: &mut Settings<'_>, tls: &mut TlsSettings) {
     let Some(text) = settings.get(&CIPHERS) else { return };
-    let mut ciphers: Vec<String> = Vec::new();
-    for name in text.split([':', ',', ' ']).filter(|name| !name.is_empty()) {
-        if !tls.ciphers.iter().any(|known| known == name) {
-            // An exclusion takes away what is not there anyway.
-            if !name.starts_with(['!', '-']) {
-                left_out(
-                    settings,
-                    CIPHERS.about.name,
-                    name,
-                    "docs/configmap.md names those that exist",
-                );
-            }
-        } else if !ciphers.iter().any(|known| known == name) {
-            ciphers.push(name.to_owned());
-        }
+    let list = ciphers::read(&text);
+    for name in list.left_out {
+        left_out(settings, CIPHERS.about.name, &name, "docs/configmap.md names those that exist");
     }
-    if ciphers.is_empty() {
+    if list.suites.is_empty() {
         nothing_left(settings, CIPHERS.about.name);
     } else {
-        tls.ciphers = ciphers;
+        tls.ciphers = list.suites;
     }
 }
 

@@ -82,8 +82,6 @@ pub(crate) struct Draft {
     pub(crate) root: (Arc<Policy>, bool),
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
-    /// Why every location of its hosts does.
-    pub(crate) hosts_denied: Option<String>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<UpstreamTls>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
@@ -144,7 +142,6 @@ impl Draft {
             rewriting,
         };
         let mut draft = reader.draft(ingress, standing, problems);
-        draft.hosts_denied = verdict.hosts_denied;
         draft.refused = refused;
         draft
     }
@@ -217,7 +214,6 @@ impl Reader {
             catch_all,
             root: (policy, root.regex),
             denied: self.denied,
-            hosts_denied: None,
             upstream_tls,
             refused: false,
             problems,
