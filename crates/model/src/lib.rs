@@ -20,6 +20,7 @@ mod problem;
 mod server;
 mod template;
 mod upstream;
+mod url;
 
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
@@ -34,3 +35,4 @@ pub use problem::{Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
 pub use template::{Part, Template, UnknownVariable, Variable};
 pub use upstream::{Endpoints, Upstream};
+pub use url::Url;

@@ -229,6 +229,11 @@ impl Template {
         Ok(Self { parts })
     }
 
+    /// A template of these pieces.
+    pub fn from_parts(parts: Vec<Part>) -> Self {
+        Self { parts }
+    }
+
     /// The pieces in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts

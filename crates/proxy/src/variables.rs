@@ -3,7 +3,7 @@
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
-use model::{Backend, ServiceRef, Variable};
+use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +11,19 @@ use std::time::Duration;
 /// Writing to a string cannot fail.
 macro_rules! put {
     ($out:expr, $($format:tt)*) => {{ let _ = write!($out, $($format)*); }};
+}
+
+/// A template with the values of a request; capture groups are empty.
+pub fn text_of(template: &Template, exchange: &Exchange) -> String {
+    let mut text = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => text.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut text),
+            Part::Capture(_) => {}
+        }
+    }
+    text
 }
 
 /// Appends the value of a variable; nothing where it has none.

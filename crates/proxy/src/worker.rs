@@ -5,7 +5,7 @@ use crate::generation::Generation;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
-use crate::upstream::Pool;
+use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -34,6 +34,7 @@ pub struct Shared {
     /// Connections of clients at most, each thread.
     pub connections: usize,
     serial: AtomicU64,
+    names: Names,
 }
 
 /// What the process is at.
@@ -53,6 +54,7 @@ impl Shared {
             listening,
             connections,
             serial: AtomicU64::new(1),
+            names: Names::default(),
         }
     }
 }
@@ -151,6 +153,11 @@ impl Worker {
     /// The Configuration in force.
     pub fn generation(&self) -> Arc<Generation> {
         self.shared.current.load_full()
+    }
+
+    /// Hosts that are known only once a request is there.
+    pub fn names(&self) -> &Names {
+        &self.shared.names
     }
 
     /// Whether the process is about to end.

@@ -29,6 +29,9 @@ impl Behind {
 
 /// Who is behind a target at this moment.
 pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool) -> Behind {
+    if let Target::Name { host, port } = target {
+        return named(host, *port);
+    }
     let Some(key) = target.service() else {
         return Behind::nobody(
             "the backend names no port: add port.number or port.name".to_owned(),
@@ -56,6 +59,17 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool)
     Behind { endpoints: endpoints(port, snapshot.slices.get(key)), ..Behind::default() }
 }
 
+/// A host that a URL names: its address, or a name to resolve.
+fn named(host: &str, port: u16) -> Behind {
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(address) => {
+            let ready = vec![SocketAddr::new(address, port)];
+            Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
+        }
+        Err(_) => Behind { external: Some((host.to_owned(), port)), ..Behind::default() },
+    }
+}
+
 fn wanted(target: &Target) -> String {
     target.service_ref().map_or_else(|| "at all".to_owned(), |service| service.port.to_string())
 }
@@ -69,7 +83,7 @@ fn describe(port: &ServicePort) -> String {
 
 /// The first port whose number, target or name is the one that the Ingress names.
 fn port_of<'a>(target: &Target, service: &'a Service) -> Option<&'a ServicePort> {
-    let Target::Service { port: wanted, .. } = target else { return service.ports.first() };
+    let Target::Service { port: Some(wanted), .. } = target else { return service.ports.first() };
     service.ports.iter().find(|port| match wanted {
         PortRef::Number(number) => {
             port.port == *number || port.target == Some(PortRef::Number(*number))
@@ -195,12 +209,12 @@ fn external_port(target: &Target, service: &Service) -> Option<u16> {
     let port = port_of(target, service);
     match (port, target) {
         (Some(port), _) => numeric_target(port).or(Some(port.port)),
-        (None, Target::Service { port: PortRef::Number(number), .. }) => Some(*number),
+        (None, Target::Service { port: Some(PortRef::Number(number)), .. }) => Some(*number),
         (None, _) => None,
     }
 }
 
-fn is_dns_name(name: &str) -> bool {
+pub(crate) fn is_dns_name(name: &str) -> bool {
     let label = |label: &str| {
         let inner = label
             .bytes()

@@ -8,6 +8,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_t
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, version};
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,6 +26,16 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// The same settings towards a host that is known only once a request is there.
+    pub fn named(&self, host: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        (self.id, host).hash(&mut hasher);
+        // Profiles are counted from one: the upper half is free for hosts.
+        let id = hasher.finish() | 1 << 63;
+        let name = ServerName::try_from(host.to_owned()).ok();
+        Self { id, config: self.config.clone(), name }
+    }
+
     /// The name to verify, and to send if that is wanted.
     pub fn name_for(&self, address: IpAddr) -> ServerName<'static> {
         self.name.clone().unwrap_or(ServerName::IpAddress(address.into()))

@@ -1,17 +1,21 @@
 //! Towards the upstreams: connections, their pools, and one try of a request over them.
 
+mod call;
 mod connect;
 mod group;
 mod http1;
 mod http2;
 mod journal;
+mod names;
 mod pool;
 
+pub use call::{Call, Destination, Way, call};
 pub use connect::{Connection, Target};
 pub use group::Group;
 pub use http1::{ResponseBody, Upgraded};
 pub(crate) use http2::InFlight;
 pub use journal::Try;
+pub use names::Names;
 pub use pool::Pool;
 
 use crate::http::{Body, BodyError, Response};

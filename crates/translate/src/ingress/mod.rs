@@ -6,8 +6,9 @@ mod references;
 mod target;
 
 pub(crate) use class::{Classes, is_ours};
+pub(crate) use references::names_by_annotation;
 pub use references::references;
-pub(crate) use target::Target;
+pub(crate) use target::{Role, Target};
 
 use crate::annotations::{self, Asked, Rewriting};
 use crate::config_map::Permissions;
@@ -16,7 +17,7 @@ use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, Obj
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What the ConfigMap makes of everything.
@@ -32,6 +33,8 @@ pub(crate) struct Ground {
     pub(crate) denied: Option<String>,
     /// Why every location is denied that is not exempt from global authentication.
     pub(crate) auth_denied: Option<String>,
+    /// The ConfigMaps that the ConfigMap names.
+    pub(crate) config_maps: BTreeSet<ObjectKey>,
 }
 
 /// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
@@ -80,6 +83,8 @@ pub(crate) struct Draft {
     pub(crate) catch_all: Option<Route>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
+    /// Upstreams that its policies name.
+    pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
@@ -118,7 +123,7 @@ impl Draft {
         let canary = annotations::is_canary(&settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
-        let mut problems = settings.into_problems();
+        let (mut problems, extra, _) = settings.finish();
         let ground = context.ground;
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
@@ -143,6 +148,9 @@ impl Draft {
         };
         let mut draft = reader.draft(ingress, standing, problems);
         draft.refused = refused;
+        if draft.standing != Standing::Nothing {
+            draft.extra = extra;
+        }
         draft
     }
 
@@ -159,7 +167,7 @@ impl Draft {
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
         let routes = self.hosts.values().flatten().chain(&self.catch_all);
-        routes.map(|route| &route.target).chain(&self.default)
+        routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
     }
 
     /// Every server that it has a word in.
@@ -213,6 +221,7 @@ impl Reader {
             default,
             catch_all,
             root: (policy, root.regex),
+            extra: BTreeSet::new(),
             denied: self.denied,
             upstream_tls,
             refused: false,

@@ -16,21 +16,7 @@ const SERVICES: &[&str] = &["default-backend"];
 /// Everything that an Ingress refers to, in any class, sorted.
 pub fn references(ingress: &Ingress, options: &Options) -> Vec<Reference> {
     let namespace = &ingress.meta.key.namespace;
-    let key = |name: &str| match name.split_once('/') {
-        Some((namespace, name)) => ObjectKey::new(namespace, name),
-        None => ObjectKey::new(namespace.clone(), name),
-    };
-    let annotated = |names: &'static [&'static str]| {
-        names.iter().filter_map(|name| {
-            let value =
-                ingress.meta.annotations.get(&format!("{}/{name}", options.annotations_prefix))?;
-            let value = normalise(value);
-            (!value.is_empty()).then(|| key(&value))
-        })
-    };
-    let mut found: Vec<Reference> = annotated(SECRETS).map(Reference::Secret).collect();
-    found.extend(annotated(CONFIG_MAPS).map(Reference::ConfigMap));
-    found.extend(annotated(SERVICES).map(Reference::Service));
+    let mut found: Vec<Reference> = by_annotations(ingress, options).collect();
     let tls =
         ingress.tls.iter().filter_map(|tls| tls.secret.as_deref()).filter(|name| !name.is_empty());
     found.extend(tls.map(|name| Reference::Secret(ObjectKey::new(namespace.clone(), name))));
@@ -43,4 +29,33 @@ pub fn references(ingress: &Ingress, options: &Options) -> Vec<Reference> {
     found.sort_unstable();
     found.dedup();
     found
+}
+
+/// Whether an annotation of an Ingress, in its current version, names a Secret.
+pub(crate) fn names_by_annotation(
+    ingress: &Ingress,
+    secret: &ObjectKey,
+    options: &Options,
+) -> bool {
+    let wanted = Reference::Secret(secret.clone());
+    by_annotations(ingress, options).any(|reference| reference == wanted)
+}
+
+fn by_annotations(ingress: &Ingress, options: &Options) -> impl Iterator<Item = Reference> {
+    let kinds: [(&[&str], fn(ObjectKey) -> Reference); 3] = [
+        (SECRETS, Reference::Secret),
+        (CONFIG_MAPS, Reference::ConfigMap),
+        (SERVICES, Reference::Service),
+    ];
+    let key = |name: &str| match name.split_once('/') {
+        Some((namespace, name)) => ObjectKey::new(namespace, name),
+        None => ObjectKey::new(ingress.meta.key.namespace.clone(), name),
+    };
+    kinds.into_iter().flat_map(move |(names, kind)| {
+        names.iter().filter_map(move |name| {
+            let name = format!("{}/{name}", options.annotations_prefix);
+            let value = normalise(ingress.meta.annotations.get(&name)?);
+            (!value.is_empty()).then(|| kind(key(&value)))
+        })
+    })
 }

@@ -13,11 +13,31 @@ pub(crate) enum Target {
     Service {
         /// The Service.
         service: ObjectKey,
-        /// Its port, as written.
-        port: PortRef,
+        /// Its port, as written; none: the first one it has.
+        port: Option<PortRef>,
+        /// What for.
+        role: Role,
+    },
+    /// A host outside the cluster, by name or address, that a URL names.
+    Name {
+        /// The host, in lower case.
+        host: Arc<str>,
+        /// The port.
+        port: u16,
     },
     /// A Service without a port, in this namespace: nothing is behind it.
     Portless(Arc<str>),
+}
+
+/// What a Service is used for: each use has its own upstream, with its own name and turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Role {
+    /// A backend of paths.
+    Backend,
+    /// The answers in place of errors (`default-backend`).
+    Errors,
+    /// A URL names it.
+    Url,
 }
 
 impl Target {
@@ -26,19 +46,26 @@ impl Target {
         match port {
             Some(port) => {
                 let service = ObjectKey::new(Arc::clone(namespace), service);
-                Self::Service { service, port: port.clone() }
+                Self::Service { service, port: Some(port.clone()), role: Role::Backend }
             }
             None => Self::Portless(Arc::clone(namespace)),
         }
     }
 
-    /// The upstream's name in ingress-nginx.
+    /// The upstream's name in ingress-nginx; what it has no name for is called as no Service port can be.
     pub(crate) fn id(&self) -> UpstreamId {
         UpstreamId::new(match self {
             Self::Default(_) => "upstream-default-backend".to_owned(),
-            Self::Service { service, port } => {
-                format!("{}-{}-{}", service.namespace, service.name, text(port))
+            Self::Service { service, port, role: Role::Backend } => {
+                format!("{}-{}-{}", service.namespace, service.name, text(port.as_ref()))
             }
+            Self::Service { service, role: Role::Errors, .. } => {
+                format!("custom-default-backend-{}-{}", service.namespace, service.name)
+            }
+            Self::Service { service, port, role: Role::Url } => {
+                format!("url:{}/{}:{}", service.namespace, service.name, text(port.as_ref()))
+            }
+            Self::Name { host, port } => format!("url:{host}:{port}"),
             Self::Portless(namespace) => format!("{namespace}-INVALID"),
         })
     }
@@ -46,11 +73,15 @@ impl Target {
     /// A name that nobody else can have: `web-shop` in `a` and `shop` in `a-web` have the same [`Self::id`].
     pub(crate) fn distinct_id(&self) -> UpstreamId {
         match self {
-            Self::Service { service, port } => {
-                UpstreamId::new(format!("{}/{}:{}", service.namespace, service.name, text(port)))
-            }
+            Self::Service { service, port, role } => UpstreamId::new(format!(
+                "{}{}/{}:{}",
+                if *role == Role::Errors { "errors:" } else { "" },
+                service.namespace,
+                service.name,
+                text(port.as_ref())
+            )),
             Self::Portless(namespace) => UpstreamId::new(format!("{namespace}/")),
-            Self::Default(_) => self.id(),
+            Self::Default(_) | Self::Name { .. } => self.id(),
         }
     }
 
@@ -58,27 +89,28 @@ impl Target {
     pub(crate) fn service(&self) -> Option<&ObjectKey> {
         match self {
             Self::Default(service) | Self::Service { service, .. } => Some(service),
-            Self::Portless(_) => None,
+            Self::Portless(_) | Self::Name { .. } => None,
         }
     }
 
     /// The Service for logs, metrics and error pages.
     pub(crate) fn service_ref(&self) -> Option<ServiceRef> {
-        let Self::Service { service, port } = self else { return None };
+        let Self::Service { service, port, .. } = self else { return None };
         let (namespace, name) = (Arc::clone(&service.namespace), Arc::clone(&service.name));
-        Some(ServiceRef { namespace, name, port: text(port).into() })
+        Some(ServiceRef { namespace, name, port: text(port.as_ref()).into() })
     }
 
     /// The least target of a Service: all of its targets follow it.
     pub(crate) fn first_of(service: &ObjectKey) -> Self {
-        Self::Service { service: service.clone(), port: PortRef::Number(0) }
+        Self::Service { service: service.clone(), port: None, role: Role::Backend }
     }
 }
 
 /// A port as it is written.
-pub(crate) fn text(port: &PortRef) -> String {
+fn text(port: Option<&PortRef>) -> String {
     match port {
-        PortRef::Number(number) => number.to_string(),
-        PortRef::Name(name) => name.clone(),
+        Some(PortRef::Number(number)) => number.to_string(),
+        Some(PortRef::Name(name)) => name.clone(),
+        None => String::new(),
     }
 }

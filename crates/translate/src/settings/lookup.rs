@@ -1,11 +1,12 @@
 //! Looking a key up: annotation, else ConfigMap, else nothing; written here and nowhere else.
 
 use super::{About, Key, OnBad};
+use crate::ingress::Target;
 use imbl::OrdMap;
-use kubernetes::objects::{ObjectKey, Secret};
+use kubernetes::objects::{ConfigMap, ObjectKey, Secret};
 use model::{Kind, Origin, Problem, Severity};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is looked at besides the annotations.
@@ -19,6 +20,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) config_map: Option<(&'a ObjectKey, &'a BTreeMap<String, String>)>,
     /// The Secrets of the cluster.
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
+    /// The ConfigMaps of the cluster.
+    pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
 }
@@ -37,8 +40,12 @@ pub(crate) struct Settings<'a> {
     scope: Scope<'a>,
     origin: Origin,
     /// By name without prefix; none when the ConfigMap alone is read: then it is its problems that are noted.
-    annotations: Option<BTreeMap<&'a str, &'a str>>,
+    pub(super) annotations: Option<BTreeMap<&'a str, &'a str>>,
     pub(crate) verdict: Verdict,
+    /// Upstreams that are wanted besides those of paths.
+    pub(super) targets: BTreeSet<Target>,
+    /// ConfigMaps that were looked for.
+    pub(super) config_maps: BTreeSet<ObjectKey>,
     problems: Vec<Problem>,
 }
 
@@ -49,7 +56,7 @@ impl<'a> Settings<'a> {
             (Arc::clone(&key.namespace), Arc::clone(&key.name))
         });
         let origin = Origin { kind: Kind::ConfigMap, namespace, name };
-        Self { scope, origin, annotations: None, verdict: Verdict::default(), problems: Vec::new() }
+        Self::new(scope, origin, None)
     }
 
     /// The settings of an Ingress with these annotations.
@@ -62,8 +69,23 @@ impl<'a> Settings<'a> {
             let name = name.strip_prefix(scope.prefix)?.strip_prefix('/')?;
             Some((name, value.as_str()))
         });
-        let annotations = Some(ours.collect());
-        Self { scope, origin, annotations, verdict: Verdict::default(), problems: Vec::new() }
+        Self::new(scope, origin, Some(ours.collect()))
+    }
+
+    fn new(
+        scope: Scope<'a>,
+        origin: Origin,
+        annotations: Option<BTreeMap<&'a str, &'a str>>,
+    ) -> Self {
+        Self {
+            scope,
+            origin,
+            annotations,
+            verdict: Verdict::default(),
+            targets: BTreeSet::new(),
+            config_maps: BTreeSet::new(),
+            problems: Vec::new(),
+        }
     }
 
     /// The value of a key: the annotation's, else the ConfigMap's. What cannot be read is a problem.
@@ -139,9 +161,10 @@ impl<'a> Settings<'a> {
         self.verdict.rejected.get_or_insert_with(|| format!("{name}: {reason}"));
     }
 
-    /// What was found.
-    pub(crate) fn into_problems(self) -> Vec<Problem> {
-        self.problems
+    /// What was found: what is wrong, the upstreams that are wanted besides those of paths, and the ConfigMaps that
+    /// were looked for.
+    pub(crate) fn finish(self) -> (Vec<Problem>, BTreeSet<Target>, BTreeSet<ObjectKey>) {
+        (self.problems, self.targets, self.config_maps)
     }
 
     /// Name and text of the first name of a key that is there and not empty.

@@ -4,6 +4,7 @@ mod documentation;
 mod lookup;
 mod names;
 pub(crate) mod parse;
+mod references;
 
 pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,

@@ -71,6 +71,7 @@ impl Translator {
                 validate: self.options.validate_annotations,
                 config_map: self.options.config_map.as_ref().zip(data.map(|map| &map.data)),
                 secrets: &self.snapshot.secrets,
+                config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
             },
             ground,
@@ -160,7 +161,7 @@ impl Translator {
     }
 
     /// Where two targets would have the same upstream's name, all that use them are touched.
-    fn rename(&self, target: &Target, renamed: Vec<Target>, work: &mut Work) {
+    pub(super) fn rename(&self, target: &Target, renamed: Vec<Target>, work: &mut Work) {
         if renamed.len() > 1 {
             for user in renamed.iter().flat_map(|target| self.users.of(target)) {
                 work.hosts.extend(self.drafts.get(user).iter().flat_map(|draft| draft.servers()));

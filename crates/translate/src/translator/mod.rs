@@ -7,7 +7,7 @@ mod users;
 
 use crate::aliases::Aliases;
 use crate::host::Surroundings;
-use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours};
+use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
 use crate::{Options, annotations, config_map};
@@ -51,6 +51,8 @@ pub struct Translator {
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
     default_backend: Backend,
+    /// Upstreams that the ConfigMap's policies name.
+    targets_for_all: BTreeSet<Target>,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -97,6 +99,7 @@ impl Translator {
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
+            targets_for_all: BTreeSet::new(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }
@@ -109,7 +112,7 @@ impl Translator {
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
-        self.take_config_map(&old, &mut work);
+        self.take_config_map(&touched.config_maps, &mut work);
         self.take_classes(&mut work);
         if is_first {
             work.hosts.insert(ServerName::catch_all());
@@ -123,6 +126,10 @@ impl Translator {
             }
         }
         self.take_secrets(&touched.secrets, &mut work);
+        for config_map in touched.config_maps {
+            let reference = Reference::ConfigMap(config_map);
+            work.ingresses.extend(self.references.touched_by(&reference).cloned());
+        }
         self.take_malformed(&touched.malformed);
         let ground = self.ground.take().expect("take_config_map has set it");
         self.make_drafts(&ground, &mut work);
@@ -139,20 +146,21 @@ impl Translator {
         }
     }
 
-    /// The ConfigMap is behind everything: when it changes, every Ingress is read again.
-    fn take_config_map(&mut self, old: &Snapshot, work: &mut Work) {
+    /// The ConfigMap is behind everything: when it changes, or one that it names, every Ingress is read again.
+    fn take_config_map(&mut self, touched: &BTreeSet<ObjectKey>, work: &mut Work) {
         let key = self.options.config_map.as_ref();
-        let at = |snapshot: &Snapshot| key.and_then(|key| snapshot.config_maps.get(key)).cloned();
-        let now = at(&self.snapshot);
-        let data = now.as_ref().map(|map| &map.data);
-        if self.ground.is_some() && at(old).as_ref().map(|map| &map.data) == data {
+        let behind = self.ground.as_ref().map(|ground| key.into_iter().chain(&ground.config_maps));
+        if behind.is_some_and(|mut behind| !behind.any(|key| touched.contains(key))) {
             return;
         }
+        let now = key.and_then(|key| self.snapshot.config_maps.get(key)).cloned();
+        let data = now.as_ref().map(|map| &map.data);
         let scope = Scope {
             prefix: &self.options.annotations_prefix,
             validate: self.options.validate_annotations,
             config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
+            config_maps: &self.snapshot.config_maps,
             cross_namespace: false,
         };
         let mut settings = Settings::of_config_map(scope);
@@ -161,12 +169,15 @@ impl Translator {
         let permissions = config_map::permissions(&mut settings);
         let policy = Arc::new(annotations::policy(&mut settings));
         let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
-        self.ledger.set(Finder::ConfigMap, settings.into_problems());
+        let (problems, targets, config_maps) = settings.finish();
+        self.ledger.set(Finder::ConfigMap, problems);
+        self.use_for_all(targets, work);
         if *self.configuration.global != global {
             self.configuration.global = Arc::new(global);
         }
         let global = Arc::clone(&self.configuration.global);
-        self.ground = Some(Ground { global, policy, permissions, denied, auth_denied });
+        self.ground =
+            Some(Ground { global, policy, permissions, denied, auth_denied, config_maps });
         work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
         work.hosts.insert(ServerName::catch_all());
     }
@@ -194,14 +205,29 @@ impl Translator {
         }
     }
 
+    /// The upstreams that the ConfigMap's policies name are used by an Ingress that cannot exist, either.
+    fn use_for_all(&mut self, targets: BTreeSet<Target>, work: &mut Work) {
+        let user = ObjectKey::new("", "*");
+        for gone in self.targets_for_all.difference(&targets) {
+            let renamed = self.users.remove(gone, &user);
+            self.rename(gone, renamed, work);
+        }
+        for new in targets.difference(&self.targets_for_all) {
+            let renamed = self.users.add(new, &user);
+            self.rename(new, renamed, work);
+        }
+        self.targets_for_all = targets;
+    }
+
     fn take_secrets(&mut self, secrets: &[ObjectKey], work: &mut Work) {
-        let annotation = format!("{}/proxy-ssl-secret", self.options.annotations_prefix);
         for secret in secrets {
             let choose_again = self.certificates.refresh(secret, &self.snapshot);
             work.certificates.insert(secret.clone());
             for ingress in self.references.touched_by(&Reference::Secret(secret.clone())) {
                 let Some(draft) = self.drafts.get(ingress) else { continue };
-                if draft.ingress.meta.annotations.contains_key(&annotation) {
+                let current = self.snapshot.ingresses.get(ingress);
+                let mut versions = current.into_iter().chain([&draft.ingress]);
+                if versions.any(|version| names_by_annotation(version, secret, &self.options)) {
                     work.ingresses.insert(ingress.clone());
                 } else if choose_again {
                     work.hosts.extend(draft.servers());

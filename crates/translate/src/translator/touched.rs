@@ -14,6 +14,7 @@ pub(super) struct Touched {
     /// Services that changed, or whose EndpointSlices did.
     pub(super) services: BTreeSet<ObjectKey>,
     pub(super) secrets: Vec<ObjectKey>,
+    pub(super) config_maps: BTreeSet<ObjectKey>,
     pub(super) malformed: Vec<Arc<str>>,
 }
 
@@ -25,6 +26,7 @@ impl Touched {
             ingresses: differing(&old.ingresses, &new.ingresses).cloned().collect(),
             services: services.cloned().collect(),
             secrets: differing(&old.secrets, &new.secrets).cloned().collect(),
+            config_maps: differing(&old.config_maps, &new.config_maps).cloned().collect(),
             malformed: differing(&old.malformed, &new.malformed).cloned().collect(),
         }
     }

@@ -1,0 +1,168 @@
+//! What annotations and ConfigMap keys name: Secrets, ConfigMaps, and the hosts of URLs.
+
+use super::Settings;
+use crate::aliases::service_named;
+use crate::ingress::{Role, Target};
+use crate::upstream::is_dns_name;
+use kubernetes::objects::{ConfigMap, ObjectKey, PortRef, Secret};
+use model::{Part, Template, UpstreamId, Url, Variable};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+impl<'a> Settings<'a> {
+    /// The Secret that a value names: `namespace/name`, or a name in the namespace of who asks. The error completes a
+    /// problem's sentence.
+    pub(crate) fn secret(&self, reference: &str) -> Result<&'a Arc<Secret>, String> {
+        let key = self.named("Secret", reference)?;
+        let found = self.scope().secrets.get(&key);
+        found.ok_or_else(|| format!("Secret {} does not exist: create it", written(&key)))
+    }
+
+    /// The ConfigMap that a value names, as [`Self::secret`].
+    pub(crate) fn config_map(&mut self, reference: &str) -> Result<&'a Arc<ConfigMap>, String> {
+        let key = self.named("ConfigMap", reference)?;
+        self.config_maps.insert(key.clone());
+        let found = self.scope().config_maps.get(&key);
+        found.ok_or_else(|| format!("ConfigMap {} does not exist: create it", written(&key)))
+    }
+
+    fn named(&self, kind: &str, reference: &str) -> Result<ObjectKey, String> {
+        let (namespace, name) =
+            reference.split_once('/').unwrap_or((self.namespace().as_ref(), reference));
+        if namespace.is_empty() || name.is_empty() || name.contains('/') {
+            return Err(format!("{reference:?} does not name a {kind}: write namespace/name"));
+        }
+        let foreign = self.annotations.is_some() && namespace != &**self.namespace();
+        if foreign && !self.scope().cross_namespace {
+            return Err(format!(
+                "{kind} {reference} is in another namespace: move it, or set allow-cross-namespace-resources in the ConfigMap"
+            ));
+        }
+        Ok(ObjectKey::new(namespace, name))
+    }
+
+    /// The upstream of a target that is not the backend of a path; from now on it is in the Configuration.
+    pub(crate) fn upstream(&mut self, target: Target) -> UpstreamId {
+        let id = target.id();
+        self.targets.insert(target);
+        id
+    }
+
+    /// Reads an `http` or `https` URL. A host that is a Service of the cluster leads to its endpoints
+    /// (compat/decisions.md); one with variables is looked up for each request.
+    pub(crate) fn url(&mut self, text: &str) -> Result<Url, String> {
+        let wrong =
+            |why: &str| format!("{text:?} {why}: write a URL such as http://auth.demo.svc/check");
+        let (secure, rest) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (false, rest),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (true, rest),
+            _ => return Err(wrong("starts with neither http:// nor https://")),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let parsed =
+            Template::parse(rest).map_err(|unknown| wrong(&format!("has the {unknown}")))?;
+        let (authority, target) = split(&parsed);
+        if authority.parts().is_empty() {
+            return Err(wrong("has no host"));
+        }
+        let upstream = match authority.literal() {
+            None => None,
+            Some(literal) => {
+                let target = host_of(literal, secure).map_err(|why| wrong(&why))?;
+                Some(self.upstream(target))
+            }
+        };
+        Ok(Url { secure, authority, target, upstream })
+    }
+}
+
+fn written(key: &ObjectKey) -> String {
+    format!("{}/{}", key.namespace, key.name)
+}
+
+/// Parts the authority from what follows it: a path, a query, or a variable that stands for one.
+fn split(url: &Template) -> (Template, Template) {
+    let is_path = |variable: &Variable| {
+        matches!(variable, Variable::RequestUri | Variable::Uri | Variable::DocumentUri)
+    };
+    let mut authority = Vec::new();
+    let mut target = Vec::new();
+    for part in url.parts() {
+        match part {
+            _ if !target.is_empty() => target.push(part.clone()),
+            Part::Text(text) => match text.find(['/', '?']) {
+                Some(at) => {
+                    authority.extend((at > 0).then(|| Part::Text(text[..at].to_owned())));
+                    target.push(Part::Text(text[at..].to_owned()));
+                }
+                None => authority.push(part.clone()),
+            },
+            Part::Variable(variable) if is_path(variable) => target.push(part.clone()),
+            Part::Variable(_) | Part::Capture(_) => authority.push(part.clone()),
+        }
+    }
+    (Template::from_parts(authority), Template::from_parts(target))
+}
+
+/// Who is behind `host` or `host:port`.
+fn host_of(authority: &str, secure: bool) -> Result<Target, String> {
+    let (host, port) = match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => {
+            let port = port.parse().ok().filter(|port| *port > 0);
+            (host, port.ok_or("has a port that is none")?)
+        }
+        _ => (authority, if secure { 443 } else { 80 }),
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    if let Some(service) = service_named(&host) {
+        return Ok(Target::Service { service, port: Some(PortRef::Number(port)), role: Role::Url });
+    }
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
+            Err("leads to the controller itself".to_owned())
+        }
+        Ok(_) => Ok(Target::Name { host: host.into(), port }),
+        Err(_) if host == "localhost" || host.ends_with(".localhost") => {
+            Err("leads to the controller itself".to_owned())
+        }
+        Err(_) if is_dns_name(&host) => Ok(Target::Name { host: host.into(), port }),
+        Err(_) => Err("has a host that is no name".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, Target, host_of, split};
+    use kubernetes::objects::{ObjectKey, PortRef};
+    use model::Template;
+
+    fn parts(text: &str) -> (String, String) {
+        let (authority, target) = split(&Template::parse(text).expect("known variables"));
+        (authority.to_string(), target.to_string())
+    }
+
+    #[test]
+    fn the_authority_ends_where_a_path_begins() {
+        let text = |authority: &str, target: &str| (authority.to_owned(), target.to_owned());
+        assert_eq!(parts("a.test:80/x?y=$host"), text("a.test:80", "/x?y=${host}"));
+        assert_eq!(parts("a.test$request_uri"), text("a.test", "${request_uri}"));
+        assert_eq!(parts("$host/x"), text("${host}", "/x"));
+        assert_eq!(parts("a.test?x"), text("a.test", "?x"));
+        assert_eq!(parts("a.test"), text("a.test", ""));
+    }
+
+    #[test]
+    fn services_of_the_cluster_are_told_from_other_hosts() {
+        let service = ObjectKey::new("demo", "auth");
+        let target = Target::Service { service, port: Some(PortRef::Number(443)), role: Role::Url };
+        assert_eq!(host_of("auth.demo.svc", true), Ok(target));
+        let name = |host: &str, port| Ok(Target::Name { host: host.into(), port });
+        assert_eq!(host_of("Auth.Example:8080", false), name("auth.example", 8080));
+        assert_eq!(host_of("192.0.2.1", false), name("192.0.2.1", 80));
+        assert_eq!(host_of("[2001:db8::1]:81", false), name("[2001:db8::1]", 81));
+        for bad in ["127.0.0.1", "localhost", "[::1]:80", "a..b", "a:0", "a:http", "-a"] {
+            assert!(host_of(bad, false).is_err(), "{bad}");
+        }
+    }
+}
