@@ -26,7 +26,8 @@ pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use configuration::Configuration;
 pub use global::{
-    Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
+    Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
+    UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use origin::{Kind, Origin};

@@ -1,10 +1,10 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
-use crate::generation::{Generation, Site, Spot};
-use crate::tls::{Certificates, Profiles, TlsFront};
+use crate::generation::{Clients, Generation, Site, Spot};
+use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::Group;
 use imbl::OrdMap;
-use model::policy::Protocol;
+use model::policy::{ClientCertificate, Protocol};
 use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    verifiers: Verifiers,
 }
 
 impl Compiler {
@@ -33,17 +34,20 @@ impl Compiler {
         changes: &Changes,
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
-        let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
             follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
+        let mut changed = Vec::with_capacity(changes.servers.len());
         for name in &changes.servers {
             let server = configuration.servers.get(name);
             let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
-            sites = sites.with(name, site.map(Arc::new));
+            let site = site.map(Arc::new);
+            sites = sites.with(name, site.clone());
+            changed.push((name.clone(), site));
         }
+        let front = before.front.follow(&configuration.global, &certificates, &changed)?;
         Ok(Generation {
             number: before.number + 1,
             configuration: configuration.clone(),
@@ -59,12 +63,35 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| self.spot(location, groups));
+        let spots = server.locations.iter().map(|location| {
+            let clients = self.clients_besides(server, location);
+            self.spot(location, groups).map(|spot| Spot { clients, ..spot })
+        });
         Ok(Site {
+            clients: server.client_certificate.as_ref().map(|asked| match asked {
+                ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
+                ClientCertificate::Verified(asked) => {
+                    Clients::Verified(self.verifiers.verifier(asked))
+                }
+            }),
             server: server.clone(),
             locations: Locations::compile(server),
             spots: spots.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// What the Ingress of a location asks of clients besides what the host does.
+    fn clients_besides(&self, server: &Server, location: &Location) -> Option<Arc<Verifier>> {
+        let own = location.policy.client_certificate.as_ref()?;
+        match own {
+            ClientCertificate::Verified(asked)
+                if Some(own) != server.client_certificate.as_ref() =>
+            {
+                Some(self.verifiers.verifier(asked))
+            }
+            // The host is closed as a whole, then.
+            ClientCertificate::Closed(_) | ClientCertificate::Verified(_) => None,
+        }
     }
 
     fn spot(
@@ -84,7 +111,7 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, upstream_tls })
+        Ok(Spot { location: location.clone(), group, clients: None, upstream_tls })
     }
 }
 

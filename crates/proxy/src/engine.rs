@@ -128,6 +128,9 @@ impl Engine for Native {
             retries: _,
             body: _,
             tls_redirect: _,
+            // Both are a matter of the server.
+            client_certificate: _,
+            ciphers: _,
             rewrite: _,
         } = policy;
         Vec::new()

@@ -1,6 +1,6 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
-use crate::tls::{Certificates, Profile, TlsFront};
+use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
@@ -30,6 +30,8 @@ pub struct Generation {
 pub struct Site {
     /// What it was made of.
     pub server: Arc<Server>,
+    /// What it asks of all its clients; shared with the handshakes.
+    pub clients: Option<Clients>,
     /// Which location answers a path.
     pub locations: Locations,
     /// The locations, in the order of `server.locations`.
@@ -43,8 +45,19 @@ pub struct Spot {
     pub location: Arc<Location>,
     /// Its upstream; none if it answers by itself.
     pub group: Option<Arc<Group>>,
+    /// What its Ingress asks of clients besides the host.
+    pub clients: Option<Arc<Verifier>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+}
+
+/// What a host asks of all its clients.
+#[derive(Clone, Debug)]
+pub enum Clients {
+    /// Nobody gets in, for the reason given.
+    Closed(String),
+    /// Certificates are verified like this.
+    Verified(Arc<Verifier>),
 }
 
 impl Generation {

@@ -1,6 +1,6 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::Stop;
+use super::{Stop, client_certificate};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Length, Response};
@@ -24,6 +24,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(site) = generation.sites.find(&exchange.host) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
+    client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -37,6 +38,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
     exchange.place = Some(Place { site: site.clone(), index });
+    client_certificate::of_location(exchange)?;
     fits(exchange)?;
     if slash {
         return Err(add_slash(exchange).into());

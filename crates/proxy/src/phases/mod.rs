@@ -2,6 +2,7 @@
 
 pub mod access_log;
 mod client_address;
+pub(crate) mod client_certificate;
 mod find_location;
 mod forward;
 mod headers;
@@ -50,6 +51,7 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     rewrite::path(exchange)?; // rewrite
     redirects::to_https(exchange)?;
+    client_certificate::over_tls(exchange)?;
     forward::has_endpoints(exchange)?;
     read_body::whole(exchange).await?; // content
     forward::send(exchange).await

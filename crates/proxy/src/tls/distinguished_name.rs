@@ -58,7 +58,10 @@ fn text(value: &Any<'_>) -> Option<String> {
         }
         Tag::Utf8String => std::str::from_utf8(value.data).ok().map(str::to_owned),
         // One byte each: Latin-1 to OpenSSL.
-        Tag::PrintableString | Tag::Ia5String | Tag::T61String | Tag::VisibleString
+        Tag::PrintableString
+        | Tag::Ia5String
+        | Tag::T61String
+        | Tag::VisibleString
         | Tag::NumericString => Some(value.data.iter().map(|&byte| char::from(byte)).collect()),
         _ => None,
     }

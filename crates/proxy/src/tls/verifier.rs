@@ -125,9 +125,9 @@ impl Verifier {
         };
         let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
         let validity = certificate.validity();
-        let usage = certificate.extended_key_usage().map(|usage| {
-            usage.is_none_or(|usage| usage.value.client_auth || usage.value.any)
-        });
+        let usage = certificate
+            .extended_key_usage()
+            .map(|usage| usage.is_none_or(|usage| usage.value.client_auth || usage.value.any));
         match () {
             () if now < validity.not_before.timestamp() => {
                 Verdict::Bad("certificate is not yet valid")

@@ -3,7 +3,6 @@
 use super::Family;
 use crate::certificate;
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
-use kubernetes::objects::ObjectKey;
 use model::policy::{ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy};
 use model::{Pattern, Severity};
 use std::sync::Arc;
@@ -114,19 +113,10 @@ fn authorities(
     settings: &Settings<'_>,
     reference: &str,
 ) -> Result<certificate::Authorities, String> {
-    let (namespace, name) = reference
-        .split_once('/')
-        .filter(|(namespace, name)| {
-            !namespace.is_empty() && !name.is_empty() && !name.contains('/')
-        })
-        .ok_or_else(|| format!("{reference:?} does not name a Secret: write namespace/name"))?;
-    if namespace != &**settings.namespace() && !settings.scope().cross_namespace {
-        return Err(format!(
-            "Secret {reference} is in another namespace: move it, or set allow-cross-namespace-resources in the ConfigMap"
-        ));
+    if !reference.contains('/') {
+        return Err(format!("{reference:?} does not name a Secret: write namespace/name"));
     }
-    let secret = settings.scope().secrets.get(&ObjectKey::new(namespace, name));
-    let secret = secret.ok_or_else(|| format!("Secret {reference} does not exist: create it"))?;
+    let secret = settings.secret(reference)?;
     certificate::authorities(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
 }
 
