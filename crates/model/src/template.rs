@@ -132,6 +132,28 @@ variables! {
     SslServerName = "ssl_server_name",
     /// `r` if the TLS session was resumed, else `.`.
     SslSessionReused = "ssl_session_reused",
+    /// Whether the client's certificate is good: `SUCCESS`, `FAILED:` and why, or `NONE`.
+    SslClientVerify = "ssl_client_verify",
+    /// Subject of the client's certificate (RFC 2253).
+    SslClientSubject = "ssl_client_s_dn",
+    /// Issuer of the client's certificate (RFC 2253).
+    SslClientIssuer = "ssl_client_i_dn",
+    /// Serial number of the client's certificate, hexadecimal.
+    SslClientSerial = "ssl_client_serial",
+    /// SHA-1 of the client's certificate, hexadecimal.
+    SslClientFingerprint = "ssl_client_fingerprint",
+    /// The client's certificate in PEM, percent-encoded.
+    SslClientEscapedCert = "ssl_client_escaped_cert",
+    /// The client's certificate in PEM, each line but the first after a tab.
+    SslClientCert = "ssl_client_cert",
+    /// The client's certificate in PEM.
+    SslClientRawCert = "ssl_client_raw_cert",
+    /// From when on the client's certificate is valid.
+    SslClientStart = "ssl_client_v_start",
+    /// Until when the client's certificate is valid.
+    SslClientEnd = "ssl_client_v_end",
+    /// Days until the client's certificate ends.
+    SslClientRemain = "ssl_client_v_remain",
     /// Addresses of the upstreams that were tried.
     UpstreamAddr = "upstream_addr",
     /// Status of each try.

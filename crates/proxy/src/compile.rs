@@ -82,6 +82,9 @@ impl Compiler {
 
     /// What the Ingress of a location asks of clients besides what the host does.
     fn clients_besides(&self, server: &Server, location: &Location) -> Option<Arc<Verifier>> {
+        if matches!(location.backend, Backend::Denied(_)) {
+            return None;
+        }
         let own = location.policy.client_certificate.as_ref()?;
         match own {
             ClientCertificate::Verified(asked)

@@ -2,6 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::client_certificate;
 use crate::upstream::Try;
 use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
@@ -49,6 +50,17 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::Scheme => {
             tls(variable, exchange, out);
         }
+        V::SslClientVerify
+        | V::SslClientSubject
+        | V::SslClientIssuer
+        | V::SslClientSerial
+        | V::SslClientFingerprint
+        | V::SslClientEscapedCert
+        | V::SslClientCert
+        | V::SslClientRawCert
+        | V::SslClientStart
+        | V::SslClientEnd
+        | V::SslClientRemain => client_certificate::push(variable, exchange, out),
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName
         | V::Namespace

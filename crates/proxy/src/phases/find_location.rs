@@ -37,8 +37,8 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Found::AddSlash { index } => (index, true),
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
+    client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
-    client_certificate::of_location(exchange)?;
     fits(exchange)?;
     if slash {
         return Err(add_slash(exchange).into());

@@ -65,14 +65,43 @@ impl Peer {
         })
     }
 
-    /// The certificate, taken apart.
-    pub fn parsed(&self) -> Option<X509Certificate<'_>> {
-        X509Certificate::from_der(&self.chain[0]).ok().map(|(_, certificate)| certificate)
+    /// Its serial number in hexadecimal digits, as OpenSSL prints it.
+    pub fn serial(&self) -> String {
+        let parsed = self.parsed();
+        let bytes = parsed.as_ref().map_or(&[][..], |certificate| certificate.raw_serial());
+        let bytes = bytes.strip_prefix(&[0]).unwrap_or(bytes);
+        if bytes.is_empty() { "00".to_owned() } else { hexadecimal(bytes, true) }
     }
 
-    /// The certificate in DER.
-    pub fn der(&self) -> &[u8] {
-        &self.chain[0]
+    /// SHA-1 of the certificate in hexadecimal digits.
+    pub fn fingerprint(&self) -> String {
+        use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+        hexadecimal(digest(&SHA1_FOR_LEGACY_USE_ONLY, &self.chain[0]).as_ref(), false)
+    }
+
+    /// From when on until when it is valid, as `Nov 21 12:00:00 2026 GMT`.
+    pub fn validity(&self) -> (String, String) {
+        let moment = |seconds: i64| {
+            let moment = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+            moment.strftime("%b %e %H:%M:%S %Y GMT").to_string()
+        };
+        self.parsed().map_or_else(Default::default, |certificate| {
+            let validity = certificate.validity();
+            (moment(validity.not_before.timestamp()), moment(validity.not_after.timestamp()))
+        })
+    }
+
+    /// Days until it ends; 0 once it has.
+    pub fn days_left(&self) -> i64 {
+        let now = crate::http::since_epoch().as_secs().cast_signed();
+        let end =
+            self.parsed().map_or(now, |certificate| certificate.validity().not_after.timestamp());
+        (end - now).max(0) / 86_400
+    }
+
+    /// The certificate, taken apart.
+    fn parsed(&self) -> Option<X509Certificate<'_>> {
+        X509Certificate::from_der(&self.chain[0]).ok().map(|(_, certificate)| certificate)
     }
 
     /// The certificate in PEM, as `PEM_write_bio_X509` writes it.
@@ -107,4 +136,10 @@ impl Peer {
             out.into()
         })
     }
+}
+
+fn hexadecimal(bytes: &[u8], upper: bool) -> String {
+    let digits: &[u8; 16] = if upper { b"0123456789ABCDEF" } else { b"0123456789abcdef" };
+    let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
+    bytes.iter().flat_map(pair).map(char::from).collect()
 }
