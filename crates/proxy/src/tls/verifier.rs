@@ -196,3 +196,7 @@ impl Verifiers {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "verifier_tests.rs"]
+mod tests;
