@@ -1,5 +1,6 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
+mod check;
 mod flags;
 mod wire;
 
@@ -14,11 +15,12 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let cli = Cli::parse_from(flags::with_command(std::env::args_os()));
     let outcome = match cli.command {
-        Command::Run(flags) => wire::run(*flags),
-        Command::Translate(flags) => wire::translate(&flags),
+        Command::Run(flags) => wire::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Check(flags) => check::run(*flags),
     };
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("fairway: {}", line(&error));
             ExitCode::FAILURE

@@ -4,7 +4,7 @@ use crate::flags::{Classes, Listeners, Run, Source, Translate};
 use anyhow::{Context, Result};
 use controller::Controller;
 use engine::Engine;
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
 use proxy::{Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
@@ -28,10 +28,9 @@ pub(crate) fn run(flags: Run) -> Result<()> {
 
 /// Prints what a folder means.
 pub(crate) fn translate(flags: &Translate) -> Result<()> {
-    log::init(0)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(kubernetes::manifests(flags.manifests.clone()))?;
-    let translation = translate::translate(&feed.snapshots.borrow(), &options(&flags.classes));
+    let source = Source { manifests: flags.manifests.clone(), ..Source::default() };
+    let options = options(&flags.classes);
+    let translation = translate::translate(&first_snapshot(source, &options)?, &options);
     for problem in translation.problems.iter() {
         eprintln!("{problem}");
     }
@@ -50,7 +49,8 @@ async fn serve(flags: Run) -> Result<()> {
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
-    let options = options(&classes);
+    let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
+    let options = Options { watch_namespace, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
@@ -113,6 +113,15 @@ fn admin(
     Ok(address)
 }
 
+/// The objects as they are now.
+pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
+    log::init(0)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let feed = runtime.block_on(feed(source, options))?;
+    let snapshot = feed.snapshots.borrow().clone();
+    Ok(snapshot)
+}
+
 /// The objects: from folders, or from a cluster.
 async fn feed(source: Source, options: &Options) -> Result<Feed> {
     let Source {
@@ -158,13 +167,16 @@ fn pinned(options: &Options) -> Vec<Reference> {
     [config_map, certificate, backend].into_iter().flatten().collect()
 }
 
-fn options(classes: &Classes) -> Options {
+pub(crate) fn options(classes: &Classes) -> Options {
     let Classes {
         ingress_class,
         controller_class,
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
+        deep_inspect,
+        enable_annotation_validation,
+        disable_svc_external_name,
         annotations_prefix,
         configmap,
         default_ssl_certificate,
@@ -176,11 +188,14 @@ fn options(classes: &Classes) -> Options {
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
+        deep_inspect,
+        validate_annotations: enable_annotation_validation,
+        disable_external_names: disable_svc_external_name,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,
         default_backend_service,
-        ..Options::default()
+        watch_namespace: None,
     }
 }
 

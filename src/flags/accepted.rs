@@ -3,10 +3,7 @@
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
-const FLAGS: [(&str, Takes); 63] = [
-    ("deep-inspect", Takes::Switch),
-    ("disable-svc-external-name", Takes::Switch),
-    ("enable-annotation-validation", Takes::Switch),
+const FLAGS: [(&str, Takes); 60] = [
     ("tcp-services-configmap", Takes::Value),
     ("udp-services-configmap", Takes::Value),
     ("publish-service", Takes::Value),

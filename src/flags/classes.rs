@@ -26,6 +26,18 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) disable_catch_all: bool,
+    /// Leave out Ingresses whose hosts, paths or Secret names look like an attack on nginx.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) deep_inspect: bool,
+    /// Take no Ingress with a value of an annotation that is none; false: the default counts instead.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) enable_annotation_validation: bool,
+    /// Services of type ExternalName have no endpoints.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) disable_svc_external_name: bool,
     /// Prefix of the annotations that are read.
     #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
     pub(crate) annotations_prefix: String,

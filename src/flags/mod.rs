@@ -1,10 +1,12 @@
 //! What can be said on the command line: the flags of ingress-nginx, and a few of our own.
 
 mod accepted;
+mod check;
 mod classes;
 mod listen;
 mod source;
 
+pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
@@ -26,6 +28,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Serve what a cluster, or a folder of YAML, says. This is what flags without a command mean, too.
     Run(Box<Run>),
+    /// Tell for each Ingress whether it is served as ingress-nginx served it, and why not.
+    Check(Box<Check>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Translate),
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 /// Where objects come from.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Objects")]
 pub(crate) struct Source {
     /// A folder (or file) of YAML or JSON to serve instead of a cluster; followed as it changes. May be repeated.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Namespace and name; the namespace is empty for what has none.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKey {
     /// Its namespace.
     pub namespace: Arc<str>,
@@ -20,7 +20,7 @@ impl ObjectKey {
 }
 
 /// What every object has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,

@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Pattern, Template};
+use crate::{Compression, Pattern, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -54,6 +54,8 @@ pub struct Global {
     pub skip_access_log_patterns: Vec<Pattern>,
     /// The line written for each request.
     pub log_format: LogFormat,
+    /// `use-gzip`, `enable-brotli` and what belongs to them.
+    pub compression: Compression,
     /// `ssl-*`.
     pub tls: TlsSettings,
     /// `worker-shutdown-timeout`: how long requests may take to finish once the process stops.
@@ -231,6 +233,7 @@ impl Default for Global {
             skip_access_log: BTreeSet::new(),
             skip_access_log_patterns: Vec::new(),
             log_format: LogFormat::default(),
+            compression: Compression::default(),
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,

@@ -8,11 +8,14 @@
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
+mod alias;
 mod certificate;
 mod changes;
+mod compression;
 mod configuration;
 mod global;
 mod id;
+mod networks;
 mod origin;
 mod pattern;
 pub mod policy;
@@ -22,14 +25,17 @@ mod template;
 mod upstream;
 mod url;
 
+pub use alias::Alias;
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
+pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
     UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};

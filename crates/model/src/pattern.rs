@@ -1,6 +1,7 @@
 //! Regular expressions with PCRE's meaning and a step limit.
 
 use serde::{Serialize, Serializer};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A compiled regular expression: look-around and back-references as in PCRE, run with a bound on backtracking;
@@ -17,6 +18,8 @@ pub struct PatternError(pub String);
 
 /// Backtracking steps after which a match is given up: about a millisecond.
 const STEPS: usize = 20_000;
+/// Length of the texts that a pattern is tried with for [`Pattern::is_catastrophic`].
+const PROBE: usize = 256;
 /// Bytes that one compiled pattern may use.
 const SIZE: usize = 1 << 20;
 
@@ -42,6 +45,20 @@ impl Pattern {
         self.compiled.is_match(text).unwrap_or(false)
     }
 
+    /// Whether some text of [`PROBE`] bytes takes more steps than a match may: then such texts count as no match, and
+    /// whoever wrote the pattern should know. Patterns without look-around and back-references never do.
+    pub fn is_catastrophic(&self) -> bool {
+        let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_');
+        let start: String =
+            self.source.trim_start_matches('^').chars().take_while(is_plain).collect();
+        let letters: BTreeSet<char> =
+            self.source.chars().filter(is_plain).chain(['a', '0']).collect();
+        letters.into_iter().any(|letter| {
+            let pumped: String = std::iter::repeat_n(letter, PROBE).collect();
+            self.compiled.is_match(&format!("{start}{pumped}\u{1}")).is_err()
+        })
+    }
+
     /// The capture groups of the first match in `text`; a match that exceeds the step limit counts as none.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
         let captures = self.compiled.captures(text).ok().flatten()?;
@@ -64,5 +81,21 @@ impl Eq for Pattern {}
 impl Serialize for Pattern {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pattern;
+
+    #[test]
+    fn a_pattern_that_backtracks_without_end_is_found_and_bounded() {
+        let pattern = |source: &str| Pattern::new(source, true).expect("a pattern");
+        for source in ["^/(?:(a|a)\\1?)*z", "^/(?:(?!z)[a-z]*)*9"] {
+            assert!(pattern(source).is_catastrophic(), "{source}");
+        }
+        for source in ["^/(a+)+$", "^/api/v[0-9]+/(.*)", "^/(?!admin)[a-z]+", "^/(x)\\1"] {
+            assert!(!pattern(source).is_catastrophic(), "{source}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Virtual servers and their locations.
 
 use crate::policy::{Ciphers, ClientCertificate, Policy};
-use crate::{CertificateId, Origin, ServerName, UpstreamId};
+use crate::{Alias, CertificateId, Origin, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -10,6 +10,12 @@ use std::sync::Arc;
 pub struct Server {
     /// Its host.
     pub name: ServerName,
+    /// Its other names (`server-alias`); a name leads to one server only.
+    pub aliases: Vec<Alias>,
+    /// The name with (or without) `www.` whose requests are redirected to this host (`from-to-www-redirect`).
+    pub www: Option<ServerName>,
+    /// Where requests for exactly `/` are redirected to (`app-root`, compat/behaviour.md section 12.1).
+    pub app_root: Option<Template>,
     /// The certificate for handshakes that name the host. Assigning one (even the default one) switches the HTTPS
     /// redirect on (compat/behaviour.md section 11).
     pub certificate: Option<CertificateId>,
@@ -23,6 +29,23 @@ pub struct Server {
     pub regex: bool,
     /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.
     pub locations: Vec<Arc<Location>>,
+}
+
+impl Server {
+    /// A server without locations or anything else.
+    pub fn new(name: ServerName) -> Self {
+        Self {
+            name,
+            aliases: Vec::new(),
+            www: None,
+            app_root: None,
+            certificate: None,
+            client_certificate: None,
+            ciphers: None,
+            regex: false,
+            locations: Vec::new(),
+        }
+    }
 }
 
 /// How a path is written in an Ingress.

@@ -188,6 +188,14 @@ variables! {
     PassAccessScheme = "pass_access_scheme",
     /// Port as forwarded.
     PassPort = "pass_port",
+    /// The path towards a FastCGI responder, with its index.
+    FastcgiScriptName = "fastcgi_script_name",
+    /// Empty: nothing splits the path of a FastCGI request.
+    FastcgiPathInfo = "fastcgi_path_info",
+    /// Where nginx looks for files.
+    DocumentRoot = "document_root",
+    /// The version of nginx that ingress-nginx v1.15.1 has.
+    NginxVersion = "nginx_version",
 }
 
 /// Makes a variable of what follows its prefix.

@@ -1,6 +1,7 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 use crate::generation::{Clients, Generation, Site, Spot};
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::Group;
 use imbl::OrdMap;
@@ -108,13 +109,14 @@ impl Compiler {
         };
         let policy = &location.policy;
         let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc => None,
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
                 Some(self.profiles.profile(&policy.upstream_tls, false)?)
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
-        Ok(Spot { location: location.clone(), group, clients: None, upstream_tls })
+        let cors = policy.cors.as_ref().map(Told::new);
+        Ok(Spot { location: location.clone(), group, clients: None, upstream_tls, cors })
     }
 }
 

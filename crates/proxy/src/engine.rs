@@ -123,6 +123,7 @@ impl Engine for Native {
         let Policy {
             protocol: _,
             http_version: _,
+            fastcgi: _,
             upstream_tls: _,
             timeouts: _,
             retries: _,
@@ -131,7 +132,14 @@ impl Engine for Native {
             // Both are a matter of the server.
             client_certificate: _,
             ciphers: _,
+            redirect: _,
+            relative_redirects: _,
+            upstream_host: _,
             rewrite: _,
+            access: _,
+            cors: _,
+            answer_rewrites: _,
+            connection_header: _,
         } = policy;
         Vec::new()
     }

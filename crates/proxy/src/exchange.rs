@@ -41,6 +41,8 @@ pub struct Exchange {
     pub place: Option<Place>,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
+    /// What Access-Control-Allow-Origin says, if the origin is allowed.
+    pub allowed_origin: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
     /// What is noted for logs and metrics.
@@ -106,6 +108,7 @@ impl Exchange {
             dotted: false,
             place: None,
             rewritten: None,
+            allowed_origin: None,
             request_id: Bytes::new(),
             log: Log::default(),
             request,

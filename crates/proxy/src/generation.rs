@@ -1,5 +1,6 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::Group;
 use model::{Configuration, Global, Location, Server};
@@ -49,6 +50,8 @@ pub struct Spot {
     pub clients: Option<Arc<Verifier>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// What allowed origins are told.
+    pub cors: Option<Told>,
 }
 
 /// What a host asks of all its clients.

@@ -2,6 +2,7 @@
 
 use crate::http::Frame;
 use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
+use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
 use bytes::{Bytes, BytesMut};
 
 /// Reads a request head, if there is a whole one; whether it was accepted.
@@ -38,4 +39,22 @@ pub fn chunked(bytes: &[u8], step: usize) -> Option<(Vec<u8>, Vec<u8>)> {
 /// Reads a PROXY protocol header; whether it was accepted.
 pub fn proxy_header(bytes: &[u8]) -> bool {
     stream::proxy_protocol::parse(bytes).is_ok()
+}
+
+/// Reads a FastCGI answer that arrives in pieces of `step` bytes: its status, if its head is one, and its body; none
+/// if its records are none or it breaks off.
+pub fn fastcgi_answer(bytes: &[u8], step: usize) -> Option<(Option<u16>, Vec<u8>)> {
+    let (mut records, mut buffer, mut stdout) = (Records::default(), BytesMut::new(), Vec::new());
+    let mut pieces = bytes.chunks(step.max(1));
+    loop {
+        match records.next(&mut buffer).ok()? {
+            Some(Said::Stdout(data)) => stdout.extend_from_slice(&data),
+            Some(Said::Stderr(_)) => {}
+            Some(Said::End) => break,
+            None => buffer.extend_from_slice(pieces.next()?),
+        }
+    }
+    let body = stdout.split_off(cgi_head_end(&stdout)?);
+    let status = parse_cgi_head(&stdout).ok().map(|head| head.status.as_u16());
+    Some((status, body))
 }

@@ -3,6 +3,7 @@
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::client_certificate;
+use crate::phases::fastcgi;
 use crate::upstream::Try;
 use model::{Backend, Part, ServiceRef, Template, Variable};
 use std::fmt::Write;
@@ -84,6 +85,21 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// A template with the values of its variables, and the groups of the pattern that belongs to it.
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+    let mut out = String::new();
+    for part in template.parts() {
+        match part {
+            Part::Text(literal) => out.push_str(literal),
+            Part::Variable(variable) => push(variable, exchange, &mut out),
+            Part::Capture(group) => {
+                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+            }
+        }
+    }
+    out
+}
+
 fn text(bytes: &[u8], out: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.push_str(text),
@@ -153,6 +169,9 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
+        V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
+        V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}
     }
 }

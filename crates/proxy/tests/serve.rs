@@ -45,14 +45,7 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
         policy: Arc::new(policy),
     };
     let name = ServerName::new("a.test");
-    let server = Server {
-        name: name.clone(),
-        certificate: None,
-        client_certificate: None,
-        ciphers: None,
-        regex: false,
-        locations: vec![Arc::new(location)],
-    };
+    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: endpoints, draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let mut configuration = Configuration::default();

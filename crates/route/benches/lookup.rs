@@ -82,14 +82,7 @@ fn compile(regex: bool, paths: &[String]) -> Locations {
         policy: Arc::default(),
     };
     let locations = paths.iter().map(location).map(Arc::new).collect();
-    Locations::compile(&Server {
-        name: ServerName::new("a.test"),
-        certificate: None,
-        client_certificate: None,
-        ciphers: None,
-        regex,
-        locations,
-    })
+    Locations::compile(&Server { regex, locations, ..Server::new(ServerName::new("a.test")) })
 }
 
 fn report_locations(what: &str, locations: &Locations, requests: &[String]) {

@@ -3,7 +3,7 @@
 use crate::host_tls;
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
-use model::policy::{Policy, Protocol, UpstreamTls};
+use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
     Severity, UpstreamId,
@@ -55,8 +55,8 @@ pub(crate) fn server(
     let client_certificate = host_tls::client_certificate(name, drafts, &mut host.problems);
     let ciphers = host_tls::ciphers(drafts);
     let Host { locations, regex, problems, .. } = host;
-    let name = name.clone();
-    (Server { name, certificate, client_certificate, ciphers, regex, locations }, problems)
+    let own = Server::new(name.clone());
+    (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
 }
 
 struct Host<'a> {
@@ -166,6 +166,10 @@ impl Host<'_> {
                 ..plain
             });
         }
+        if creator.is_none() && policy.tls_redirect != TlsRedirect::NEVER {
+            let open = Policy::clone(&policy);
+            policy = Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..open });
+        }
         self.regex |= creator.is_some_and(|draft| draft.root.1);
         self.locations.push(Arc::new(Location {
             path: "/".to_owned(),
@@ -220,16 +224,32 @@ impl Host<'_> {
         }
         let mut locations = std::mem::take(&mut self.locations);
         locations.retain(|location| {
-            let Err(error) = Pattern::new(&format!("^{}", location.path), true) else { return true };
-            if let Some(origin) = location.origin.clone() {
-                let message = format!(
-                    "path {} of host {} is left out: the paths of this host are regular expressions, and it is none ({})",
-                    location.path, self.name, error.0
-                );
-                let key = Some("spec.rules".to_owned());
-                self.problems.push(Problem { origin, key, severity: Severity::Error, message });
-            }
-            false
+            let (path, host) = (&location.path, self.name);
+            let (stays, severity, message) = match Pattern::new(&format!("^{path}"), true) {
+                Ok(pattern) if pattern.is_catastrophic() => (
+                    true,
+                    Severity::Warning,
+                    format!(
+                        "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
+                         which then count as no match; write it without nested repetition"
+                    ),
+                ),
+                Ok(_) => return true,
+                Err(error) => (
+                    false,
+                    Severity::Error,
+                    format!(
+                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and it \
+                         is none ({})",
+                        error.0
+                    ),
+                ),
+            };
+            let key = Some("spec.rules".to_owned());
+            self.problems.extend(
+                location.origin.clone().map(|origin| Problem { origin, key, severity, message }),
+            );
+            stays
         });
         self.locations = locations;
     }

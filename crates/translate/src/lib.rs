@@ -4,20 +4,25 @@
 mod aliases;
 mod annotations;
 mod certificate;
+mod check;
 mod ciphers;
 mod config_map;
 mod host;
 mod host_tls;
 mod ingress;
+mod names;
 mod options;
 mod problems;
+mod review;
 mod settings;
 mod translator;
 mod upstream;
 
+pub use check::{Check, Finding, Remark, Standing, check};
 pub use ingress::references;
 pub use options::Options;
 pub use problems::Problems;
+pub use review::{Review, review};
 pub use settings::{
     About, AnyKey, Fate, Key, OnBad, Risk, Row, Source, annotation_rows, annotations_markdown,
     config_map_markdown, config_map_rows,

@@ -20,6 +20,8 @@ pub struct Options {
     pub disable_catch_all: bool,
     /// `--disable-svc-external-name`: Services of type ExternalName have no endpoints.
     pub disable_external_names: bool,
+    /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
+    pub watch_namespace: Option<String>,
     /// `--deep-inspect`: Ingresses whose hosts, paths or Secret names look like an attack on nginx are left out.
     pub deep_inspect: bool,
     /// `--enable-annotation-validation`: off, a bad value never takes an Ingress out.
@@ -42,6 +44,7 @@ impl Default for Options {
             watch_ingress_without_class: false,
             disable_catch_all: false,
             disable_external_names: false,
+            watch_namespace: None,
             deep_inspect: true,
             validate_annotations: true,
             config_map: None,

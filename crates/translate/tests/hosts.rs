@@ -4,7 +4,7 @@ mod objects;
 
 use kubernetes::Reference;
 use kubernetes::objects::{PathType, PortRef};
-use model::policy::Protocol;
+use model::policy::{ClientCertificate, Protocol};
 use model::{PathKind, ServerName};
 use objects::*;
 use translate::{Options, references, translate};

@@ -2,9 +2,14 @@
 //! `translate/annotations` and `proxy/phases`. Engines take [`Policy`] apart without `..`, so that a new field does
 //! not compile until each of them says what it does with it.
 
+mod access;
+mod answer_rewrites;
 mod body;
 mod ciphers;
 mod client_certificate;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod protocol;
 mod redirects;
 mod retries;
@@ -12,18 +17,24 @@ mod rewrite;
 mod timeouts;
 mod upstream_tls;
 
+pub use access::{Access, Satisfy};
+pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 pub use body::Body;
 pub use ciphers::Ciphers;
 pub use client_certificate::{
     ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification,
 };
+pub use connection_header::ConnectionHeader;
+pub use cors::{AllowedOrigin, Cors, Origins};
+pub use fastcgi::FastCgi;
 pub use protocol::{HttpVersion, Protocol};
-pub use redirects::TlsRedirect;
+pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::Template;
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -33,6 +44,8 @@ pub struct Policy {
     pub protocol: Protocol,
     /// HTTP version towards upstreams that speak HTTP/1.
     pub http_version: HttpVersion,
+    /// What a FastCGI responder is told.
+    pub fastcgi: FastCgi,
     /// TLS towards the upstream.
     pub upstream_tls: UpstreamTls,
     /// How long each step towards the upstream may take.
@@ -49,6 +62,20 @@ pub struct Policy {
     /// Cipher suites that its Ingress asks for; [`crate::Server::ciphers`] counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ciphers: Option<Ciphers>,
+    /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
+    pub redirect: Option<Redirect>,
+    /// Redirects name no host (`relative-redirects`).
+    pub relative_redirects: bool,
+    /// The host that the upstream is told, if not the client's (`upstream-vhost`).
+    pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Address lists, and how the guards of the access phase are combined.
+    pub access: Access,
+    /// Which origins may read answers.
+    pub cors: Option<Cors>,
+    /// Addresses in the upstream's answers.
+    pub answer_rewrites: AnswerRewrites,
+    /// A fixed Connection header towards the upstream.
+    pub connection_header: Option<ConnectionHeader>,
 }

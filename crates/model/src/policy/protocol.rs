@@ -16,6 +16,8 @@ pub enum Protocol {
     Grpc,
     /// HTTP/2 over TLS, as gRPC wants it.
     Grpcs,
+    /// FastCGI in clear.
+    Fcgi,
 }
 
 /// HTTP version towards upstreams that speak HTTP/1.

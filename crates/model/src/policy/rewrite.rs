@@ -10,4 +10,6 @@ pub struct Rewrite {
     pub pattern: Pattern,
     /// The new path; `$1` … `$9` are the pattern's groups. Arguments follow, unless it ends in `?`.
     pub target: Template,
+    /// `X-Forwarded-Prefix` towards the upstream (`x-forwarded-prefix`); `$1` … `$9` are groups here, too.
+    pub prefix: Option<Template>,
 }

@@ -1,9 +1,9 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Headers, Spool};
+use super::{Coding, Compressed, Headers, Spool};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
-use crate::upstream::{ResponseBody, Upgraded};
+use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};
@@ -62,7 +62,9 @@ enum Kind {
     Stream(Box<StreamBody>),
     Spool(Box<Spool>),
     Upstream(Box<ResponseBody>),
+    FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
+    Compressed(Box<Compressed>),
 }
 
 impl Body {
@@ -105,6 +107,16 @@ impl Body {
         Self::of(Kind::Upstream(Box::new(body)))
     }
 
+    /// The same body, compressed.
+    pub fn compressed(body: Self, coding: Coding) -> Self {
+        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    }
+
+    /// The body of a FastCGI answer.
+    pub fn fastcgi(body: FastCgiBody) -> Self {
+        Self::of(Kind::FastCgi(Box::new(body)))
+    }
+
     /// A connection that stopped being HTTP (101).
     pub fn upgraded(upgraded: Upgraded) -> Self {
         Self::of(Kind::Upgraded(Box::new(upgraded)))
@@ -135,6 +147,8 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
+            Kind::Compressed(_) => Length::Unknown,
+            Kind::FastCgi(body) => body.length(),
         }
     }
 
@@ -142,8 +156,12 @@ impl Body {
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
             Kind::Request(body) => body.is_at_hand(),
-            Kind::Stream(_) | Kind::Upstream(_) | Kind::Upgraded(_) => false,
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
+            Kind::Stream(_)
+            | Kind::Upstream(_)
+            | Kind::FastCgi(_)
+            | Kind::Upgraded(_)
+            | Kind::Compressed(_) => false,
         }
     }
 
@@ -169,6 +187,8 @@ impl Body {
             Kind::Stream(body) => body.poll_frame(cx),
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
+            Kind::Compressed(body) => body.poll_frame(cx),
+            Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }
 

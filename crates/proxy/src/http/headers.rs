@@ -81,6 +81,11 @@ impl Headers {
         self.fields.iter()
     }
 
+    /// The fields in order, to be changed.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Field> {
+        self.fields.iter_mut()
+    }
+
     /// How many fields there are.
     pub fn len(&self) -> usize {
         self.fields.len()

@@ -1,13 +1,17 @@
 //! What HTTP/1 and HTTP/2 have in common: messages, header fields, bodies.
 
+mod accept_encoding;
 mod body;
+mod compress;
 mod date;
 mod error_page;
 mod headers;
 mod message;
 mod spool;
 
+pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use body::{Body, BodyError, Frame, Length};
+pub use compress::{Coding, Compressed};
 pub use date::{Clock, iso8601, since_epoch};
 pub use error_page::{error_page, reason};
 pub use headers::{Field, Headers, is_token_byte, tokens};

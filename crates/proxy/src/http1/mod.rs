@@ -14,6 +14,7 @@ pub(crate) mod write;
 pub use connection::serve;
 pub use framing::{Decoder, Framing};
 pub use head::{Limits, parse_request};
-pub use lines::{has_bare_newline, head_end};
+pub(crate) use lines::{Bounds, Names, has_bare_newline, head_end, parse_fields};
+pub(crate) use response_head::content_length_of;
 pub use response_head::{BadResponse, ResponseHead, parse_response};
 pub use transport::RequestBody;

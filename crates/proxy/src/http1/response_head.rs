@@ -40,7 +40,7 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let section = unfolded(head.slice(line_end + 1..));
     let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
         .map_err(|_| BadResponse)?;
-    let length = response_length(&headers)?;
+    let length = content_length_of(&headers)?;
     let bodyless = *method == Method::HEAD
         || status.is_informational()
         || matches!(status.as_u16(), 204 | 304);
@@ -95,7 +95,7 @@ fn unfolded(section: Bytes) -> Bytes {
 }
 
 /// The length, said once or several times alike.
-fn response_length(headers: &Headers) -> Result<Option<u64>, BadResponse> {
+pub(crate) fn content_length_of(headers: &Headers) -> Result<Option<u64>, BadResponse> {
     let mut values = headers.all("content-length");
     let Some(first) = values.next() else { return Ok(None) };
     if values.any(|other| other != first) {

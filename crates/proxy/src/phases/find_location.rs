@@ -45,6 +45,8 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
+        // The implicit `/` of a host has the policies of its Ingress, which come first.
+        Backend::NotFound if exchange.spot().location.origin.is_some() => Ok(()),
         Backend::NotFound => Err(Response::page(StatusCode::NOT_FOUND).into()),
         Backend::Upstream(_) => Ok(()),
     }

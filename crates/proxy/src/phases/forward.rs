@@ -70,7 +70,7 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
     let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
     let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
-        Protocol::Http | Protocol::Grpc => false,
+        Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
         Protocol::Https | Protocol::Grpcs => true,
         Protocol::AutoHttp => exchange.connection.tls.is_some(),
     };

@@ -27,6 +27,7 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let nominated = response.headers.get("connection").cloned();
         response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
+        super::answer_rewrites::apply(exchange, &mut response.headers);
     }
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
@@ -40,6 +41,7 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
             .headers
             .set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
     }
+    super::cors::tell(exchange, &mut response);
     response
 }
 

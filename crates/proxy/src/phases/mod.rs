@@ -1,8 +1,13 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
+mod access;
 pub mod access_log;
+mod answer_rewrites;
 mod client_address;
 pub(crate) mod client_certificate;
+mod compression;
+pub(crate) mod cors;
+pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
@@ -43,16 +48,19 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    headers::filter(exchange, response)
+    let response = headers::filter(exchange, response);
+    compression::filter(exchange, response)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
     find_location::choose(exchange)?; // find-config
-    rewrite::path(exchange)?; // rewrite
+    cors::preflight(exchange)?; // rewrite
+    rewrite::path(exchange)?;
     redirects::to_https(exchange)?;
     client_certificate::over_tls(exchange)?;
     forward::has_endpoints(exchange)?;
+    access::control(exchange).await?; // access
     read_body::whole(exchange).await?; // content
     forward::send(exchange).await
 }

@@ -21,7 +21,9 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     exchange.request.body = body.limited(policy.max_size);
     // Both sides of a gRPC stream may speak for hours (ngx_http_grpc_module never buffers, either).
     let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
-    let buffers = policy.request_buffering && !streams;
+    // CGI wants to know how long a body is before it begins.
+    let fcgi = location.policy.protocol == Protocol::Fcgi;
+    let buffers = fcgi || (policy.request_buffering && !streams);
     // A body that came whole with its head costs nothing to keep (nginx: preread).
     if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());

@@ -7,7 +7,7 @@ use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
-use model::policy::{HttpVersion, Protocol};
+use model::policy::{ConnectionHeader, HttpVersion, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
 const LONGEST: usize = 25;
@@ -63,6 +63,9 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
+    if exchange.spot().location.policy.connection_header.is_some() {
+        return None;
+    }
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
@@ -143,6 +146,7 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
         Protocol::Grpc => http2(exchange, false).map(|head| Head::Http2(Box::new(head))),
         Protocol::Grpcs => http2(exchange, true).map(|head| Head::Http2(Box::new(head))),
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => Some(Head::Http1(http1(exchange))),
+        Protocol::Fcgi => Some(Head::FastCgi(super::fastcgi::head(exchange))),
     }
 }
 
@@ -161,6 +165,12 @@ fn http1(exchange: &Exchange) -> Bytes {
         (Some(wanted), _) => {
             write::field(&mut out, b"Upgrade", wanted);
             write::field(&mut out, b"Connection", b"upgrade");
+        }
+        (None, _) if policy.connection_header == Some(ConnectionHeader::Close) => {
+            write::field(&mut out, b"Connection", b"close")
+        }
+        (None, _) if policy.connection_header == Some(ConnectionHeader::KeepAlive) => {
+            write::field(&mut out, b"Connection", b"keep-alive")
         }
         (None, true) => write::field(&mut out, b"Connection", b"close"),
         (None, false) => {}

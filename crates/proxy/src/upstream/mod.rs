@@ -2,6 +2,7 @@
 
 mod call;
 mod connect;
+mod fastcgi;
 mod group;
 mod http1;
 mod http2;
@@ -11,6 +12,8 @@ mod pool;
 
 pub use call::{Call, Destination, Way, call};
 pub use connect::{Connection, Target};
+pub use fastcgi::{FastCgiBody, Params};
+pub(crate) use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};
 pub use group::Group;
 pub use http1::{ResponseBody, Upgraded};
 pub(crate) use http2::InFlight;
@@ -44,6 +47,8 @@ pub enum Head {
     Http1(bytes::Bytes),
     /// The parts of an HTTP/2 one.
     Http2(Box<::http::Request<()>>),
+    /// The records that begin a FastCGI request.
+    FastCgi(bytes::Bytes),
 }
 
 /// Why a try ended without an answer.
@@ -92,5 +97,6 @@ pub async fn send(
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => {
             http1::send(pool, target, request, journal).await
         }
+        Protocol::Fcgi => fastcgi::send(target, request, journal).await,
     }
 }

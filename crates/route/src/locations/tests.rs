@@ -17,12 +17,9 @@ fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
         policy: Arc::default(),
     };
     Locations::compile(&Server {
-        name: ServerName::new("a.test"),
-        certificate: None,
-        client_certificate: None,
-        ciphers: None,
         regex,
         locations: paths.iter().map(location).map(Arc::new).collect(),
+        ..Server::new(ServerName::new("a.test"))
     })
 }
 

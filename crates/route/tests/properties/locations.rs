@@ -8,14 +8,7 @@ use std::sync::Arc;
 
 fn server(regex: bool, locations: Vec<Location>) -> Server {
     let locations = locations.into_iter().map(Arc::new).collect();
-    Server {
-        name: ServerName::new("a.test"),
-        certificate: None,
-        client_certificate: None,
-        ciphers: None,
-        regex,
-        locations,
-    }
+    Server { regex, locations, ..Server::new(ServerName::new("a.test")) }
 }
 
 fn location(path: impl Strategy<Value = String>) -> impl Strategy<Value = Location> {

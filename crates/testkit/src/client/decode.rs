@@ -26,6 +26,12 @@ pub(super) fn shown(body: Vec<u8>, headers: &[Pair]) -> Body {
     }
 }
 
+/// A recorded body, which is compressed as it came over the wire, in the form of [`shown`].
+pub(crate) fn recorded(body: &Body, headers: &[Pair]) -> Option<Body> {
+    value(headers, "content-encoding")?;
+    Some(shown(latin1::bytes(body.as_text()?)?, headers))
+}
+
 fn gunzip(body: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     flate2::read::GzDecoder::new(body).take(LIMIT).read_to_end(&mut out).ok().map(|_| out)
@@ -58,6 +64,14 @@ mod tests {
         // The last block of a stream, holding `hello` as it is.
         let brotli = b"\x0b\x02\x80hello\x03".to_vec();
         assert_eq!(shown(brotli, &encoded("br")), Body::Text("hello".to_owned()));
+    }
+
+    #[test]
+    fn a_recorded_body_means_the_same_however_it_was_compressed() {
+        let recorded = Body::Text(latin1::text(b"\x0b\x02\x80hello\x03"));
+        let plain = Body::Text("hello".to_owned());
+        assert_eq!(super::recorded(&recorded, &encoded("br")), Some(plain));
+        assert_eq!(super::recorded(&recorded, &[]), None);
     }
 
     #[test]

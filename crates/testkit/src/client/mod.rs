@@ -1,7 +1,7 @@
 //! The client of the exchange format: sends exactly the bytes asked for and notes what came back.
 
 mod cookies;
-mod decode;
+pub(crate) mod decode;
 mod grpc;
 mod http1;
 mod http2;

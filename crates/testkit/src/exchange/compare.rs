@@ -9,7 +9,7 @@ use fancy_regex::Regex;
 use serde::Serialize;
 
 use super::{Answer, Body, Outcome, Seen};
-use crate::wire::Pair;
+use crate::{client::decode::recorded, wire::Pair};
 
 /// Headers of answers that only frame the message.
 const ANSWER_FRAMING: [&str; 7] = [
@@ -78,8 +78,10 @@ impl Comparison {
         self.headers("answer", &headers(want), &headers(got), &ANSWER_FRAMING);
         let page = want.body.as_ref().and_then(Body::as_text) == Some("<error-page>");
         let error = want.status.is_some_and(|status| status >= 400) && !strict_body;
-        if !page && !error && !bodies_match(want.body.as_ref(), got.body.as_ref()) {
-            self.differ("body", &want.body, &got.body);
+        let decoded = want.body.as_ref().and_then(|body| recorded(body, &headers(want)));
+        let body = decoded.as_ref().or(want.body.as_ref());
+        if !page && !error && !bodies_match(body, got.body.as_ref()) {
+            self.differ("body", &body, &got.body);
         }
         self.headers("trailer", &want.trailers, &got.trailers, &["date"]);
         for (key, value) in want.tls.iter().flatten().filter(|(key, _)| *key != "cipher") {

@@ -1,7 +1,7 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
 use super::guards;
-use crate::settings::{ANNOTATIONS, NameFate, Risk, Settings, nearest};
+use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest};
 use model::Severity;
 
 /// Its Ingress stands beside another one and creates nothing by itself.
@@ -23,12 +23,10 @@ pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
     let annotations: Vec<(&str, &str)> = settings.annotations().collect();
     for (name, value) in annotations {
         if let Some(word) = limits.blocked_words.iter().find(|word| value.contains(word.as_str())) {
-            settings.reject(
-                name,
-                &format!(
-                    "holds {word:?}, which annotation-value-word-blocklist of the ConfigMap forbids"
-                ),
+            let reason = format!(
+                "holds {word:?}, which annotation-value-word-blocklist of the ConfigMap forbids"
             );
+            settings.reject_by(Rule::Word(word.clone()), name, &reason);
         }
         match key_risk(name) {
             Some(risk) if risk > limits.risk => too_risky(settings, name, risk, limits),
@@ -49,7 +47,7 @@ fn too_risky(settings: &mut Settings<'_>, name: &str, risk: Risk, limits: &Limit
         "its risk is {risk:?}, and annotations-risk-level of the ConfigMap allows {:?} at most",
         limits.risk
     );
-    settings.reject(name, &reason);
+    settings.reject_by(Rule::Risk, name, &reason);
 }
 
 fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {

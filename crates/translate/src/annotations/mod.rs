@@ -1,22 +1,30 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod answer_rewrites;
 mod body;
 mod ciphers;
 mod client_certificate;
+mod connection_header;
+mod cors;
+mod fastcgi;
 mod guards;
 mod known;
 mod protocol;
 mod redirects;
 mod retries;
 mod rewrite;
+mod server_alias;
 mod timeouts;
 mod upstream_tls;
+mod upstream_vhost;
 
 pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
+pub(crate) use server_alias::{Names, refuse_wildcard};
 
 use crate::settings::{AnyKey, Settings};
+use model::Template;
 use model::policy::Policy;
 
 /// Keys that belong together, and what they do to the policy of a location.
@@ -32,14 +40,20 @@ pub(crate) struct Family {
 /// All families, in the order of documentation.
 pub(crate) const FAMILIES: &[Family] = &[
     protocol::FAMILY,
+    fastcgi::FAMILY,
     timeouts::FAMILY,
     retries::FAMILY,
     body::FAMILY,
     redirects::FAMILY,
     rewrite::FAMILY,
+    server_alias::FAMILY,
+    upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
     client_certificate::FAMILY,
     ciphers::FAMILY,
+    cors::FAMILY,
+    answer_rewrites::FAMILY,
+    connection_header::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
@@ -49,6 +63,10 @@ pub(crate) struct Asked {
     pub(crate) policy: Policy,
     /// What depends on the path.
     pub(crate) rewriting: Rewriting,
+    /// For the host: where requests for exactly `/` are redirected to.
+    pub(crate) app_root: Option<Template>,
+    /// For the host: other names of it.
+    pub(crate) names: Names,
 }
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
@@ -56,7 +74,12 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
     let policy = policy(settings);
-    Asked { policy, rewriting: rewrite::read(settings) }
+    Asked {
+        policy,
+        rewriting: rewrite::read(settings),
+        app_root: rewrite::read_app_root(settings),
+        names: server_alias::read(settings),
+    }
 }
 
 /// The policy that the ConfigMap alone makes; what is wrong with its values stays in `settings`.

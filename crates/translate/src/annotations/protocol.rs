@@ -7,12 +7,11 @@ use model::policy::{HttpVersion, Policy, Protocol};
 pub(super) const FAMILY: Family =
     Family { name: "protocol", keys: &[&PROTOCOL, &HTTP_VERSION], apply };
 
-/// A protocol that ingress-nginx has; none is FastCGI, which is not built yet.
-static PROTOCOL: Key<Option<Protocol>> = Key::annotation("backend-protocol", protocol).says(
+static PROTOCOL: Key<Protocol> = Key::annotation("backend-protocol", protocol).says(
     "HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI",
     "HTTP",
-    "How the upstream is spoken to: HTTP/1, HTTP/1 over TLS, either as the client does, HTTP/2 for gRPC, HTTP/2 over TLS. \
-     FCGI is not supported yet: its paths answer 503.",
+    "How the upstream is spoken to: HTTP/1, HTTP/1 over TLS, either as the client does, HTTP/2 for gRPC, HTTP/2 over TLS, \
+     FastCGI.",
 );
 
 static HTTP_VERSION: Key<HttpVersion> = Key::both("proxy-http-version", http_version).says(
@@ -23,24 +22,22 @@ static HTTP_VERSION: Key<HttpVersion> = Key::both("proxy-http-version", http_ver
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     policy.http_version = settings.get_or(&HTTP_VERSION, policy.http_version);
-    match settings.get(&PROTOCOL) {
-        Some(Some(protocol)) => policy.protocol = protocol,
-        Some(None) => {
-            settings.deny(PROTOCOL.about.name, "FCGI is not supported yet: use another protocol")
-        }
-        None => {}
-    }
+    policy.protocol = settings.get_or(&PROTOCOL, policy.protocol);
 }
 
-fn protocol(text: &str) -> Result<Option<Protocol>, String> {
+fn protocol(text: &str) -> Result<Protocol, String> {
     Ok(match text.to_ascii_uppercase().as_str() {
-        "HTTP" => Some(Protocol::Http),
-        "HTTPS" => Some(Protocol::Https),
-        "AUTO_HTTP" => Some(Protocol::AutoHttp),
-        "GRPC" => Some(Protocol::Grpc),
-        "GRPCS" => Some(Protocol::Grpcs),
-        "FCGI" => None,
-        _ => return Err("is no protocol: write HTTP, HTTPS, AUTO_HTTP, GRPC or GRPCS".to_owned()),
+        "HTTP" => Protocol::Http,
+        "HTTPS" => Protocol::Https,
+        "AUTO_HTTP" => Protocol::AutoHttp,
+        "GRPC" => Protocol::Grpc,
+        "GRPCS" => Protocol::Grpcs,
+        "FCGI" => Protocol::Fcgi,
+        _ => {
+            return Err(
+                "is no protocol: write HTTP, HTTPS, AUTO_HTTP, GRPC, GRPCS or FCGI".to_owned()
+            );
+        }
     })
 }
 

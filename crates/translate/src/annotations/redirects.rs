@@ -1,22 +1,35 @@
-//! `ssl-redirect`, `force-ssl-redirect`, `preserve-trailing-slash`, `use-port-in-redirects`.
+//! `permanent-redirect`, `temporal-redirect`, `ssl-redirect`, `force-ssl-redirect`, `preserve-trailing-slash`,
+//! `use-port-in-redirects`, `relative-redirects`.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
-use model::policy::Policy;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::policy::{Policy, Redirect};
+use model::{Severity, Template};
 
 pub(super) const FAMILY: Family = Family {
     name: "redirects",
-    keys: &[&WITH_CERTIFICATE, &ALWAYS, &TRAILING_SLASH, &WITH_PORT],
+    keys: &[
+        &WITH_CERTIFICATE,
+        &ALWAYS,
+        &TRAILING_SLASH,
+        &WITH_PORT,
+        &RELATIVE,
+        &TEMPORAL,
+        &TEMPORAL_CODE,
+        &PERMANENT,
+        &PERMANENT_CODE,
+    ],
     apply,
 };
 
-static WITH_CERTIFICATE: Key<bool> = Key::both("ssl-redirect", parse::boolean).says(
+static WITH_CERTIFICATE: Key<bool> = Key::both("ssl-redirect", parse::boolean).exact().says(
     "true or false",
     "true",
     "Plain HTTP is redirected to HTTPS if the host has a certificate.",
 );
 
 static ALWAYS: Key<bool> = Key::both("force-ssl-redirect", parse::boolean)
+    .exact()
     .says(
         "true or false",
         "false",
@@ -25,14 +38,59 @@ static ALWAYS: Key<bool> = Key::both("force-ssl-redirect", parse::boolean)
     .risk(Risk::Medium);
 
 static TRAILING_SLASH: Key<bool> = Key::both("preserve-trailing-slash", parse::boolean)
+    .exact()
     .says("true or false", "false", "Redirects to HTTPS keep a slash at the end of the address.")
     .risk(Risk::Medium);
 
-static WITH_PORT: Key<bool> = Key::both("use-port-in-redirects", parse::boolean).says(
+static WITH_PORT: Key<bool> = Key::both("use-port-in-redirects", parse::boolean).exact().says(
     "true or false",
     "false",
     "Redirects name the port.",
 );
+
+static RELATIVE: Key<bool> = Key::annotation("relative-redirects", parse::boolean)
+    .exact()
+    .says(
+        "true or false",
+        "false",
+        "Redirects of the paths name no host where they stay on it. The ConfigMap's relative-redirects does the same for all; \
+         false here does not take that back.",
+    )
+    .on_bad(OnBad::Reject);
+
+static TEMPORAL: Key<String> = Key::annotation("temporal-redirect", url)
+    .exact()
+    .says("URL", "none", "Every request is redirected there. Goes before permanent-redirect.")
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static TEMPORAL_CODE: Key<i64> = Key::annotation("temporal-redirect-code", number)
+    .exact()
+    .says("301, 302, 303 or 307", "302", "Status of temporal-redirect.")
+    .on_bad(OnBad::Reject);
+
+static PERMANENT: Key<String> = Key::annotation("permanent-redirect", url)
+    .exact()
+    .says("URL or path", "none", "Every request is redirected there.")
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static PERMANENT_CODE: Key<i64> = Key::annotation("permanent-redirect-code", number)
+    .exact()
+    .says("301, 302, 303, 307 or 308", "301", "Status of permanent-redirect.")
+    .on_bad(OnBad::Reject);
+
+/// One of the two redirects, with the statuses that it may have; the first one is the default.
+struct Sort {
+    target: &'static Key<String>,
+    status: &'static Key<i64>,
+    statuses: &'static [u16],
+}
+
+const TEMPORALLY: Sort =
+    Sort { target: &TEMPORAL, status: &TEMPORAL_CODE, statuses: &[302, 301, 303, 307] };
+const PERMANENTLY: Sort =
+    Sort { target: &PERMANENT, status: &PERMANENT_CODE, statuses: &[301, 302, 303, 307, 308] };
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let redirect = &mut policy.tls_redirect;
@@ -41,4 +99,79 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     redirect.preserve_trailing_slash =
         settings.get_or(&TRAILING_SLASH, redirect.preserve_trailing_slash);
     redirect.with_port = settings.get_or(&WITH_PORT, redirect.with_port);
+    policy.relative_redirects = settings.get_or(&RELATIVE, false);
+    let temporal = read(settings, &TEMPORALLY);
+    let permanent = read(settings, &PERMANENTLY);
+    policy.redirect = temporal.or(permanent);
+}
+
+fn read(settings: &mut Settings<'_>, sort: &Sort) -> Option<Redirect> {
+    let status = status(settings, sort);
+    let name = sort.target.about.name;
+    let text = match settings.scope().validate {
+        true => settings.get(sort.target)?,
+        // Anything goes but what would end the header line, and variables count.
+        false => settings.raw(name).filter(|text| !text.is_empty())?.into_owned(),
+    };
+    if text.chars().any(char::is_control) {
+        settings.note(name, Severity::Warning, "has a control character, it is ignored".to_owned());
+        return None;
+    }
+    if name == TEMPORAL.about.name && !is_http(&text) {
+        let message = format!(
+            "{text:?} is no http or https URL, it is ignored; write one such as https://shop.example/"
+        );
+        settings.note(name, Severity::Warning, message);
+        return None;
+    }
+    match Template::parse(&text) {
+        Ok(target) => Some(Redirect { status: status?, target }),
+        Err(unknown) => {
+            settings.deny(name, &format!("{unknown}: use a variable that nginx has"));
+            None
+        }
+    }
+}
+
+/// None if there is no telling: then ingress-nginx does not redirect either.
+fn status(settings: &mut Settings<'_>, sort: &Sort) -> Option<u16> {
+    let default = sort.statuses[0];
+    let name = sort.status.about.name;
+    let Some(wanted) = settings.get(sort.status) else {
+        let is_written = settings.raw(name).is_some_and(|text| !text.is_empty());
+        return (!is_written).then_some(default);
+    };
+    let known = sort.statuses.iter().copied().find(|status| i64::from(*status) == wanted);
+    if known.is_none() {
+        let message = format!(
+            "{wanted} is not a status of this redirect, {default} is used instead; write {}",
+            sort.status.about.kind
+        );
+        settings.note(name, Severity::Warning, message);
+    }
+    Some(known.unwrap_or(default))
+}
+
+fn is_http(text: &str) -> bool {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    text.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.to_ascii_lowercase().starts_with("http") && scheme.chars().all(valid)
+    })
+}
+
+fn url(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._~/:,?&=".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is no URL: write letters, digits and - . _ ~ / : , ? & = only, without space around it"
+        .to_owned())
+}
+
+fn number(text: &str) -> Result<i64, String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = text.parse().ok().filter(|_| is_number(digits));
+    number
+        .ok_or_else(|| "is not a number: write digits only, without space, such as 301".to_owned())
 }

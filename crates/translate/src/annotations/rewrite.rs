@@ -1,14 +1,15 @@
-//! `rewrite-target` and `use-regex`: other paths towards the upstream, and paths that are regular expressions.
+//! `rewrite-target`, `x-forwarded-prefix`, `use-regex` and `app-root`: other paths towards the upstream, and paths that are regular expressions.
 
 use super::Family;
-use crate::settings::{Key, Risk, Settings, parse};
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::policy::Rewrite;
 use model::{PathKind, Pattern, Template};
 
 pub(super) const FAMILY: Family =
-    Family { name: "rewrite", keys: &[&TARGET, &REGEX], apply: |_, _| {} };
+    Family { name: "rewrite", keys: &[&TARGET, &REGEX, &PREFIX, &APP_ROOT], apply: |_, _| {} };
 
 static TARGET: Key<String> = Key::annotation("rewrite-target", target)
+    .exact()
     .says(
         "path with $1 … $9",
         "none",
@@ -17,16 +18,35 @@ static TARGET: Key<String> = Key::annotation("rewrite-target", target)
     )
     .risk(Risk::Medium);
 
-static REGEX: Key<bool> = Key::annotation("use-regex", parse::boolean).says(
+static REGEX: Key<bool> = Key::annotation("use-regex", parse::boolean).exact().says(
     "true or false",
     "false",
     "The paths of the Ingress are regular expressions, and with them every path of the host.",
 );
 
-/// What the two annotations ask for; what it means depends on the path.
+static PREFIX: Key<String> = Key::annotation("x-forwarded-prefix", prefix)
+    .says(
+        "path with $1 … $9",
+        "none",
+        "X-Forwarded-Prefix towards the upstream, where rewrite-target changes the path; $1 … $9 are the groups of the path.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static APP_ROOT: Key<String> = Key::annotation("app-root", app_root)
+    .exact()
+    .says(
+        "path",
+        "none",
+        "Requests for exactly / are redirected there (302). Of several paths of a host the longest one's counts.",
+    )
+    .risk(Risk::Medium);
+
+/// What the annotations ask for; what it means depends on the path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rewriting {
     target: Option<(String, Template)>,
+    prefix: Option<Template>,
     regex: bool,
 }
 
@@ -43,15 +63,24 @@ pub(crate) struct RewritingOfPath {
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Rewriting {
     let regex = settings.get_or(&REGEX, false);
-    let Some(text) = settings.get(&TARGET) else { return Rewriting { target: None, regex } };
+    let prefix = template(settings, &PREFIX).map(|(_, template)| template);
+    Rewriting { target: template(settings, &TARGET), prefix, regex }
+}
+
+/// Where requests for exactly `/` are redirected to.
+pub(super) fn read_app_root(settings: &mut Settings<'_>) -> Option<Template> {
+    template(settings, &APP_ROOT).map(|(_, template)| template)
+}
+
+/// A value with variables, which all exist: else the Ingress is denied.
+fn template(settings: &mut Settings<'_>, key: &Key<String>) -> Option<(String, Template)> {
+    let text = settings.get(key)?;
     match Template::parse(&text) {
-        Ok(template) => Rewriting { target: Some((text, template)), regex },
+        Ok(template) => Some((text, template)),
         Err(unknown) => {
-            settings.deny(
-                TARGET.about.name,
-                &format!("{unknown}: use $1 to $9, or a variable that nginx has"),
-            );
-            Rewriting { target: None, regex }
+            let reason = format!("{unknown}: use $1 to $9, or a variable that nginx has");
+            settings.deny(key.about.name, &reason);
+            None
         }
     }
 }
@@ -78,7 +107,10 @@ impl Rewriting {
             whole: self.regex || differs,
             regex: self.regex || differs || split_differs,
             rewrite: pattern.map(|pattern| match Pattern::new(&pattern, true) {
-                Ok(pattern) => Ok(Rewrite { pattern, target: target.clone() }),
+                Ok(pattern) => {
+                    let (target, prefix) = (target.clone(), self.prefix.clone());
+                    Ok(Rewrite { pattern, target, prefix })
+                }
                 Err(error) => Err(format!("the path {path} is no regular expression: {}", error.0)),
             }),
         }
@@ -93,6 +125,17 @@ fn target(text: &str) -> Result<String, String> {
     Err("is no path: write letters, digits, - . _ ~ / : and $1 to $9 only, such as /$1".to_owned())
 }
 
+fn prefix(text: &str) -> Result<String, String> {
+    target(&text.replace(' ', "")).map(|_| text.to_owned())
+}
+
+fn app_root(text: &str) -> Result<String, String> {
+    target(text).and_then(|text| match text.starts_with('/') {
+        true => Ok(text),
+        false => Err("is no absolute path: write one such as /app".to_owned()),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Rewriting, Template};
@@ -100,7 +143,7 @@ mod tests {
 
     fn to(target: &str) -> Rewriting {
         let template = Template::parse(target).expect("no unknown variable");
-        Rewriting { target: Some((target.to_owned(), template)), regex: false }
+        Rewriting { target: Some((target.to_owned(), template)), ..Rewriting::default() }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod compression;
 mod connections;
 mod headers;
 mod logging;
@@ -30,6 +31,7 @@ pub(crate) const AREAS: &[Area] = &[
     headers::AREA,
     redirects::AREA,
     tls::AREA,
+    compression::AREA,
     logging::AREA,
     permissions::AREA,
 ];

@@ -6,7 +6,7 @@ use crate::settings::{Key, Risk, Settings, parse};
 
 pub(super) const AREA: Area = Area {
     name: "permissions",
-    keys: &[&RISK, &SNIPPETS, &WORDS, &CROSS_NAMESPACE, &LOCATION_ONLY],
+    keys: &[&RISK, &SNIPPETS, &WORDS, &CROSS_NAMESPACE, &STRICT_PATHS, &LOCATION_ONLY],
     apply: |_, _| {},
 };
 
@@ -31,6 +31,12 @@ static CROSS_NAMESPACE: Key<bool> = Key::config_map(
     parse::boolean,
 )
 .says("true or false", "false", "Annotations may name Secrets and ConfigMaps of other namespaces.");
+static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).says(
+    "true or false",
+    "true",
+    "Ingresses are not admitted if an Exact or Prefix path has other characters than letters, digits, . _ - and /; false: \
+     that is a warning.",
+);
 static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", parse::boolean).says(
     "true or false",
     "false",
@@ -44,6 +50,8 @@ pub(crate) struct Permissions {
     pub(crate) limits: Limits,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
+    /// `strict-validate-path-type`.
+    pub(crate) strict_path_type: bool,
     /// `proxy-ssl-location-only`.
     pub(crate) upstream_tls_by_location: bool,
 }
@@ -56,6 +64,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
             blocked_words: settings.get_or(&WORDS, Vec::new()),
         },
         cross_namespace: settings.get_or(&CROSS_NAMESPACE, false),
+        strict_path_type: settings.get_or(&STRICT_PATHS, true),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),
     }
 }

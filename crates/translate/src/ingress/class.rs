@@ -29,9 +29,12 @@ impl Classes {
 
 /// Whether an Ingress is to be served.
 pub(crate) fn is_ours(ingress: &Ingress, classes: &Classes, options: &Options) -> bool {
-    if options.disable_catch_all && ingress.default_backend.is_some() {
-        return false;
-    }
+    let is_refused = options.disable_catch_all && ingress.default_backend.is_some();
+    !is_refused && has_our_class(ingress, classes, options)
+}
+
+/// Whether an Ingress is meant for this controller.
+pub(crate) fn has_our_class(ingress: &Ingress, classes: &Classes, options: &Options) -> bool {
     let annotation = ingress.meta.annotations.get(ANNOTATION);
     match (&ingress.class, &classes.0, annotation) {
         (Some(class), Some(accepted), _) => accepted.contains(class.as_str()),

@@ -16,18 +16,38 @@ const FORBIDDEN: &[&str] = &[
 /// Directives that have no place there, either, once a `;` follows.
 const DIRECTIVES: &[&str] = &["alias", "root"];
 
+/// Where a text stands that looks like an attack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// The host of a rule.
+    Host,
+    /// A path.
+    Path,
+    /// The Secret of a TLS section.
+    Secret,
+    /// A host of a TLS section.
+    TlsHost,
+}
+
 /// What looks like an attack, as a problem.
 pub(super) fn suspicion(ingress: &Ingress) -> Option<String> {
-    let hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
-    let paths = ingress
-        .rules
-        .iter()
-        .flat_map(|rule| rule.paths.iter().flatten())
-        .map(|path| path.path.as_str());
-    let names =
-        ingress.tls.iter().flat_map(|tls| tls.hosts.iter().chain(&tls.secret)).map(String::as_str);
-    let text = hosts.chain(paths).chain(names).find(|text| is_suspicious(text))?;
+    let (_, text) = find(ingress)?;
     Some(format!("{text:?} is not accepted (--deep-inspect), the Ingress is left out; change it"))
+}
+
+/// The first text that looks like an attack.
+pub(crate) fn find(ingress: &Ingress) -> Option<(Place, &str)> {
+    let rules = ingress.rules.iter().flat_map(|rule| {
+        let host = rule.host.as_deref().map(|host| (Place::Host, host));
+        let paths = rule.paths.iter().flatten().map(|path| (Place::Path, path.path.as_str()));
+        host.into_iter().chain(paths)
+    });
+    let tls = ingress.tls.iter().flat_map(|tls| {
+        let secret = tls.secret.as_deref().map(|secret| (Place::Secret, secret));
+        let hosts = tls.hosts.iter().map(|host| (Place::TlsHost, host.as_str()));
+        secret.into_iter().chain(hosts)
+    });
+    rules.chain(tls).find(|(_, text)| is_suspicious(text))
 }
 
 fn is_suspicious(text: &str) -> bool {

@@ -5,17 +5,20 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, is_ours};
-pub(crate) use references::names_by_annotation;
+pub(crate) use class::{Classes, has_our_class, is_ours};
+pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
+pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, Rewriting};
+use crate::annotations::{self, Asked, Names, Rewriting};
 use crate::config_map::Permissions;
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
-use model::{Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity};
+use model::{
+    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -83,6 +86,10 @@ pub(crate) struct Draft {
     pub(crate) catch_all: Option<Route>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
+    /// Where requests for exactly `/` of its hosts are redirected to.
+    pub(crate) app_root: Option<Template>,
+    /// Other names of its hosts.
+    pub(crate) names: Names,
     /// Upstreams that its policies name.
     pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
@@ -118,8 +125,12 @@ impl Draft {
         let origin = origin(&ingress.meta.key);
         let mut settings =
             Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
-        let Asked { policy, rewriting } =
+        let Asked { policy, rewriting, app_root, names } =
             annotations::read(&mut settings, &context.ground.permissions.limits);
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
+            annotations::refuse_wildcard(&mut settings, &names, host);
+        }
         let canary = annotations::is_canary(&settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
@@ -128,7 +139,7 @@ impl Draft {
         let by_config_map =
             ground.denied.clone().or_else(|| ground.auth_denied.clone().filter(|_| !exempt));
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
-        let refused = suspicion.is_some() || verdict.rejected.is_some();
+        let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
             _ if canary || suspicion.is_some() => Standing::Nothing,
             true => Standing::Rejected,
@@ -141,12 +152,14 @@ impl Draft {
             message,
         }));
         let reader = Reader {
-            denied: verdict.rejected.or(verdict.denied).or(by_config_map),
+            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
         };
         let mut draft = reader.draft(ingress, standing, problems);
+        draft.app_root = app_root;
+        draft.names = names;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
             draft.extra = extra;
@@ -221,6 +234,8 @@ impl Reader {
             default,
             catch_all,
             root: (policy, root.regex),
+            app_root: None,
+            names: Names::default(),
             extra: BTreeSet::new(),
             denied: self.denied,
             upstream_tls,
@@ -319,7 +334,6 @@ impl Reader {
 
     /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
     fn catch_all(&self, target: &Target) -> Route {
-        let never = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
         let backend = match &self.denied {
             Some(reason) => Backend::Denied(reason.clone()),
             None => Backend::Upstream(target.id()),
@@ -331,7 +345,12 @@ impl Reader {
             backend,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
-            policy: Arc::new(Policy { tls_redirect: never, ..Policy::clone(&self.policy) }),
+            policy: Arc::new(Policy {
+                tls_redirect: TlsRedirect::NEVER,
+                redirect: None,
+                relative_redirects: false,
+                ..Policy::clone(&self.policy)
+            }),
         });
         Route { target: target.clone(), regex: false, location }
     }

@@ -31,6 +31,13 @@ pub fn references(ingress: &Ingress, options: &Options) -> Vec<Reference> {
     found
 }
 
+/// The text of an annotation, if it is there and not empty.
+pub(crate) fn annotation_of(ingress: &Ingress, name: &str, options: &Options) -> Option<String> {
+    let name = format!("{}/{name}", options.annotations_prefix);
+    let value = normalise(ingress.meta.annotations.get(&name)?);
+    (!value.is_empty()).then(|| value.into_owned())
+}
+
 /// Whether an annotation of an Ingress, in its current version, names a Secret.
 pub(crate) fn names_by_annotation(
     ingress: &Ingress,
@@ -53,9 +60,7 @@ fn by_annotations(ingress: &Ingress, options: &Options) -> impl Iterator<Item = 
     };
     kinds.into_iter().flat_map(move |(names, kind)| {
         names.iter().filter_map(move |name| {
-            let name = format!("{}/{name}", options.annotations_prefix);
-            let value = normalise(ingress.meta.annotations.get(&name)?);
-            (!value.is_empty()).then(|| kind(key(&value)))
+            annotation_of(ingress, name, options).map(|value| kind(key(&value)))
         })
     })
 }

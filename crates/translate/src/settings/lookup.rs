@@ -26,11 +26,33 @@ pub(crate) struct Scope<'a> {
     pub(crate) cross_namespace: bool,
 }
 
+/// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Rule {
+    /// `annotation-value-word-blocklist` has this word.
+    Word(String),
+    /// `annotations-risk-level` is lower.
+    Risk,
+    /// The value is none.
+    Value,
+}
+
+/// Why an Ingress is not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rejection {
+    /// The annotation, without prefix.
+    pub(crate) name: String,
+    /// What it breaks.
+    pub(crate) rule: Rule,
+    /// What is wrong and how to mend it.
+    pub(crate) reason: String,
+}
+
 /// What the annotations of an Ingress make of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// Why the Ingress is not taken.
-    pub(crate) rejected: Option<String>,
+    pub(crate) rejections: Vec<Rejection>,
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
 }
@@ -47,6 +69,13 @@ pub(crate) struct Settings<'a> {
     /// ConfigMaps that were looked for.
     pub(super) config_maps: BTreeSet<ObjectKey>,
     problems: Vec<Problem>,
+}
+
+impl Verdict {
+    /// Why the Ingress is not taken, in one text.
+    pub(crate) fn rejected(&self) -> Option<String> {
+        self.rejections.first().map(|first| format!("{}: {}", first.name, first.reason))
+    }
 }
 
 impl<'a> Settings<'a> {
@@ -154,11 +183,17 @@ impl<'a> Settings<'a> {
         self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
     }
 
-    /// The Ingress is not taken; the first reason counts.
+    /// The Ingress is not taken, because a value is none.
     pub(crate) fn reject(&mut self, name: &str, reason: &str) {
+        self.reject_by(Rule::Value, name, reason);
+    }
+
+    /// The Ingress is not taken.
+    pub(crate) fn reject_by(&mut self, rule: Rule, name: &str, reason: &str) {
         let message = format!("{reason}; the Ingress is not taken until it is mended");
         self.note(name, Severity::Error, message);
-        self.verdict.rejected.get_or_insert_with(|| format!("{name}: {reason}"));
+        let (name, reason) = (name.to_owned(), reason.to_owned());
+        self.verdict.rejections.push(Rejection { name, rule, reason });
     }
 
     /// What was found: what is wrong, the upstreams that are wanted besides those of paths, and the ConfigMaps that
@@ -171,9 +206,11 @@ impl<'a> Settings<'a> {
     fn annotation(&self, about: &About) -> Option<(&'static str, Cow<'a, str>)> {
         let annotations = self.annotations.as_ref()?;
         let names = std::iter::once(about.name).chain(about.aliases.iter().copied());
-        names
+        let (name, text) = names
             .filter_map(|name| Some((name, normalise(annotations.get(name)?))))
-            .find(|(_, text)| !text.is_empty())
+            .find(|(_, text)| !text.is_empty())?;
+        let written = annotations.get(name).filter(|_| about.exact && self.scope.validate);
+        Some((name, written.map_or(text, |written| Cow::Borrowed(*written))))
     }
 
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {

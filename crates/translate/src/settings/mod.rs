@@ -9,7 +9,7 @@ mod references;
 pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
-pub(crate) use lookup::{Scope, Settings, normalise};
+pub(crate) use lookup::{Rejection, Rule, Scope, Settings, normalise};
 pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, NameFate, nearest};
 
 /// Where a key may be written.
@@ -79,6 +79,8 @@ pub struct About {
     pub risk: Risk,
     /// What happens to a bad value.
     pub on_bad: OnBad,
+    /// Space around an annotation's value makes it a bad one.
+    pub exact: bool,
     /// One sentence for users.
     pub doc: &'static str,
 }
@@ -102,6 +104,7 @@ impl<T> Key<T> {
             default: "",
             risk: Risk::Low,
             on_bad: OnBad::Default,
+            exact: false,
             doc: "",
         };
         Self { about, parse }
@@ -138,6 +141,13 @@ impl<T> Key<T> {
     /// How much harm a value can do.
     pub const fn risk(mut self, risk: Risk) -> Self {
         self.about.risk = risk;
+        self
+    }
+
+    /// Space around an annotation's value makes it a bad one, as ingress-nginx has it for numbers, booleans and what
+    /// it checks with a pattern.
+    pub const fn exact(mut self) -> Self {
+        self.about.exact = true;
         self
     }
 

@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn a_misspelt_name_has_a_nearest_one_and_nonsense_has_none() {
         let names = |names: &'static Names| names.iter().map(|row| row.name);
-        assert_eq!(nearest("enable-cros", names(&ANNOTATIONS)), Some("enable-cors"));
+        assert_eq!(nearest("enable-influxbd", names(&ANNOTATIONS)), Some("enable-influxdb"));
         assert_eq!(nearest("something-else-entirely", names(&CONFIG_MAP)), None);
     }
 }

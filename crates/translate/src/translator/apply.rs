@@ -235,8 +235,13 @@ impl Translator {
                     snapshot: &self.snapshot,
                 };
                 let drafts = drafts.unwrap_or(&nobody);
-                let (server, problems) =
+                let (mut server, mut problems) =
                     host::server(&name, drafts, ground, &self.default_backend, &mut cluster);
+                problems.extend(self.names_of_hosts.name(
+                    &mut server,
+                    drafts,
+                    &self.options.annotations_prefix,
+                ));
                 (Some(server), problems)
             } else {
                 (None, Vec::new())

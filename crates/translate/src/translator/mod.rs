@@ -8,6 +8,7 @@ mod users;
 use crate::aliases::Aliases;
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
+use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
 use crate::{Options, annotations, config_map};
@@ -42,6 +43,8 @@ pub struct Translator {
     drafts: BTreeMap<ObjectKey, Arc<Draft>>,
     last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
+    /// Which host has which other names.
+    names_of_hosts: Registry,
     references: ReverseIndex,
     users: Users,
     /// Which ExternalName Services lead to which Service.
@@ -91,6 +94,7 @@ impl Translator {
             drafts: BTreeMap::new(),
             last_valid: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            names_of_hosts: Registry::default(),
             references: ReverseIndex::default(),
             users: Users::default(),
             aliases: Aliases::default(),
@@ -133,6 +137,7 @@ impl Translator {
         self.take_malformed(&touched.malformed);
         let ground = self.ground.take().expect("take_config_map has set it");
         self.make_drafts(&ground, &mut work);
+        self.take_names(&mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
         self.make_certificates(&work);
@@ -195,6 +200,16 @@ impl Translator {
             .iter()
             .filter(|(_, ingress)| ours(ingress, &before) != ours(ingress, &self.classes));
         work.ingresses.extend(changed.map(|(key, _)| key.clone()));
+    }
+
+    /// A name that one host wants may be another one's: those that want the same are touched, too.
+    fn take_names(&mut self, work: &mut Work) {
+        let mut touched = BTreeSet::new();
+        for host in &work.hosts {
+            let wishes = self.hosts.get(host).map(|drafts| Wishes::of(host, drafts));
+            touched.extend(self.names_of_hosts.follow(host, wishes));
+        }
+        work.hosts.extend(touched);
     }
 
     fn use_default_backend(&mut self, work: &mut Work) {

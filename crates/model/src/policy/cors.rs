@@ -1,0 +1,92 @@
+//! `enable-cors` and `cors-*`: which origins may read answers, and what they are told.
+
+use serde::Serialize;
+
+/// Cross-origin resource sharing, as ingress-nginx writes it (compat/behaviour.md section 17).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Cors {
+    /// `cors-allow-origin`.
+    pub origins: Origins,
+    /// `cors-allow-credentials`.
+    pub credentials: bool,
+    /// `cors-allow-methods`, as written.
+    pub methods: String,
+    /// `cors-allow-headers`, as written.
+    pub headers: String,
+    /// `cors-expose-headers`, as written.
+    pub expose: Option<String>,
+    /// `cors-max-age`: seconds; any whole number is passed on.
+    pub max_age: i64,
+}
+
+/// The origins that are allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum Origins {
+    /// All, and requests without one.
+    Any,
+    /// Those that one of these matches.
+    Listed(Vec<AllowedOrigin>),
+}
+
+/// An origin of a list. The whole origin must match, without regard to case (compat/decisions.md row 4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AllowedOrigin {
+    /// What it begins with: all of it, unless a label is left open.
+    before: String,
+    /// What follows one label of letters, digits and hyphens.
+    after: Option<String>,
+}
+
+impl AllowedOrigin {
+    /// An origin such as `https://a.example:8443` or `null`; a `*` stands for one label.
+    pub fn new(text: &str) -> Self {
+        match text.split_once('*') {
+            Some((before, after)) => {
+                Self { before: before.to_owned(), after: Some(after.to_owned()) }
+            }
+            None => Self { before: text.to_owned(), after: None },
+        }
+    }
+
+    /// Whether an Origin header's value is this origin.
+    pub fn matches(&self, origin: &[u8]) -> bool {
+        let Some(after) = &self.after else {
+            return origin.eq_ignore_ascii_case(self.before.as_bytes());
+        };
+        let Some(open) = origin.len().checked_sub(self.before.len() + after.len()) else {
+            return false;
+        };
+        let (before, rest) = origin.split_at(self.before.len());
+        let (label, end) = rest.split_at(open);
+        before.eq_ignore_ascii_case(self.before.as_bytes())
+            && end.eq_ignore_ascii_case(after.as_bytes())
+            && !label.is_empty()
+            && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AllowedOrigin;
+
+    #[test]
+    fn an_origin_matches_as_a_whole_and_without_regard_to_case() {
+        let origin = AllowedOrigin::new("https://a.example");
+        assert!(origin.matches(b"https://A.example"));
+        for other in ["https://a.example.evil", "evilhttps://a.example", "https://a-example", ""] {
+            assert!(!origin.matches(other.as_bytes()), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_star_is_exactly_one_label() {
+        let origin = AllowedOrigin::new("http://*.a.example:8080");
+        assert!(origin.matches(b"http://b-1.a.example:8080"));
+        for other in
+            ["http://a.example:8080", "http://.a.example:8080", "http://x.y.a.example:8080"]
+        {
+            assert!(!origin.matches(other.as_bytes()), "{other}");
+        }
+        assert!(!origin.matches(b"http://b_1.a.example:8080"));
+    }
+}

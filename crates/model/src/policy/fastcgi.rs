@@ -1,0 +1,13 @@
+//! `fastcgi-index` and `fastcgi-params-configmap` (ngx_http_fastcgi_module).
+
+use crate::Template;
+use serde::Serialize;
+
+/// What a FastCGI responder is told beyond what every one is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FastCgi {
+    /// The file that a path ending in `/` means.
+    pub index: Option<String>,
+    /// More parameters, in order.
+    pub params: Vec<(String, Template)>,
+}

@@ -1,0 +1,172 @@
+//! The access phase: address lists, then a name with a password, then an external authenticator; `satisfy` says whether
+//! all of them or one of them must let a request pass (ngx_http_core_access_phase).
+
+use super::Stop;
+use crate::exchange::Exchange;
+use crate::http::Response;
+use http::StatusCode;
+use model::policy::Satisfy;
+
+/// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
+/// other guard makes up for.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// Nothing: the location does not ask for this guard.
+    Silent,
+    /// It may pass.
+    Pass,
+    /// It may not, and this is its answer: 401 or 403.
+    Refuse(Box<Response>),
+}
+
+impl Verdict {
+    /// Refused with nginx's page for 403.
+    pub(super) fn forbidden() -> Self {
+        Self::Refuse(Box::new(Response::page(StatusCode::FORBIDDEN)))
+    }
+}
+
+/// Asks the guards, in nginx's order.
+pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
+    let mut decision = Decision::of(exchange.spot().location.policy.access.satisfy);
+    decision.hear(address(exchange))?;
+    if decision.is_settled() {
+        return Ok(());
+    }
+    decision.end()
+}
+
+/// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module).
+fn address(exchange: &Exchange) -> Verdict {
+    let access = &exchange.spot().location.policy.access;
+    if access.deny.contains(exchange.client) {
+        return Verdict::forbidden();
+    }
+    match &access.allow {
+        None => Verdict::Silent,
+        Some(allowed) if allowed.contains(exchange.client) => Verdict::Pass,
+        Some(_) => Verdict::forbidden(),
+    }
+}
+
+/// What the guards that were heard make of a request.
+#[derive(Debug)]
+struct Decision {
+    satisfy: Satisfy,
+    passed: bool,
+    refusal: Option<Box<Response>>,
+}
+
+impl Decision {
+    fn of(satisfy: Satisfy) -> Self {
+        Self { satisfy, passed: false, refusal: None }
+    }
+
+    /// Whether there is nothing left to ask: one guard suffices, and it let the request pass.
+    fn is_settled(&self) -> bool {
+        self.satisfy == Satisfy::Any && self.passed
+    }
+
+    /// Takes a verdict in. Where all guards count, the first refusal is the answer.
+    fn hear(&mut self, verdict: Verdict) -> Result<(), Stop> {
+        match verdict {
+            Verdict::Silent => {}
+            Verdict::Pass => self.passed = true,
+            Verdict::Refuse(response) if self.satisfy == Satisfy::All => {
+                return Err(Stop::Answer(response));
+            }
+            Verdict::Refuse(response) => self.remember(response),
+        }
+        Ok(())
+    }
+
+    /// Of several refusals a 401 is the answer, since it says how to come in; it carries every challenge.
+    fn remember(&mut self, next: Box<Response>) {
+        match &mut self.refusal {
+            Some(first) if first.status == StatusCode::UNAUTHORIZED => {
+                for challenge in next.headers.all("www-authenticate") {
+                    first.headers.add("WWW-Authenticate", challenge.clone());
+                }
+            }
+            refusal => *refusal = Some(next),
+        }
+    }
+
+    /// Where one guard suffices and none let the request pass, the refusal is the answer.
+    fn end(self) -> Result<(), Stop> {
+        match self.refusal {
+            Some(refusal) if !self.passed => Err(Stop::Answer(refusal)),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Decision, Verdict};
+    use crate::http::Response;
+    use crate::phases::Stop;
+    use http::StatusCode;
+    use model::policy::Satisfy::{self, All, Any};
+
+    fn challenge(text: &'static str) -> Verdict {
+        let mut response = Response::page(StatusCode::UNAUTHORIZED);
+        response.headers.add("WWW-Authenticate", text);
+        Verdict::Refuse(Box::new(response))
+    }
+
+    /// The answer that a sequence of verdicts makes; none if the request passes.
+    fn decide(satisfy: Satisfy, verdicts: Vec<Verdict>) -> Option<Response> {
+        let mut decision = Decision::of(satisfy);
+        let heard = verdicts.into_iter().try_for_each(|verdict| decision.hear(verdict));
+        match heard.and_then(|()| decision.end()) {
+            Ok(()) => None,
+            Err(Stop::Answer(response)) => Some(*response),
+            Err(Stop::Fail(error)) => unreachable!("no verdict is an error: {error}"),
+        }
+    }
+
+    fn status(satisfy: Satisfy, verdicts: Vec<Verdict>) -> Option<u16> {
+        decide(satisfy, verdicts).map(|response| response.status.as_u16())
+    }
+
+    #[test]
+    fn where_all_count_the_first_refusal_is_the_answer() {
+        assert_eq!(
+            status(All, vec![Verdict::Pass, challenge("Basic"), Verdict::forbidden()]),
+            Some(401)
+        );
+        assert_eq!(status(All, vec![Verdict::forbidden(), Verdict::Pass]), Some(403));
+        assert_eq!(status(All, vec![Verdict::Silent, Verdict::Pass, Verdict::Pass]), None);
+    }
+
+    #[test]
+    fn where_one_suffices_any_pass_opens_and_otherwise_401_wins() {
+        assert_eq!(status(Any, vec![Verdict::forbidden(), Verdict::Pass]), None);
+        assert_eq!(status(Any, vec![Verdict::forbidden(), challenge("Basic")]), Some(401));
+        assert_eq!(status(Any, vec![challenge("Basic"), Verdict::forbidden()]), Some(401));
+        assert_eq!(status(Any, vec![Verdict::Silent, Verdict::forbidden()]), Some(403));
+    }
+
+    #[test]
+    fn whoever_asks_for_nothing_closes_nothing() {
+        assert_eq!(status(Any, vec![Verdict::Silent, Verdict::Silent]), None);
+        assert_eq!(status(All, Vec::new()), None);
+    }
+
+    #[test]
+    fn a_401_carries_every_challenge() {
+        let answer = decide(Any, vec![challenge("Basic"), challenge("Bearer")]).expect("an answer");
+        let challenges: Vec<_> = answer.headers.all("www-authenticate").collect();
+        assert_eq!(challenges, ["Basic", "Bearer"]);
+    }
+
+    #[test]
+    fn a_guard_that_let_a_request_pass_settles_it_only_where_one_suffices() {
+        for (satisfy, settled) in [(Any, true), (All, false)] {
+            let mut decision = Decision::of(satisfy);
+            decision.hear(Verdict::Pass).expect("passes");
+            assert_eq!(decision.is_settled(), settled);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Compression of answers, decided as nginx's filters decide: brotli first, then gzip (ngx_http_gzip_filter_module,
+//! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
+
+use crate::exchange::Exchange;
+use crate::http::{Body, Coding, Length, Response, Version, takes_brotli, takes_gzip};
+use bytes::{BufMut, Bytes, BytesMut};
+use http::{Method, StatusCode};
+use model::{Compression, Eligible};
+
+pub(super) fn filter(exchange: &Exchange, response: Response) -> Response {
+    let Compression { gzip, brotli } = &exchange.generation.global().compression;
+    if gzip.is_none() && brotli.is_none() || !may_be(&response) {
+        return response;
+    }
+    let mut vary = false;
+    let mut coding = None;
+    if let Some(brotli) = brotli.as_ref().filter(|brotli| suits(&response, &brotli.eligible)) {
+        vary = true;
+        coding = accepts(exchange, takes_brotli).then_some(Coding::Brotli(brotli.level));
+    }
+    if coding.is_none()
+        && let Some(gzip) = gzip.as_ref().filter(|gzip| suits(&response, &gzip.eligible))
+    {
+        vary = true;
+        let not_for = |agent: &str| gzip.not_for.as_ref().is_some_and(|agents| agents.has(agent));
+        let wanted = exchange.request.version != Version::Http10
+            && accepts(exchange, takes_gzip)
+            && !exchange.request.headers.text("user-agent").is_some_and(not_for);
+        coding = wanted.then_some(Coding::Gzip(gzip.level));
+    }
+    let mut response = response;
+    // `gzip_vary` comes with gzip, and then counts for brotli, too.
+    if vary && gzip.is_some() {
+        response.headers.add("Vary", Bytes::from_static(b"Accept-Encoding"));
+    }
+    match coding {
+        Some(coding) => compressed(response, coding, exchange.request.method == Method::HEAD),
+        None => response,
+    }
+}
+
+/// Whether an answer may be compressed at all.
+fn may_be(response: &Response) -> bool {
+    let status =
+        matches!(response.status, StatusCode::OK | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
+    status && response.headers.get("content-encoding").is_none_or(Bytes::is_empty)
+}
+
+/// Whether it is long enough, and of one of the types.
+fn suits(response: &Response, eligible: &Eligible) -> bool {
+    let length = match (response.announced_length, response.body.length()) {
+        (Some(length), _) | (None, Length::Known(length)) => length,
+        (None, Length::Unknown) => u64::MAX,
+    };
+    let content_type = response.headers.text("content-type").unwrap_or_default();
+    length >= eligible.min_length && eligible.has_type(content_type)
+}
+
+fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {
+    exchange.request.headers.get("accept-encoding").is_some_and(|accept| takes(accept))
+}
+
+/// The answer with its body compressed. The answer to HEAD has the same fields and no body.
+fn compressed(mut response: Response, coding: Coding, to_head: bool) -> Response {
+    let name = match coding {
+        Coding::Gzip(_) => &b"gzip"[..],
+        Coding::Brotli(_) => &b"br"[..],
+    };
+    response.headers.set("Content-Encoding", Bytes::from_static(name));
+    // Ranges and lengths are those of what was there before.
+    response.headers.remove("accept-ranges");
+    response.announced_length = None;
+    weaken(&mut response);
+    if !to_head {
+        response.body =
+            Body::compressed(std::mem::replace(&mut response.body, Body::empty()), coding);
+    }
+    response
+}
+
+/// The entity is no longer the same byte for byte (ngx_http_weak_etag).
+fn weaken(response: &mut Response) {
+    let Some(tag) = response.headers.get("etag").cloned() else { return };
+    if tag.len() > 2 && tag.starts_with(b"W/") {
+        return;
+    }
+    if !tag.starts_with(b"\"") {
+        response.headers.remove("etag");
+        return;
+    }
+    let mut weak = BytesMut::with_capacity(tag.len() + 2);
+    weak.put_slice(b"W/");
+    weak.put_slice(&tag);
+    response.headers.set("ETag", weak.freeze());
+}

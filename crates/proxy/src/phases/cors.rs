@@ -1,0 +1,65 @@
+//! Cross-origin resource sharing: preflights are answered, answers to allowed origins say so
+//! (compat/behaviour.md section 17).
+
+use super::Stop;
+use crate::exchange::Exchange;
+use crate::http::Response;
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use model::policy::{Cors, Origins};
+
+/// What every allowed origin is told at a location, besides its own name.
+#[derive(Debug)]
+pub struct Told(Vec<(&'static str, Bytes)>);
+
+impl Told {
+    /// The headers of a policy, in the order of ingress-nginx.
+    pub fn new(policy: &Cors) -> Self {
+        let Cors { origins: _, credentials, methods, headers, expose, max_age } = policy;
+        let mut told = Vec::with_capacity(5);
+        if *credentials {
+            told.push(("Access-Control-Allow-Credentials", Bytes::from_static(b"true")));
+        }
+        told.push(("Access-Control-Allow-Methods", methods.clone().into()));
+        told.push(("Access-Control-Allow-Headers", headers.clone().into()));
+        if let Some(expose) = expose {
+            told.push(("Access-Control-Expose-Headers", expose.clone().into()));
+        }
+        told.push(("Access-Control-Max-Age", max_age.to_string().into()));
+        Self(told)
+    }
+}
+
+/// Notes whether the origin is allowed, and answers its OPTIONS requests, whatever they ask for.
+pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
+    exchange.allowed_origin = match &exchange.spot().location.policy.cors {
+        Some(policy) => allowed(policy, exchange),
+        None => None,
+    };
+    match exchange.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS {
+        true => Err(Response::empty(StatusCode::NO_CONTENT).into()),
+        false => Ok(()),
+    }
+}
+
+/// What Access-Control-Allow-Origin says. Several Origin lines are no origin.
+fn allowed(policy: &Cors, exchange: &Exchange) -> Option<Bytes> {
+    let listed = match &policy.origins {
+        Origins::Any => return Some(Bytes::from_static(b"*")),
+        Origins::Listed(listed) => listed,
+    };
+    let mut origins = exchange.request.headers.all("origin");
+    let origin = origins.next()?;
+    let is_listed = origins.next().is_none() && listed.iter().any(|item| item.matches(origin));
+    is_listed.then(|| origin.clone())
+}
+
+/// Tells an allowed origin so. What the upstream says of the same is replaced.
+pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
+    let Some(origin) = &exchange.allowed_origin else { return };
+    let Some(Told(told)) = &exchange.spot().cors else { return };
+    response.headers.set("Access-Control-Allow-Origin", origin.clone());
+    for (name, value) in told {
+        response.headers.set(name, value.clone());
+    }
+}

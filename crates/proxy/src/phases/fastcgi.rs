@@ -1,0 +1,133 @@
+//! The parameters of a FastCGI request: those of nginx's `fastcgi_params`, those of the Ingress, then the client's header
+//! as `HTTP_*` (ngx_http_fastcgi_module; recordings upstream-protocol/fcgi*).
+
+use crate::exchange::Exchange;
+use crate::http::{Field, Headers, Length};
+use crate::upstream::Params;
+use crate::variables;
+use bytes::Bytes;
+use model::Variable;
+use std::borrow::Cow;
+
+/// `$document_root`: what nginx was built with. Nothing lies there.
+pub(crate) const DOCUMENT_ROOT: &str = "/usr/local/nginx/html";
+/// `$nginx_version` of ingress-nginx v1.15.1: applications look at it to know what stands before them.
+pub(crate) const NGINX_VERSION: &str = "1.27.1";
+
+/// Fields of the client that no application may believe: `Proxy` would become the variable that names a proxy
+/// (httpoxy), the others would pass for proof of a client certificate.
+const DROPPED: [&str; 5] = [
+    "proxy",
+    "ssl-client-cert",
+    "ssl-client-verify",
+    "ssl-client-subject-dn",
+    "ssl-client-issuer-dn",
+];
+
+/// The records that begin the request.
+pub(super) fn head(exchange: &Exchange) -> Bytes {
+    let mut params = Params::default();
+    standard(exchange, &mut params);
+    for (name, value) in &exchange.spot().location.policy.fastcgi.params {
+        params.push(name.as_bytes(), variables::text_of(value, exchange).as_bytes());
+    }
+    fields(exchange, &mut params);
+    params.into_head()
+}
+
+/// `/etc/nginx/fastcgi_params`, in its order.
+fn standard(exchange: &Exchange, params: &mut Params) {
+    use Variable as V;
+    let value = |variable: &Variable| {
+        let mut value = String::new();
+        variables::push(variable, exchange, &mut value);
+        value
+    };
+    let mut put = |name: &str, value: &[u8]| params.push(name.as_bytes(), value);
+    let (path, query) = target(exchange);
+    put("QUERY_STRING", query);
+    put("REQUEST_METHOD", exchange.request.method.as_str().as_bytes());
+    put("CONTENT_TYPE", value(&V::ContentType).as_bytes());
+    put("CONTENT_LENGTH", value(&V::ContentLength).as_bytes());
+    put("SCRIPT_NAME", &script_name(exchange));
+    put("REQUEST_URI", &exchange.request.target);
+    put("DOCUMENT_URI", &path);
+    put("DOCUMENT_ROOT", DOCUMENT_ROOT.as_bytes());
+    put("SERVER_PROTOCOL", exchange.request.version.as_str().as_bytes());
+    put("REQUEST_SCHEME", value(&V::Scheme).as_bytes());
+    if exchange.connection.tls.is_some() {
+        put("HTTPS", b"on");
+    }
+    put("GATEWAY_INTERFACE", b"CGI/1.1");
+    put("SERVER_SOFTWARE", format!("nginx/{NGINX_VERSION}").as_bytes());
+    put("REMOTE_ADDR", value(&V::RemoteAddr).as_bytes());
+    put("REMOTE_PORT", value(&V::RemotePort).as_bytes());
+    put("SERVER_ADDR", value(&V::ServerAddr).as_bytes());
+    put("SERVER_PORT", value(&V::ServerPort).as_bytes());
+    put("SERVER_NAME", value(&V::ServerName).as_bytes());
+    // PHP built with --enable-force-cgi-redirect wants it.
+    put("REDIRECT_STATUS", b"200");
+}
+
+/// Path, decoded, and query towards the upstream.
+fn target(exchange: &Exchange) -> (Cow<'_, [u8]>, &[u8]) {
+    let Some(rewritten) = &exchange.rewritten else {
+        let query = exchange.request.query().unwrap_or_default();
+        return (Cow::Borrowed(&exchange.path), query);
+    };
+    let end = rewritten.iter().position(|&byte| byte == b'?').unwrap_or(rewritten.len());
+    let (path, query) = rewritten.split_at(end);
+    // A rewritten path was canonical before it was escaped.
+    let path = route::path::canonical(path).map_or(Cow::Borrowed(path), |found| found.path);
+    (path, query.get(1..).unwrap_or_default())
+}
+
+/// `$fastcgi_script_name`: the path, and the index where it ends in `/`.
+pub(crate) fn script_name(exchange: &Exchange) -> Vec<u8> {
+    let mut name = target(exchange).0.into_owned();
+    let index = exchange
+        .place
+        .as_ref()
+        .and_then(|place| place.spot().location.policy.fastcgi.index.as_deref());
+    if let Some(index) = index.filter(|_| name.ends_with(b"/")) {
+        name.extend_from_slice(index.as_bytes());
+    }
+    name
+}
+
+/// The header section as `HTTP_*`; several fields of one name are joined (nginx 1.23).
+fn fields(exchange: &Exchange, params: &mut Params) {
+    let request = &exchange.request;
+    if !request.authority.is_empty() {
+        params.push(b"HTTP_HOST", &request.authority);
+    }
+    let mut seen: Vec<&Field> = Vec::new();
+    for field in request.headers.iter() {
+        let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(&field.name));
+        if again || DROPPED.iter().any(|name| field.is(name)) {
+            continue;
+        }
+        seen.push(field);
+        let upper = field.name.iter().map(|&byte| match byte {
+            b'-' => b'_',
+            other => other.to_ascii_uppercase(),
+        });
+        let name: Vec<u8> = b"HTTP_".iter().copied().chain(upper).collect();
+        params.push(&name, &joined(&request.headers, field));
+    }
+    if let Length::Known(length) = request.body.length()
+        && length > 0
+    {
+        params.push(b"HTTP_CONTENT_LENGTH", length.to_string().as_bytes());
+    }
+}
+
+fn joined<'a>(headers: &Headers, first: &'a Field) -> Cow<'a, [u8]> {
+    let same = headers.iter().filter(|field| field.name.eq_ignore_ascii_case(&first.name));
+    let values: Vec<&[u8]> = same.map(|field| field.value.as_ref()).collect();
+    if values.len() == 1 {
+        return Cow::Borrowed(&first.value);
+    }
+    let separator: &[u8] = if first.is("cookie") { b"; " } else { b", " };
+    Cow::Owned(values.join(separator))
+}

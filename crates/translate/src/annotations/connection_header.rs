@@ -1,0 +1,27 @@
+//! `connection-proxy-header`.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Settings};
+use model::policy::{ConnectionHeader, Policy};
+
+pub(super) const FAMILY: Family = Family { name: "connection_header", keys: &[&HEADER], apply };
+
+static HEADER: Key<ConnectionHeader> = Key::annotation("connection-proxy-header", header)
+    .says(
+        "close or keep-alive",
+        "none",
+        "The Connection header towards the upstream. With it no request can change to another protocol such as WebSocket.",
+    )
+    .on_bad(OnBad::Reject);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    policy.connection_header = settings.get(&HEADER);
+}
+
+fn header(text: &str) -> Result<ConnectionHeader, String> {
+    match text {
+        "close" => Ok(ConnectionHeader::Close),
+        "keep-alive" => Ok(ConnectionHeader::KeepAlive),
+        _ => Err("is neither close nor keep-alive".to_owned()),
+    }
+}

@@ -1,0 +1,174 @@
+//! `enable-cors` and `cors-*`: which origins may read answers, and what they are told.
+
+use super::Family;
+use crate::settings::{Key, Risk, Settings, parse};
+use model::Pattern;
+use model::policy::{AllowedOrigin, Cors, Origins, Policy};
+use std::sync::LazyLock;
+
+pub(super) const FAMILY: Family = Family {
+    name: "cors",
+    keys: &[&ENABLED, &ORIGINS, &METHODS, &HEADERS, &CREDENTIALS, &EXPOSE, &MAX_AGE],
+    apply,
+};
+
+static ENABLED: Key<bool> = Key::annotation("enable-cors", parse::boolean).says(
+    "true or false",
+    "false",
+    "Answers to allowed origins carry Access-Control-* headers; their OPTIONS requests are answered with 204 before \
+     redirects, limits and access checks.",
+);
+static ORIGINS: Key<Origins> = Key::annotation("cors-allow-origin", origins)
+    .says(
+        "origins, comma separated, or *",
+        "*",
+        "The origins that are allowed; *. stands for one label. The whole origin must match, without regard to case.",
+    )
+    .risk(Risk::Medium);
+static METHODS: Key<String> = Key::annotation("cors-allow-methods", methods)
+    .says(
+        "methods, comma separated",
+        "GET, PUT, POST, DELETE, PATCH, OPTIONS",
+        "Access-Control-Allow-Methods.",
+    )
+    .risk(Risk::Medium);
+static HEADERS: Key<String> = Key::annotation("cors-allow-headers", headers)
+    .says("header names, comma separated", ALLOWED_HEADERS, "Access-Control-Allow-Headers.")
+    .risk(Risk::Medium);
+static CREDENTIALS: Key<bool> = Key::annotation("cors-allow-credentials", parse::boolean).says(
+    "true or false",
+    "true",
+    "Answers carry Access-Control-Allow-Credentials: true.",
+);
+static EXPOSE: Key<String> = Key::annotation("cors-expose-headers", exposed)
+    .says("header names, comma separated, or *", "none", "Access-Control-Expose-Headers.")
+    .risk(Risk::Medium);
+static MAX_AGE: Key<i64> =
+    Key::annotation("cors-max-age", whole).says("seconds", "1728000", "Access-Control-Max-Age.");
+
+const ALLOWED_METHODS: &str = "GET, PUT, POST, DELETE, PATCH, OPTIONS";
+const ALLOWED_HEADERS: &str = "DNT,Keep-Alive,User-Agent,X-Requested-With,If-Modified-Since,Cache-Control,Content-Type,\
+                               Range,Authorization";
+/// 20 days.
+const AGE: i64 = 1_728_000;
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let enabled = settings.get_or(&ENABLED, false);
+    let cors = Cors {
+        origins: settings.get_or(&ORIGINS, Origins::Any),
+        credentials: settings.get_or(&CREDENTIALS, true),
+        methods: settings.get(&METHODS).unwrap_or_else(|| ALLOWED_METHODS.to_owned()),
+        headers: settings.get(&HEADERS).unwrap_or_else(|| ALLOWED_HEADERS.to_owned()),
+        expose: settings.get(&EXPOSE),
+        max_age: settings.get_or(&MAX_AGE, AGE),
+    };
+    policy.cors = enabled.then_some(cors);
+}
+
+/// A whole list that ingress-nginx can read; any other one means everyone there, and here.
+static LIST: LazyLock<Pattern> = LazyLock::new(|| {
+    let list = r"^(((([a-z]+://)?(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?,?)|null)+|\*)$";
+    Pattern::new(list, false).expect("the pattern is valid")
+});
+
+/// One item of a list that can be read; any other one allows nobody.
+static ITEM: LazyLock<Pattern> = LazyLock::new(|| {
+    let item = r"^([a-z]+://(\*\.)?[A-Za-z0-9\-.]*(:[0-9]+)?|null)$";
+    Pattern::new(item, false).expect("the pattern is valid")
+});
+
+fn origins(text: &str) -> Result<Origins, String> {
+    let bare: String = text.chars().filter(|c| *c != ' ').collect();
+    if !LIST.is_match(&bare) {
+        return Err(
+            "is no list of origins, so that every origin is allowed: write origins such as https://a.example, comma separated"
+                .to_owned(),
+        );
+    }
+    let items: Vec<&str> = text.split(',').map(str::trim).collect();
+    if items.contains(&"*") {
+        return Ok(Origins::Any);
+    }
+    let readable = items.into_iter().filter(|item| ITEM.is_match(item));
+    Ok(Origins::Listed(readable.map(AllowedOrigin::new).collect()))
+}
+
+/// Words with at most one comma and one space after each of them.
+fn words(text: &str, is_word: impl Fn(char) -> bool) -> bool {
+    let bare: String = text.chars().filter(|c| *c != ' ').collect();
+    let mut members = bare.strip_suffix(',').unwrap_or(&bare).split(',');
+    members.all(|member| !member.is_empty() && member.chars().all(&is_word))
+}
+
+fn methods(text: &str) -> Result<String, String> {
+    match words(text, |c| c.is_ascii_alphabetic()) {
+        true => Ok(text.to_owned()),
+        false => {
+            Err("is no list of methods: write letters, comma separated, such as GET, POST"
+                .to_owned())
+        }
+    }
+}
+
+fn headers(text: &str) -> Result<String, String> {
+    match text.chars().all(|c| is_name(c) || c == ',' || c == ' ') {
+        true => Ok(text.to_owned()),
+        false => Err(NO_HEADERS.to_owned()),
+    }
+}
+
+fn exposed(text: &str) -> Result<String, String> {
+    match words(text, |c| is_name(c) || c == '*') {
+        true => Ok(text.to_owned()),
+        false => Err(NO_HEADERS.to_owned()),
+    }
+}
+
+const NO_HEADERS: &str =
+    "is no list of headers: write letters, digits, - and _, comma separated, such as X-One, X-Two";
+
+fn is_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '-' || c == '_'
+}
+
+fn whole(text: &str) -> Result<i64, String> {
+    text.parse().map_err(|_| "is not a whole number: write digits only, such as 600".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Origins, exposed, headers, methods, origins};
+
+    fn listed(text: &str) -> usize {
+        match origins(text) {
+            Ok(Origins::Listed(list)) => list.len(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_item_without_a_scheme_allows_nobody_and_a_star_everyone() {
+        assert_eq!(listed("origin.cors.com:8080, https://origin2.cors.com, null"), 2);
+        assert_eq!((listed(","), listed("foo.bar.com"), listed("a b c")), (0, 0, 0));
+        assert_eq!(listed("https://a.example,"), 1);
+        assert_eq!(origins("*"), Ok(Origins::Any));
+    }
+
+    #[test]
+    fn a_list_that_cannot_be_read_is_said_so() {
+        for wrong in ["https://a.example/", "HTTPS://a.example", "https://a;https://b", "a\nb"] {
+            assert!(origins(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_are_kept_as_written_and_no_line_break_gets_in() {
+        assert_eq!(methods("get, Post,").as_deref(), Ok("get, Post,"));
+        assert_eq!(headers("X_Under, x-dash").as_deref(), Ok("X_Under, x-dash"));
+        assert_eq!(exposed("*, X-Own").as_deref(), Ok("*, X-Own"));
+        for wrong in ["*", "GET\nPOST", "GET;", "GET,,POST", ""] {
+            assert!(methods(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(headers("X-A\nX-B").is_err() && exposed("X.Dotted").is_err());
+    }
+}

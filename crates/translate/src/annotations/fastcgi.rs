@@ -1,0 +1,116 @@
+//! `fastcgi-index` and `fastcgi-params-configmap`: what a FastCGI responder is told.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Risk, Settings};
+use model::Template;
+use model::policy::Policy;
+use std::collections::BTreeMap;
+
+pub(super) const FAMILY: Family = Family { name: "fastcgi", keys: &[&INDEX, &PARAMS], apply };
+
+static INDEX: Key<String> = Key::annotation("fastcgi-index", index)
+    .says(
+        "file name",
+        "none",
+        "With backend-protocol FCGI: the script that a path ending in / means.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static PARAMS: Key<String> = Key::annotation("fastcgi-params-configmap", reference)
+    .says(
+        "name or namespace/name",
+        "none",
+        "With backend-protocol FCGI: a ConfigMap whose entries are passed as parameters; values may hold variables.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    policy.fastcgi.index = settings.get(&INDEX);
+    let Some(reference) = settings.get(&PARAMS) else { return };
+    let data = match settings.config_map(&reference) {
+        Ok(config_map) => &config_map.data,
+        Err(reason) => return settings.deny(PARAMS.about.name, &reason),
+    };
+    if let Some(wrong) = odd(data) {
+        return settings.reject(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}"));
+    }
+    match params(data) {
+        Ok(params) => policy.fastcgi.params = params,
+        Err(wrong) => settings.deny(PARAMS.about.name, &format!("ConfigMap {reference} {wrong}")),
+    }
+}
+
+/// What is wrong with the characters of the entries.
+fn odd(data: &BTreeMap<String, String>) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let value = |c: char| plain(c) || "${}/".contains(c);
+    data.iter().find_map(|(name, text)| {
+        if name.is_empty() || !name.chars().all(plain) {
+            return Some(format!(
+                "has the entry {name:?}, which is no parameter's name: rename it"
+            ));
+        }
+        (!text.chars().all(value)).then(|| {
+            format!("has in {name} a character other than letters, digits and -_.${{}}/: remove it")
+        })
+    })
+}
+
+/// The entries in the order of their names.
+fn params(data: &BTreeMap<String, String>) -> Result<Vec<(String, Template)>, String> {
+    let param = |(name, text): (&String, &String)| {
+        let template = Template::parse(text)
+            .map_err(|unknown| format!("has in {name} the {unknown}: remove it"))?;
+        Ok((name.clone(), template))
+    };
+    data.iter().map(param).collect()
+}
+
+fn index(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let name: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    if !name.is_empty() && name.chars().all(valid) {
+        return Ok(name);
+    }
+    Err("is not the name of a file: write one such as index.php".to_owned())
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "/-._~:".contains(c);
+    let name: String = text.chars().filter(|c| *c != ' ').collect();
+    if name.chars().all(valid) {
+        return Ok(name);
+    }
+    Err("is not the name of a ConfigMap: write one such as demo/fastcgi-params".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{index, odd, params};
+    use std::collections::BTreeMap;
+
+    fn entry(name: &str, value: &str) -> BTreeMap<String, String> {
+        BTreeMap::from([(name.to_owned(), value.to_owned())])
+    }
+
+    #[test]
+    fn parameters_may_hold_variables_that_exist() {
+        let data = entry("SCRIPT_FILENAME", "/www$fastcgi_script_name");
+        assert_eq!(odd(&data), None);
+        let script = params(&data).expect("a known variable");
+        assert_eq!(script[0].1.to_string(), "/www${fastcgi_script_name}");
+        assert_eq!(odd(&entry("EMPTY", "")), None);
+        assert!(params(&entry("A", "$nothing")).is_err() && params(&entry("A", "$")).is_err());
+        for (name, value) in [("A B", "x"), ("", "x"), ("A", "a b"), ("A", "a;b")] {
+            assert!(odd(&entry(name, value)).is_some(), "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn an_index_is_a_plain_file_name() {
+        assert_eq!(index("index .php").as_deref(), Ok("index.php"));
+        assert!(index("a/b").is_err() && index("").is_err() && index("a;b").is_err());
+    }
+}

@@ -1,0 +1,46 @@
+//! `upstream-vhost`: the host that the upstream is told.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Settings};
+use model::policy::Policy;
+use model::{Severity, Template};
+
+pub(super) const FAMILY: Family = Family { name: "upstream_vhost", keys: &[&VHOST], apply };
+
+static VHOST: Key<String> = Key::annotation("upstream-vhost", host)
+    .says(
+        "host, with variables",
+        "the client's",
+        "Host towards the upstream; X-Forwarded-Host stays the client's.",
+    )
+    .on_bad(OnBad::Reject);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let name = VHOST.about.name;
+    let text = match settings.scope().validate {
+        true => settings.get(&VHOST),
+        // Anything goes but what would end the header line.
+        false => settings.raw(name).map(|text| text.into_owned()).filter(|text| !text.is_empty()),
+    };
+    let Some(text) = text else { return };
+    if text.chars().any(char::is_control) {
+        let message = "has a control character, it is ignored".to_owned();
+        return settings.note(name, Severity::Warning, message);
+    }
+    match Template::parse(&text) {
+        Ok(host) => policy.upstream_host = Some(host),
+        Err(unknown) => settings.deny(name, &format!("{unknown}: use a variable that nginx has")),
+    }
+}
+
+/// What ingress-nginx takes for the name of a server.
+pub(super) fn is_server_name(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || "/-._~:^$[](){}*+?|&=\\".contains(c))
+}
+
+fn host(text: &str) -> Result<String, String> {
+    match is_server_name(text) {
+        true => Ok(text.to_owned()),
+        false => Err("is no host: write one such as shop.example, or $host".to_owned()),
+    }
+}

@@ -1,0 +1,158 @@
+//! What becomes of each Ingress of a cluster that moves from ingress-nginx to Fairway: a pure function of its objects.
+
+mod differences;
+mod surprises;
+mod unused;
+
+use crate::ingress::{Classes, is_ours, origin};
+use crate::settings::{ANNOTATIONS, NameFate};
+use crate::{Options, Translation, translate};
+use differences::Shared;
+use kubernetes::Snapshot;
+use kubernetes::objects::Ingress;
+use model::{Kind, Origin, Problem, Severity};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// What becomes of an Ingress, the worst last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Its requests are answered as ingress-nginx answered them.
+    Identical,
+    /// Some are answered otherwise, on purpose.
+    Differs,
+    /// It asks for what only nginx has.
+    NeedsNginx,
+    /// It is not served, or parts of it answer 503.
+    Refused,
+}
+
+/// Something to know about an Ingress.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Remark {
+    /// The annotation or field, where there is one.
+    pub key: Option<String>,
+    /// What is to be known, and the remedy where there is one.
+    pub message: String,
+}
+
+/// One Ingress.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// `namespace/name`.
+    pub ingress: String,
+    /// What becomes of it.
+    pub standing: Standing,
+    /// Why it is not identical.
+    pub reasons: Vec<Remark>,
+    /// What changes nothing and should be known: misspelt names, hosts that depend on a surprise of ingress-nginx.
+    pub notes: Vec<Remark>,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// Every Ingress of our classes, by name.
+    pub ingresses: Vec<Finding>,
+    /// Ingresses of other classes, which stay as they are.
+    pub others: usize,
+    /// What concerns no Ingress: the ConfigMap, Secrets that nobody uses.
+    pub objects: Vec<Remark>,
+}
+
+/// Checks all objects.
+pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
+    let translation = translate(snapshot, options);
+    let classes = Classes::accepted(snapshot, options);
+    let (ours, others): (Vec<_>, Vec<_>) =
+        snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
+    let ours: Vec<&Ingress> = ours.into_iter().map(AsRef::as_ref).collect();
+    let checker = Checker {
+        snapshot,
+        options,
+        translation: &translation,
+        shared: Shared::among(&ours, options),
+        surprises: surprises::by_ingress(&translation.configuration),
+    };
+    let ingresses = ours.iter().map(|ingress| checker.finding(ingress)).collect();
+    let mut objects = checker.about_config_map();
+    objects.extend(unused::secrets(snapshot, &ours, options));
+    Check { ingresses, others: others.len(), objects }
+}
+
+struct Checker<'a> {
+    snapshot: &'a Snapshot,
+    options: &'a Options,
+    translation: &'a Translation,
+    shared: Shared,
+    surprises: BTreeMap<Origin, Vec<Remark>>,
+}
+
+impl Checker<'_> {
+    fn finding(&self, ingress: &Ingress) -> Finding {
+        let origin = origin(&ingress.meta.key);
+        let problems = self.translation.problems.of(&origin);
+        let mut reasons = Vec::new();
+        let mut notes = self.surprises.get(&origin).cloned().unwrap_or_default();
+        let mut standing = Standing::Identical;
+        for problem in problems {
+            let remark = Remark { key: problem.key.clone(), message: problem.message.clone() };
+            match self.weight(problem) {
+                Standing::Identical => notes.push(remark),
+                worse => {
+                    standing = standing.max(worse);
+                    reasons.push(remark);
+                }
+            }
+        }
+        let differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
+        if !differences.is_empty() {
+            standing = standing.max(Standing::Differs);
+            reasons.extend(differences);
+        }
+        reasons.sort();
+        reasons.dedup();
+        notes.sort();
+        notes.dedup();
+        let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
+        Finding { ingress, standing, reasons, notes }
+    }
+
+    /// What a problem makes of its Ingress. A Service that does not exist answered 503 under ingress-nginx, too.
+    fn weight(&self, problem: &Problem) -> Standing {
+        let name = problem.key.as_deref().unwrap_or_default();
+        let prefix = &self.options.annotations_prefix;
+        let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
+        if annotation.is_some_and(needs_nginx) && problem.severity != Severity::Notice {
+            return Standing::NeedsNginx;
+        }
+        match problem.severity {
+            Severity::Error if name == "spec" => Standing::Identical,
+            Severity::Error => Standing::Refused,
+            Severity::Warning | Severity::Notice => Standing::Identical,
+        }
+    }
+
+    fn about_config_map(&self) -> Vec<Remark> {
+        let Some(key) = &self.options.config_map else { return Vec::new() };
+        let origin = Origin {
+            kind: Kind::ConfigMap,
+            namespace: key.namespace.clone(),
+            name: key.name.clone(),
+        };
+        let problems = self.translation.problems.of(&origin).iter();
+        problems
+            .map(|problem| Remark {
+                key: problem.key.as_ref().map(|name| format!("ConfigMap {name}")),
+                message: problem.message.clone(),
+            })
+            .collect()
+    }
+}
+
+/// Whether an annotation is raw configuration, or tunes a module that only nginx has.
+fn needs_nginx(name: &str) -> bool {
+    ANNOTATIONS.get(name).is_some_and(|known| known.fate == NameFate::Later)
+        && (name.ends_with("-snippet") || name.contains("modsecurity") || name.contains("owasp"))
+}

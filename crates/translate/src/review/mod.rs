@@ -1,0 +1,236 @@
+//! What the admission webhook says of an Ingress: a pure function of the object and of what stands on its hosts
+//! (compat/behaviour.md section 24). The first rule that is broken refuses; each refusal starts with ingress-nginx's
+//! text.
+
+mod groups;
+mod overlap;
+
+use crate::config_map::{self, Permissions};
+use crate::ingress::{Classes, Place, find_suspicious, has_our_class, origin};
+use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::{Options, annotations};
+use kubernetes::Snapshot;
+use kubernetes::objects::{Ingress, PathType};
+use model::Configuration;
+
+/// ingress-nginx's own prefix of annotations.
+const DEFAULT_PREFIX: &str = "nginx.ingress.kubernetes.io";
+/// Annotations that ingress-nginx once had and warns about.
+const DEPRECATED: [&str; 6] = [
+    "enable-influxdb",
+    "influxdb-measurement",
+    "influxdb-port",
+    "influxdb-host",
+    "influxdb-server-name",
+    "secure-verify-ca-secret",
+];
+
+/// The answer to an AdmissionReview.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Review {
+    /// Why the Ingress is refused; none: it is allowed. The first line is ingress-nginx's, the second one says what to
+    /// do.
+    pub refusal: Option<String>,
+    /// What the user should know in any case.
+    pub warnings: Vec<String>,
+}
+
+/// Reviews an Ingress that is about to be created or changed. `served` is what is served now, as translated from
+/// `snapshot`. The cost is that of the one Ingress and of those that have its hosts and paths.
+pub fn review(
+    ingress: &Ingress,
+    snapshot: &Snapshot,
+    served: &Configuration,
+    options: &Options,
+) -> Review {
+    let reviewer = Reviewer { ingress, snapshot, served, options };
+    reviewer.review()
+}
+
+struct Reviewer<'a> {
+    ingress: &'a Ingress,
+    snapshot: &'a Snapshot,
+    served: &'a Configuration,
+    options: &'a Options,
+}
+
+impl<'a> Reviewer<'a> {
+    fn review(&self) -> Review {
+        let paths = self.bad_paths();
+        let deprecated = DEPRECATED.iter().map(|name| self.full(name));
+        let deprecated = deprecated.filter(|name| self.ingress.meta.annotations.contains_key(name));
+        let mut warnings: Vec<String> =
+            deprecated.map(|name| format!("annotation {name} is deprecated")).collect();
+        warnings.extend(paths.iter().cloned());
+        Review { refusal: self.refusal(&paths), warnings }
+    }
+
+    fn full(&self, name: &str) -> String {
+        format!("{}/{name}", self.options.annotations_prefix)
+    }
+
+    fn refusal(&self, bad_paths: &[String]) -> Option<String> {
+        if let Some(refusal) = self.suspicious() {
+            return Some(refusal);
+        }
+        let classes = Classes::accepted(self.snapshot, self.options);
+        let namespace = &*self.ingress.meta.key.namespace;
+        let is_elsewhere =
+            self.options.watch_namespace.as_deref().is_some_and(|own| own != namespace);
+        if is_elsewhere || !has_our_class(self.ingress, &classes, self.options) {
+            return None;
+        }
+        let permissions = self.permissions();
+        self.catch_all()
+            .or_else(|| self.uid())
+            .or_else(|| {
+                let strict = permissions.strict_path_type && !bad_paths.is_empty();
+                strict.then(|| format!(
+                    "ingress contains invalid paths: {}\nwrite letters, digits, . _ - and / only, or use pathType \
+                     ImplementationSpecific (strict-validate-path-type of the ConfigMap)",
+                    bad_paths.join("\n")
+                ))
+            })
+            .or_else(|| self.prefix())
+            .or_else(|| self.annotations(&permissions))
+            .or_else(|| overlap::refusal(self, &permissions))
+    }
+
+    fn suspicious(&self) -> Option<String> {
+        let (place, text) = find_suspicious(self.ingress).filter(|_| self.options.deep_inspect)?;
+        let key = &self.ingress.meta.key;
+        let place = match place {
+            Place::Host => "invalid host in ingress",
+            Place::Path => "invalid rule in ingress",
+            Place::Secret => "invalid secret in ingress",
+            Place::TlsHost => "invalid host in ingress tls config",
+        };
+        let inner = if place == "invalid rule in ingress" { "invalid http path: " } else { "" };
+        Some(format!(
+            "invalid object: {place} {}/{}: {inner}invalid value found: {text}\nit looks like an attack on nginx \
+             (--deep-inspect): change it",
+            key.namespace, key.name
+        ))
+    }
+
+    fn catch_all(&self) -> Option<String> {
+        let refused = self.options.disable_catch_all && self.ingress.default_backend.is_some();
+        refused.then(|| {
+            "this deployment is trying to create a catch-all ingress while DisableCatchAll flag is set to true. Remove \
+             '.spec.defaultBackend' or set DisableCatchAll flag to false"
+                .to_owned()
+        })
+    }
+
+    fn uid(&self) -> Option<String> {
+        let uid = &*self.ingress.meta.uid;
+        (!uid.is_empty() && !is_uuid(uid)).then(|| {
+            format!(
+                "ingress has invalid UID: [<nil>: Invalid value: {uid:?}: must be a lowercase UUID in 8-4-4-4-12 format]\n\
+                 leave metadata.uid to the API server"
+            )
+        })
+    }
+
+    /// Paths that their type does not fit: `path <p> cannot be used with pathType <t>`.
+    fn bad_paths(&self) -> Vec<String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
+        let is_plain =
+            |path: &str| path.is_empty() || (path.starts_with('/') && path.chars().all(plain));
+        let paths = self.ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
+        let bad = paths.filter_map(|path| {
+            let kind = match path.kind {
+                PathType::Exact => "Exact",
+                PathType::Prefix => "Prefix",
+                PathType::ImplementationSpecific => return None,
+            };
+            (!is_plain(&path.path))
+                .then(|| format!("path {} cannot be used with pathType {kind}", path.path))
+        });
+        bad.collect()
+    }
+
+    fn prefix(&self) -> Option<String> {
+        let own = &self.options.annotations_prefix;
+        let is_default = |name: &String| {
+            name.strip_prefix(DEFAULT_PREFIX).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let mixed = own != DEFAULT_PREFIX && self.ingress.meta.annotations.keys().any(is_default);
+        mixed.then(|| {
+            format!(
+                "this deployment has a custom annotation prefix defined. Use '{own}' instead of '{DEFAULT_PREFIX}'"
+            )
+        })
+    }
+
+    fn permissions(&self) -> Permissions {
+        config_map::permissions(&mut Settings::of_config_map(self.scope(false)))
+    }
+
+    fn scope(&self, cross_namespace: bool) -> Scope<'a> {
+        let key = self.options.config_map.as_ref();
+        let data = key.and_then(|key| self.snapshot.config_maps.get(key));
+        Scope {
+            prefix: &self.options.annotations_prefix,
+            validate: self.options.validate_annotations,
+            config_map: key.zip(data.map(|map| &map.data)),
+            secrets: &self.snapshot.secrets,
+            config_maps: &self.snapshot.config_maps,
+            cross_namespace,
+        }
+    }
+
+    /// Words, snippets, risk, values: in this order, whatever the order of the annotations.
+    fn annotations(&self, permissions: &Permissions) -> Option<String> {
+        let rejections = self.rejections(self.ingress, permissions);
+        let word = rejections.iter().find_map(|rejection| match &rejection.rule {
+            Rule::Word(word) => Some((rejection, word)),
+            _ => None,
+        });
+        if let Some((rejection, word)) = word {
+            let name = self.full(&rejection.name);
+            return Some(format!(
+                "{name} annotation contains invalid word {word}\nremove it: annotation-value-word-blocklist of the \
+                 ConfigMap forbids it"
+            ));
+        }
+        if let Some(name) = self.snippet(permissions) {
+            return Some(format!(
+                "{name} annotation cannot be used. Snippet directives are disabled by the Ingress administrator\n\
+                 remove it, or have allow-snippet-annotations of the ConfigMap set to true"
+            ));
+        }
+        let first = rejections.iter().min_by(|a, b| a.rule.cmp(&b.rule))?;
+        let name = self.full(&first.name);
+        let text = match first.rule {
+            Rule::Risk => format!(
+                "annotation group {} contains risky annotation based on ingress configuration",
+                groups::of(&first.name)
+            ),
+            Rule::Word(_) | Rule::Value => format!("annotation {name} contains invalid value"),
+        };
+        Some(format!("{text}\n{name}: {}", first.reason))
+    }
+
+    fn rejections(&self, ingress: &Ingress, permissions: &Permissions) -> Vec<Rejection> {
+        let origin = origin(&ingress.meta.key);
+        let scope = self.scope(permissions.cross_namespace);
+        let mut settings = Settings::of_ingress(scope, origin, &ingress.meta.annotations);
+        annotations::read(&mut settings, &permissions.limits);
+        settings.verdict.rejections
+    }
+
+    /// An annotation of any prefix that ends in `-snippet`, where those are switched off.
+    fn snippet(&self, permissions: &Permissions) -> Option<&'a str> {
+        let mut names = self.ingress.meta.annotations.keys();
+        let found = names.find(|name| name.ends_with("-snippet"))?;
+        (!permissions.limits.snippets).then_some(found.as_str())
+    }
+}
+
+/// 8-4-4-4-12 digits, lower case.
+fn is_uuid(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let parts: Vec<&str> = text.split('-').collect();
+    parts.iter().map(|part| part.len()).eq([8, 4, 4, 4, 12]) && parts.into_iter().all(digits)
+}

@@ -1,0 +1,97 @@
+//! What `fairway check` finds.
+
+use kubernetes::objects::ObjectKey;
+use kubernetes::{Snapshot, snapshot_of};
+use std::path::Path;
+use translate::{Check, Finding, Options, Standing, check};
+
+const REST: &str = r"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: demo}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: forgotten, namespace: demo}
+type: kubernetes.io/tls
+";
+
+fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
+    format!(
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: demo\n  \
+         annotations: {{{annotations}}}\nspec:\n  ingressClassName: nginx\n  rules:\n  - host: {host}\n    http:\n      \
+         paths:\n      - {{path: \"{path}\", pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}\n"
+    )
+}
+
+fn checked(ingresses: &[String]) -> Check {
+    let text = format!("{REST}{}", ingresses.concat());
+    let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    assert!(snapshot.malformed.is_empty(), "{:?}", snapshot.malformed);
+    let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
+    check(&snapshot, &Options { config_map, ..Options::default() })
+}
+
+fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {
+    let wanted = format!("demo/{name}");
+    check
+        .ingresses
+        .iter()
+        .find(|finding| finding.ingress == wanted)
+        .expect("a finding of each Ingress")
+}
+
+#[test]
+fn a_plain_ingress_is_identical_and_a_setting_of_a_neighbour_is_named() {
+    let found = checked(&[
+        ingress("plain", "", "a.test", "/"),
+        ingress("sticky", "nginx.ingress.kubernetes.io/affinity: cookie", "b.test", "/"),
+    ]);
+    let plain = of(&found, "plain");
+    assert_eq!(plain.standing, Standing::Differs);
+    assert!(plain.reasons[0].message.contains("demo/sticky"), "{plain:?}");
+    assert_eq!(
+        of(&checked(&[ingress("plain", "", "a.test", "/")]), "plain").standing,
+        Standing::Identical
+    );
+}
+
+#[test]
+fn a_canary_reaches_the_ingress_that_it_stands_beside_and_others_are_told() {
+    let found = checked(&[
+        ingress("main", "", "a.test", "/"),
+        ingress("canary", "nginx.ingress.kubernetes.io/canary: 'true'", "a.test", "/"),
+        ingress("other", "", "b.test", "/"),
+    ]);
+    assert!(of(&found, "main").reasons.is_empty());
+    assert!(of(&found, "other").reasons[0].message.contains("demo/canary"));
+}
+
+#[test]
+fn refusals_snippets_typos_and_surprises_are_told_apart() {
+    let found = checked(&[
+        ingress("bad", "nginx.ingress.kubernetes.io/client-body-buffer-size: much", "a.test", "/"),
+        ingress("raw", "nginx.ingress.kubernetes.io/server-snippet: 'return 418;'", "b.test", "/"),
+        ingress("typo", "nginx.ingress.kubernetes.io/proxy-body-sise: 1m", "c.test", "/"),
+        ingress("regex", "nginx.ingress.kubernetes.io/use-regex: 'true'", "d.test", "/x[0-9]"),
+        ingress("plain", "", "d.test", "/plain"),
+        ingress("slash", "", "e.test", "/slash/"),
+    ]);
+    assert_eq!(of(&found, "bad").standing, Standing::Refused);
+    assert_eq!(of(&found, "raw").standing, Standing::NeedsNginx);
+    let typo = of(&found, "typo");
+    assert_eq!(typo.standing, Standing::Identical);
+    assert!(typo.notes.iter().any(|note| note.message.contains("proxy-body-size")), "{typo:?}");
+    let said = |name: &str, words: &str| {
+        of(&found, name).notes.iter().any(|note| note.message.contains(words))
+    };
+    assert!(said("plain", "regular expression") && said("slash", "(301)"));
+    let secret = found.objects.iter().find_map(|remark| remark.key.as_deref());
+    assert_eq!(secret, Some("Secret demo/forgotten"));
+}

@@ -1,0 +1,60 @@
+//! Findings as a report in Markdown.
+
+use super::{ORDER, is_worth_a_line, of, words};
+use std::fmt::Write;
+use translate::{Check, Remark};
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($page:expr, $($format:tt)*) => {{ let _ = writeln!($page, $($format)*); }};
+}
+
+/// A table of sums, then a section for each standing that has something to say.
+pub(super) fn page(check: &Check, all: bool) -> String {
+    let mut page = "# From ingress-nginx to Fairway\n\n| Ingresses | |\n|---:|---|\n".to_owned();
+    for standing in ORDER {
+        line!(page, "| {} | {} |", of(check, standing).count(), words(standing));
+    }
+    if check.others > 0 {
+        line!(page, "| {} | of another class, not looked at |", check.others);
+    }
+    for standing in ORDER {
+        let mut findings =
+            of(check, standing).filter(|finding| is_worth_a_line(finding, all)).peekable();
+        if findings.peek().is_some() {
+            line!(
+                page,
+                "\n## {}\n\n| Ingress | Why | Notes |\n|---|---|---|",
+                title(words(standing))
+            );
+        }
+        for finding in findings {
+            let (reasons, notes) = (cell(&finding.reasons), cell(&finding.notes));
+            line!(page, "| {} | {reasons} | {notes} |", finding.ingress);
+        }
+    }
+    if !check.objects.is_empty() {
+        line!(page, "\n## Other objects\n");
+        for remark in &check.objects {
+            line!(page, "- {}", text(remark));
+        }
+    }
+    page
+}
+
+fn title(words: &str) -> String {
+    let (first, rest) = words.split_at(1);
+    first.to_uppercase() + rest
+}
+
+fn cell(remarks: &[Remark]) -> String {
+    remarks.iter().map(text).collect::<Vec<_>>().join("<br>")
+}
+
+fn text(remark: &Remark) -> String {
+    let message = remark.message.replace('|', "\\|").replace('<', "&lt;");
+    match &remark.key {
+        Some(key) => format!("`{key}`: {message}"),
+        None => message,
+    }
+}

@@ -1,0 +1,41 @@
+//! Findings as lines for reading.
+
+use super::{ORDER, is_worth_a_line, of, words};
+use std::fmt::Write;
+use translate::{Check, Remark};
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($page:expr, $($format:tt)*) => {{ let _ = writeln!($page, $($format)*); }};
+}
+
+/// All findings, the worst first, and the sums.
+pub(super) fn page(check: &Check, all: bool) -> String {
+    let mut page = String::new();
+    for standing in ORDER {
+        for finding in of(check, standing).filter(|finding| is_worth_a_line(finding, all)) {
+            line!(page, "{:<24}{}", words(standing), finding.ingress);
+            finding.reasons.iter().for_each(|remark| push(&mut page, "because", remark));
+            finding.notes.iter().for_each(|remark| push(&mut page, "note", remark));
+        }
+    }
+    for remark in &check.objects {
+        let key = remark.key.as_deref().unwrap_or_default();
+        line!(page, "{:<24}{key}: {}", "note", remark.message);
+    }
+    line!(page, "");
+    for standing in ORDER {
+        line!(page, "{:>6}  {}", of(check, standing).count(), words(standing));
+    }
+    if check.others > 0 {
+        line!(page, "{:>6}  of another class, not looked at", check.others);
+    }
+    page
+}
+
+fn push(page: &mut String, kind: &str, remark: &Remark) {
+    match &remark.key {
+        Some(key) => line!(page, "    {kind:<9}{key}: {}", remark.message),
+        None => line!(page, "    {kind:<9}{}", remark.message),
+    }
+}
