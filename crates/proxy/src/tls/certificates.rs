@@ -59,6 +59,12 @@ impl Certificates {
         !self.hosts.is_empty() && self.entry(host).is_some()
     }
 
+    /// Whether handshakes may get this one.
+    pub(super) fn serves(&self, key: &Arc<CertifiedKey>) -> bool {
+        let mut served = self.keys.values().chain([&self.fallback]);
+        served.any(|served| Arc::ptr_eq(served, key))
+    }
+
     /// The certificate for a handshake with this name.
     pub fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());

@@ -2,6 +2,7 @@
 
 use super::Certificates;
 use super::config::{Own, config};
+use super::ocsp::Staples;
 use super::sessions::Sessions;
 use crate::connection::TlsSession;
 use crate::generation::{Clients, Generation, Site};
@@ -31,16 +32,23 @@ pub struct TlsFront {
     settings: TlsSettings,
     http2: bool,
     sessions: Sessions,
-    certificates: Arc<ArcSwap<Certificates>>,
+    by_name: ByName,
 }
 
 /// Gives each handshake the certificate for its name, as of now.
 #[derive(Clone, Debug)]
-pub(super) struct ByName(Arc<ArcSwap<Certificates>>);
+pub(super) struct ByName {
+    certificates: Arc<ArcSwap<Certificates>>,
+    staples: Option<Arc<Staples>>,
+}
 
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load().choose(hello.server_name()))
+        let plain = self.certificates.load().choose(hello.server_name());
+        Some(match &self.staples {
+            None => plain,
+            Some(staples) => staples.staple(plain),
+        })
     }
 }
 
@@ -50,14 +58,14 @@ impl TlsFront {
         let settings = global.tls.clone();
         let sessions = Sessions::new(settings.session_cache_size, settings.session_timeout);
         let certificates = Arc::new(ArcSwap::from_pointee(certificates));
-        let by_name = ByName(certificates.clone());
+        let by_name = ByName { certificates, staples: None };
         Ok(Self {
-            config: config(global, &Own::default(), sessions.clone(), by_name)?,
+            config: config(global, &Own::default(), sessions.clone(), by_name.clone())?,
             own: OrdMap::new(),
             settings,
             http2: global.http2,
             sessions,
-            certificates,
+            by_name,
         })
     }
 
@@ -75,7 +83,7 @@ impl TlsFront {
         for (name, site) in changed {
             next.server(global, name, site.as_deref())?;
         }
-        next.certificates.store(Arc::new(certificates.clone()));
+        next.by_name.certificates.store(Arc::new(certificates.clone()));
         Ok(next)
     }
 
@@ -88,7 +96,12 @@ impl TlsFront {
         };
         self.settings = settings;
         self.http2 = global.http2;
-        let by_name = ByName(self.certificates.clone());
+        self.by_name.staples = match (self.settings.ocsp, self.by_name.staples.take()) {
+            (false, _) => None,
+            (true, Some(staples)) => Some(staples),
+            (true, None) => Staples::start(self.by_name.certificates.clone()),
+        };
+        let by_name = self.by_name.clone();
         self.config = config(global, &Own::default(), self.sessions.clone(), by_name)?;
         for (name, (own, _)) in self.own.clone() {
             self.insert(global, name, own)?;
@@ -122,8 +135,7 @@ impl TlsFront {
 
     /// Who came in before the change does not resume a session after it.
     fn insert(&mut self, global: &Global, name: ServerName, own: Own) -> Result<(), rustls::Error> {
-        let by_name = ByName(self.certificates.clone());
-        let config = config(global, &own, self.sessions.apart(), by_name)?;
+        let config = config(global, &own, self.sessions.apart(), self.by_name.clone())?;
         self.own.insert(name, (own, config));
         Ok(())
     }

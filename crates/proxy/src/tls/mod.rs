@@ -7,6 +7,7 @@ mod client;
 mod config;
 mod distinguished_name;
 mod front;
+mod ocsp;
 mod peer;
 mod sessions;
 mod tickets;
