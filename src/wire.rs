@@ -1,11 +1,12 @@
 //! Every object of the program, built once and in order.
 
-use crate::flags::{Classes, Listeners, Run, Source, Translate};
+use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
 use anyhow::{Context, Result};
 use controller::Controller;
+use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{Listen, Native};
+use proxy::{GeoFiles, Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -39,8 +40,17 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
 }
 
 async fn serve(flags: Run) -> Result<()> {
-    let Run { source, classes, listeners, shutdown_grace_period, worker_threads, v: _, accepted } =
-        flags;
+    let Run {
+        source,
+        classes,
+        listeners,
+        geoip,
+        webhook,
+        shutdown_grace_period,
+        worker_threads,
+        v: _,
+        accepted,
+    } = flags;
     for name in accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
@@ -48,15 +58,22 @@ async fn serve(flags: Run) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
+    engine.locate_geoip(GeoFiles { directory, editions });
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let options = Options { watch_namespace, ..options(&classes) };
+    let zone = match classes.enable_topology_aware_routing {
+        true => own_zone(&source).await,
+        false => None,
+    };
+    let options = Options { watch_namespace, zone, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let mut controller = Controller::new(engine.clone(), options);
+    let mut controller = Controller::new(engine.clone(), options.clone());
     controller.follow(&mut feed).await;
+    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
@@ -85,6 +102,21 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         health_path: listeners.health_check_path.clone(),
     };
     Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+}
+
+/// Starts the admission webhook, if it has an address.
+async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+    let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
+        flags;
+    let Some(address) = validating_webhook else { return Ok(()) };
+    let files = validating_webhook_certificate.zip(validating_webhook_key);
+    let (certificate, key) = files.context(
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
+    )?;
+    let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
+    tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    tokio::spawn(bound.serve(reviewer));
+    Ok(())
 }
 
 /// Starts the admin server; its address.
@@ -151,6 +183,36 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
+async fn own_zone(source: &Source) -> Option<String> {
+    let found = async {
+        let variable = |name: &str| {
+            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+            value.ok_or_else(|| format!("the environment has no {name}"))
+        };
+        if !source.manifests.is_empty() {
+            return Err("a folder of manifests is in no zone".to_owned());
+        }
+        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let client =
+            kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
+        kubernetes::zone(&client, &namespace, &pod).await
+    };
+    let zone = found.await;
+    if let Err(reason) = &zone {
+        tracing::warn!("--enable-topology-aware-routing has no effect: {reason}");
+    }
+    zone.ok()
+}
+
+fn client(source: &Source) -> ClientOptions {
+    ClientOptions {
+        kubeconfig: source.kubeconfig.clone(),
+        apiserver_host: source.apiserver_host.clone(),
+        certificate_authority: source.certificate_authority.clone(),
+    }
+}
+
 fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
     let secret = |reference| match reference {
         Reference::Secret(key) => Some(key),
@@ -177,6 +239,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         enable_annotation_validation,
         disable_svc_external_name,
+        enable_topology_aware_routing: _,
         annotations_prefix,
         configmap,
         default_ssl_certificate,
@@ -191,6 +254,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
+        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,

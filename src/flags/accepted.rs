@@ -3,7 +3,7 @@
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
-const FLAGS: [(&str, Takes); 60] = [
+const FLAGS: &[(&str, Takes)] = &[
     ("tcp-services-configmap", Takes::Value),
     ("udp-services-configmap", Takes::Value),
     ("publish-service", Takes::Value),
@@ -15,9 +15,6 @@ const FLAGS: [(&str, Takes); 60] = [
     ("update-status-on-shutdown", Takes::Switch),
     ("status-update-interval", Takes::Value),
     ("report-node-internal-ip-address", Takes::Switch),
-    ("validating-webhook", Takes::Value),
-    ("validating-webhook-certificate", Takes::Value),
-    ("validating-webhook-key", Takes::Value),
     ("disable-full-test", Takes::Switch),
     ("enable-metrics", Takes::Switch),
     ("metrics-per-host", Takes::Switch),
@@ -33,7 +30,6 @@ const FLAGS: [(&str, Takes); 60] = [
     ("enable-ssl-passthrough", Takes::Switch),
     ("ssl-passthrough-proxy-port", Takes::Value),
     ("enable-ssl-chain-completion", Takes::Switch),
-    ("enable-topology-aware-routing", Takes::Switch),
     ("default-server-port", Takes::Value),
     ("status-port", Takes::Value),
     ("stream-port", Takes::Value),
@@ -47,7 +43,6 @@ const FLAGS: [(&str, Takes); 60] = [
     ("dynamic-configuration-retries", Takes::Value),
     ("disable-sync-events", Takes::Switch),
     ("internal-logger-address", Takes::Value),
-    ("maxmind-edition-ids", Takes::Value),
     ("maxmind-license-key", Takes::Value),
     ("maxmind-mirror", Takes::Value),
     ("maxmind-retries-count", Takes::Value),

@@ -38,6 +38,10 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) disable_svc_external_name: bool,
+    /// Endpoints that are meant for the zone of this Pod's node go first, for Services that ask for it.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) enable_topology_aware_routing: bool,
     /// Prefix of the annotations that are read.
     #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
     pub(crate) annotations_prefix: String,

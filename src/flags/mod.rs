@@ -3,13 +3,17 @@
 mod accepted;
 mod check;
 mod classes;
+mod geoip;
 mod listen;
 mod source;
+mod webhook;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
+pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
+pub(crate) use webhook::Webhook;
 
 use clap::{Args, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -47,6 +51,10 @@ pub(crate) struct Run {
     pub(crate) classes: Classes,
     #[command(flatten)]
     pub(crate) listeners: Listeners,
+    #[command(flatten)]
+    pub(crate) geoip: GeoIp,
+    #[command(flatten)]
+    pub(crate) webhook: Webhook,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

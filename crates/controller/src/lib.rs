@@ -1,13 +1,16 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
+pub mod admission;
 mod report;
 
+use admission::Known;
 use engine::Engine;
 use kubernetes::Feed;
 use model::{Changes, Configuration};
 use report::Reporter;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::watch;
 use translate::{Options, Translation, Translator};
 
 /// Makes an engine follow the objects of a feed.
@@ -18,6 +21,7 @@ pub struct Controller<E> {
     /// What the engine serves; it lags behind the translator only where the engine refused something.
     applied: Configuration,
     reporter: Reporter,
+    known: watch::Sender<Arc<Known>>,
 }
 
 /// The feed ended, which it never does while the process lives.
@@ -33,7 +37,13 @@ impl<E: Engine> Controller<E> {
             translator: Translator::new(options),
             applied: Configuration::default(),
             reporter: Reporter::default(),
+            known: watch::Sender::default(),
         }
+    }
+
+    /// The objects and what they mean, from one change to the next.
+    pub fn known(&self) -> watch::Receiver<Arc<Known>> {
+        self.known.subscribe()
     }
 
     /// Takes the latest Snapshot. When it returns, everything in it is served.
@@ -42,6 +52,7 @@ impl<E: Engine> Controller<E> {
         let began = Instant::now();
         let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
         self.reporter.report(&problems);
+        self.known.send_replace(Arc::new(Known { snapshot, configuration: configuration.clone() }));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
             return;

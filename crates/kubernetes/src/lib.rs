@@ -11,6 +11,7 @@ mod snapshot;
 mod store;
 mod trim;
 mod watch;
+mod zone;
 
 pub use client::{ClientOptions, client};
 pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
@@ -19,3 +20,5 @@ pub use feed::Feed;
 pub use index::{Reference, ReverseIndex};
 pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};
+pub use trim::parse_ingress;
+pub use zone::zone;

@@ -56,6 +56,8 @@ pub struct Global {
     pub log_format: LogFormat,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
+    /// `use-geoip2`: databases about addresses are read.
+    pub geoip2: bool,
     /// `ssl-*`.
     pub tls: TlsSettings,
     /// `worker-shutdown-timeout`: how long requests may take to finish once the process stops.
@@ -234,6 +236,7 @@ impl Default for Global {
             skip_access_log_patterns: Vec::new(),
             log_format: LogFormat::default(),
             compression: Compression::default(),
+            geoip2: false,
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,

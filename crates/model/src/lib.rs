@@ -13,6 +13,7 @@ mod certificate;
 mod changes;
 mod compression;
 mod configuration;
+mod geoip2;
 mod global;
 mod id;
 mod networks;
@@ -30,6 +31,7 @@ pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
+pub use geoip2::{GeoStep, GeoVariable};
 pub use global::{
     Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
     UpstreamKeepAlive,

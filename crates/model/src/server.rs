@@ -1,6 +1,6 @@
 //! Virtual servers and their locations.
 
-use crate::policy::{Ciphers, ClientCertificate, Policy};
+use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
 use crate::{Alias, CertificateId, Origin, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -68,6 +68,9 @@ pub struct Location {
     pub whole: bool,
     /// Where its requests go.
     pub backend: Backend,
+    /// Another upstream for some of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub canary: Option<Canary>,
     /// The Service of the path, for logs, metrics and error pages.
     pub service: Option<ServiceRef>,
     /// The Ingress that owns the path.

@@ -1,5 +1,6 @@
 //! Text with nginx variables, parsed once: literals, known variables and capture groups, nothing else.
 
+use crate::GeoVariable;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -19,6 +20,8 @@ macro_rules! variables {
             Cookie(String),
             /// `$arg_<name>`.
             Argument(String),
+            /// `$geoip2_<name>`: what a database says about the client's address.
+            GeoIp2(&'static GeoVariable),
         }
 
         impl Variable {
@@ -39,6 +42,7 @@ macro_rules! variables {
                     Self::UpstreamHeader(name) => format!("upstream_http_{name}"),
                     Self::Cookie(name) => format!("cookie_{name}"),
                     Self::Argument(name) => format!("arg_{name}"),
+                    Self::GeoIp2(variable) => format!("geoip2_{}", variable.name),
                 }
             }
         }
@@ -70,6 +74,8 @@ variables! {
     RequestMethod = "request_method",
     /// The target as received, with arguments.
     RequestUri = "request_uri",
+    /// The target as received, escaped for a part of a query (ingress-nginx).
+    EscapedRequestUri = "escaped_request_uri",
     /// The normalised path.
     Uri = "uri",
     /// The normalised path (same as `$uri`).
@@ -203,6 +209,9 @@ type Prefixed = (&'static str, fn(String) -> Variable);
 
 impl Variable {
     fn prefixed(name: &str) -> Option<Self> {
+        if let Some(name) = name.strip_prefix("geoip2_") {
+            return GeoVariable::named(name).map(Self::GeoIp2);
+        }
         let kinds: [Prefixed; 5] = [
             ("http_", Self::RequestHeader),
             ("sent_http_", Self::ResponseHeader),

@@ -1,12 +1,13 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::authenticator::Authenticator;
 use crate::generation::{Clients, Generation, Site, Spot};
 use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
-use crate::upstream::Group;
+use crate::upstream::{Alternative, Group, Resolver, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Protocol};
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, UpstreamId};
+use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
 use route::{Locations, Routes};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use std::sync::Arc;
 pub struct Compiler {
     profiles: Profiles,
     verifiers: Verifiers,
+    resolver: Arc<Resolver>,
 }
 
 impl Compiler {
@@ -37,7 +39,7 @@ impl Compiler {
         let certificates = before.certificates.follow(configuration, changes);
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
-            follow(&mut groups, id, configuration);
+            self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
         let mut changed = Vec::with_capacity(changes.servers.len());
@@ -66,7 +68,7 @@ impl Compiler {
     ) -> Result<Site, rustls::Error> {
         let spots = server.locations.iter().map(|location| {
             let clients = self.clients_besides(server, location);
-            self.spot(location, groups).map(|spot| Spot { clients, ..spot })
+            self.spot(&server.name, location, groups).map(|spot| Spot { clients, ..spot })
         });
         Ok(Site {
             clients: server.client_certificate.as_ref().map(|asked| match asked {
@@ -100,6 +102,7 @@ impl Compiler {
 
     fn spot(
         &self,
+        server: &ServerName,
         location: &Arc<Location>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Spot, rustls::Error> {
@@ -108,6 +111,10 @@ impl Compiler {
             Backend::NotFound | Backend::Denied(_) => None,
         };
         let policy = &location.policy;
+        let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));
+        let canary = location.canary.as_ref().filter(|_| group.is_some());
+        let canary = canary
+            .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
         let upstream_tls = match policy.protocol {
             Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
             Protocol::Https | Protocol::AutoHttp => {
@@ -116,7 +123,39 @@ impl Compiler {
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
         let cors = policy.cors.as_ref().map(Told::new);
-        Ok(Spot { location: location.clone(), group, clients: None, upstream_tls, cors })
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            self::group(groups, id);
+        }
+        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
+        let location = location.clone();
+        Ok(Spot { location, group, clients: None, rule, canary, upstream_tls, authenticator, cors })
+    }
+
+    /// Brings a group's endpoints up to date; locations keep the group they have.
+    fn follow(
+        &self,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+        id: &UpstreamId,
+        configuration: &Configuration,
+    ) {
+        let Some(upstream) = configuration.upstreams.get(id) else {
+            // No location names it any longer; requests that are on their way hold it themselves.
+            if let Some(gone) = groups.remove(id) {
+                gone.resolve(None, &self.resolver);
+                gone.replace(Arc::new(Endpoints::default()));
+            }
+            return;
+        };
+        let group = group(groups, id);
+        match &upstream.external {
+            None => {
+                group.resolve(None, &self.resolver);
+                group.replace(upstream.endpoints.clone());
+            }
+            Some(external) => group.resolve(Some(external.clone()), &self.resolver),
+        }
     }
 }
 
@@ -126,28 +165,4 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
         .entry(id.clone())
         .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
         .clone()
-}
-
-/// Brings a group's endpoints up to date; locations keep the group they have.
-fn follow(
-    groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    id: &UpstreamId,
-    configuration: &Configuration,
-) {
-    let Some(upstream) = configuration.upstreams.get(id) else {
-        // No location names it any longer; requests that are on their way hold it themselves.
-        if let Some(gone) = groups.remove(id) {
-            gone.resolve(None);
-            gone.replace(Arc::new(Endpoints::default()));
-        }
-        return;
-    };
-    let group = group(groups, id);
-    match &upstream.external {
-        None => {
-            group.resolve(None);
-            group.replace(upstream.endpoints.clone());
-        }
-        Some(external) => group.resolve(Some(external.clone())),
-    }
 }

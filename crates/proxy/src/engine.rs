@@ -2,6 +2,7 @@
 
 use crate::compile::Compiler;
 use crate::generation::Generation;
+use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, bind};
 use crate::log::{self, AccessLog};
 use crate::worker::{Shared, Stage, Worker};
@@ -68,6 +69,11 @@ impl Native {
         &self.shared.listening
     }
 
+    /// Says where the databases about addresses are; before the first [`Engine::apply`].
+    pub fn locate_geoip(&self, files: GeoFiles) {
+        self.shared.geoip.locate(files);
+    }
+
     /// The generation in force.
     pub fn current(&self) -> Arc<Generation> {
         self.shared.current.load_full()
@@ -102,6 +108,7 @@ impl Engine for Native {
             .compiler
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
+        self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
         self.accept().map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number })
@@ -136,10 +143,13 @@ impl Engine for Native {
             relative_redirects: _,
             upstream_host: _,
             rewrite: _,
+            auth_basic: _,
+            auth_external: _,
             access: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            balance: _,
         } = policy;
         Vec::new()
     }

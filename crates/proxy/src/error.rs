@@ -21,6 +21,9 @@ pub enum Error {
     /// Nobody is there to answer.
     #[error("upstream {0} has no endpoints")]
     NoEndpoints(model::UpstreamId),
+    /// All endpoints that a session may have were tried.
+    #[error("upstream {0} has no endpoint left that was not tried")]
+    NoPeerLeft(model::UpstreamId),
     /// The client's body did not arrive.
     #[error("reading the request body: {0}")]
     RequestBody(BodyError),
@@ -30,6 +33,15 @@ pub enum Error {
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
+    /// Two Authorization fields.
+    #[error("the request has two Authorization fields")]
+    TwoAuthorizations,
+    /// Too many passwords are waiting to be verified.
+    #[error("too many passwords are waiting to be verified")]
+    PasswordsBusy,
+    /// The authenticator said neither yes nor no.
+    #[error("asking the authenticator: {0}")]
+    Authenticator(String),
 }
 
 /// Who is to blame.
@@ -47,9 +59,11 @@ impl Error {
     /// What the client is told.
     pub fn status(&self) -> StatusCode {
         match self {
-            Self::BadPath(_) => StatusCode::BAD_REQUEST,
+            Self::BadPath(_) | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Denied(_) | Self::NoEndpoints(_) => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Denied(_) | Self::NoEndpoints(_) | Self::PasswordsBusy => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => {
                 match error {
                     BodyError::Malformed | BodyError::Aborted => StatusCode::BAD_REQUEST,
@@ -59,8 +73,8 @@ impl Error {
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Upstream(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
+            Self::BadRewrite(_) | Self::Authenticator(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -70,9 +84,16 @@ impl Error {
             Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => {
                 Blame::Proxy
             }
-            Self::BadPath(_) | Self::BodyTooLarge | Self::RequestBody(_) => Blame::Client,
+            Self::PasswordsBusy => Blame::Proxy,
+            Self::BadPath(_)
+            | Self::BodyTooLarge
+            | Self::RequestBody(_)
+            | Self::TwoAuthorizations => Blame::Client,
             Self::Upstream(TryError::RequestBody(_)) => Blame::Client,
-            Self::NoEndpoints(_) | Self::Upstream(_) => Blame::Upstream,
+            Self::NoEndpoints(_)
+            | Self::NoPeerLeft(_)
+            | Self::Authenticator(_)
+            | Self::Upstream(_) => Blame::Upstream,
         }
     }
 
@@ -82,6 +103,7 @@ impl Error {
             self,
             Self::BadPath(_)
                 | Self::BodyTooLarge
+                | Self::TwoAuthorizations
                 | Self::RequestBody(_)
                 | Self::Upstream(TryError::RequestBody(_))
         )

@@ -43,8 +43,14 @@ pub struct Exchange {
     pub rewritten: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
     pub allowed_origin: Option<Bytes>,
+    /// Whether the canary of the location has it.
+    pub canary: bool,
+    /// `Set-Cookie` of a new session.
+    pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -63,6 +69,21 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What the guards leave for what comes after them.
+#[derive(Debug, Default)]
+pub struct Authenticated {
+    /// Authentication-Info for the answer (RFC 7616 section 3.5).
+    pub information: Option<Bytes>,
+    /// What the authenticator says about the client, for the application.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// Cookies of the authenticator, for the client.
+    pub cookies: Option<Bytes>,
+    /// Whether they are set with every answer.
+    pub always_set_cookie: bool,
+    /// Whether the answer is the redirect to the sign-in page.
+    pub to_sign_in: bool,
 }
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
@@ -109,7 +130,10 @@ impl Exchange {
             place: None,
             rewritten: None,
             allowed_origin: None,
+            canary: false,
+            session_cookie: None,
             request_id: Bytes::new(),
+            authenticated: Authenticated::default(),
             log: Log::default(),
             request,
             connection,
@@ -172,6 +196,7 @@ impl Exchange {
     /// The end: writes the access log. `body_received` counts what came after the head.
     pub fn finish(&mut self, body_received: u64) {
         self.log.received = self.request.head_size as u64 + body_received;
+        phases::choose_backend::measure(self);
         phases::access_log::write(self);
     }
 }

@@ -1,8 +1,9 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::authenticator::Authenticator;
 use crate::phases::cors::Told;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
-use crate::upstream::Group;
+use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
 use std::collections::HashSet;
@@ -48,8 +49,14 @@ pub struct Spot {
     pub group: Option<Arc<Group>>,
     /// What its Ingress asks of clients besides the host.
     pub clients: Option<Arc<Verifier>>,
+    /// Which of its endpoints is next; none: they take turns.
+    pub rule: Option<Box<Rule>>,
+    /// Another upstream for some of its requests.
+    pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who is asked before a request is let in.
+    pub authenticator: Option<Arc<Authenticator>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
 }

@@ -4,12 +4,15 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod authenticator;
 mod compile;
 mod connection;
+mod credentials;
 mod engine;
 mod error;
 mod exchange;
 mod generation;
+mod geoip;
 mod http;
 mod http1;
 mod http2;
@@ -27,6 +30,7 @@ mod worker;
 
 pub use engine::{Native, StartError};
 pub use generation::Generation;
+pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 
 /// Parsers of what comes from outside, for fuzzing.

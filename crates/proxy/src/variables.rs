@@ -1,5 +1,6 @@
 //! The values of nginx's variables for a request.
 
+use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::client_certificate;
@@ -32,11 +33,14 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
+        V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
+        V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
         // The answer is gone when the log is written; what it said is not kept.
-        V::ResponseHeader(_) | V::UpstreamHeader(_) | V::RemoteUser => {}
+        V::ResponseHeader(_) | V::UpstreamHeader(_) => {}
+        V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
         | V::UpstreamResponseTime
@@ -85,6 +89,14 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     }
 }
 
+/// The name of a Basic Authorization, whether or not it was asked for (ngx_http_variable_remote_user).
+fn user(exchange: &Exchange, out: &mut String) {
+    let value = exchange.request.headers.get("authorization");
+    if let Some(credentials) = value.and_then(|value| credentials::basic(value)) {
+        text(&credentials.user, out);
+    }
+}
+
 /// A template with the values of its variables, and the groups of the pattern that belongs to it.
 pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
     let mut out = String::new();
@@ -98,6 +110,17 @@ pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>])
         }
     }
     out
+}
+
+/// Percent-encoded but for what a URL's parts may always hold (ngx_escape_uri with NGX_ESCAPE_URI_COMPONENT).
+fn escaped(bytes: &[u8], out: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
+            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
+            _ => put!(out, "%{byte:02X}"),
+        }
+    }
 }
 
 fn text(bytes: &[u8], out: &mut String) {
@@ -137,6 +160,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(&request.target, out),
+        V::EscapedRequestUri => escaped(&request.target, out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -221,6 +245,11 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::IngressName => {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
+        V::ProxyAlternativeUpstreamName => {
+            if let Some(canary) = place.spot().canary.as_deref().filter(|_| exchange.canary) {
+                out.push_str(canary.group.id.as_str());
+            }
+        }
         V::ServiceName => out.push_str(service(|service| &service.name)),
         V::ServicePort => out.push_str(service(|service| &service.port)),
         V::LocationPath => out.push_str(&location.path),
@@ -298,14 +327,33 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
     }
 }
 
+/// The value of `$http_<name>`, if there is such a header.
+pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let headers = &exchange.request.headers;
+    headers.iter().any(|field| is_spelled(&field.name, name)).then(|| {
+        let mut value = String::new();
+        header(headers, name, &mut value);
+        value
+    })
+}
+
+/// The value of `$cookie_<name>`, if there is such a cookie.
+pub fn cookie_of(exchange: &Exchange, name: &str) -> Option<String> {
+    let mut value = String::new();
+    text(find_cookie(exchange, name)?, &mut value);
+    Some(value)
+}
+
+/// Whether a field is the one that a variable names.
+fn is_spelled(field: &[u8], name: &str) -> bool {
+    let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
+    field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
+}
+
 /// A header field by its variable's name; several lines are joined by `, `.
 fn header(headers: &Headers, name: &str, out: &mut String) {
-    let spelled = |field: &[u8]| {
-        let same = |(a, b): (&u8, u8)| a.to_ascii_lowercase() == b || (*a == b'-' && b == b'_');
-        field.len() == name.len() && field.iter().zip(name.bytes()).all(same)
-    };
     let mut first = true;
-    for field in headers.iter().filter(|field| spelled(&field.name)) {
+    for field in headers.iter().filter(|field| is_spelled(&field.name, name)) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
@@ -314,13 +362,16 @@ fn header(headers: &Headers, name: &str, out: &mut String) {
 }
 
 fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
+    text(find_cookie(exchange, name).unwrap_or_default(), out);
+}
+
+fn find_cookie<'a>(exchange: &'a Exchange, name: &'a str) -> Option<&'a [u8]> {
     let values = exchange.request.headers.all("cookie");
     let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
-    let found = pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
+    pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
-    });
-    text(found.unwrap_or_default(), out);
+    })
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {

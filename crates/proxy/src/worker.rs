@@ -1,7 +1,10 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
+use crate::authenticator::Answers;
 use crate::connection::Connection;
+use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
+use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
@@ -34,7 +37,12 @@ pub struct Shared {
     /// Connections of clients at most, each thread.
     pub connections: usize,
     serial: AtomicU64,
+    verifier: Verifier,
+    digests: Digests,
+    answers: Answers,
     names: Names,
+    /// Databases about addresses.
+    pub geoip: Arc<GeoIp>,
 }
 
 /// What the process is at.
@@ -54,7 +62,11 @@ impl Shared {
             listening,
             connections,
             serial: AtomicU64::new(1),
+            verifier: Verifier::default(),
+            digests: Digests::default(),
+            answers: Answers::default(),
             names: Names::default(),
+            geoip: Arc::default(),
         }
     }
 }
@@ -70,6 +82,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Passwords that were found right.
+    pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     draining: Cell<bool>,
     random: RefCell<fastrand::Rng>,
@@ -93,6 +107,7 @@ impl Worker {
             pool,
             clock: Clock::default(),
             log,
+            remembered: Remembered::default(),
             connections: RefCell::default(),
             draining: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -155,9 +170,29 @@ impl Worker {
         self.shared.current.load_full()
     }
 
+    /// Verifies passwords.
+    pub(crate) fn verifier(&self) -> &Verifier {
+        &self.shared.verifier
+    }
+
+    /// What is known for digest authentication.
+    pub(crate) fn digests(&self) -> &Digests {
+        &self.shared.digests
+    }
+
+    /// What authenticators said.
+    pub(crate) fn answers(&self) -> &Answers {
+        &self.shared.answers
+    }
+
     /// Hosts that are known only once a request is there.
     pub fn names(&self) -> &Names {
         &self.shared.names
+    }
+
+    /// Databases about addresses.
+    pub fn geoip(&self) -> &GeoIp {
+        &self.shared.geoip
     }
 
     /// Whether the process is about to end.
@@ -199,6 +234,11 @@ impl Worker {
             random >>= 4;
         }
         id.into()
+    }
+
+    /// A random number below `bound`, 0 for an empty range.
+    pub fn below(&self, bound: usize) -> usize {
+        if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
     }
 
     /// A number in decimal.

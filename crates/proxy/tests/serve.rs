@@ -40,6 +40,7 @@ fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
         kind: PathKind::Prefix,
         whole: false,
         backend: Backend::Upstream(id.clone()),
+        canary: None,
         service: None,
         origin: None,
         policy: Arc::new(policy),

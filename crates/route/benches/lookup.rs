@@ -77,6 +77,7 @@ fn compile(regex: bool, paths: &[String]) -> Locations {
         kind: PathKind::Prefix,
         whole: regex,
         backend: Backend::NotFound,
+        canary: None,
         service: None,
         origin: None,
         policy: Arc::default(),

@@ -22,6 +22,8 @@ pub struct Options {
     pub disable_external_names: bool,
     /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
     pub watch_namespace: Option<String>,
+    /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go first.
+    pub zone: Option<String>,
     /// `--deep-inspect`: Ingresses whose hosts, paths or Secret names look like an attack on nginx are left out.
     pub deep_inspect: bool,
     /// `--enable-annotation-validation`: off, a bad value never takes an Ingress out.
@@ -44,6 +46,7 @@ impl Default for Options {
             watch_ingress_without_class: false,
             disable_catch_all: false,
             disable_external_names: false,
+            zone: None,
             watch_namespace: None,
             deep_inspect: true,
             validate_annotations: true,

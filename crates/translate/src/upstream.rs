@@ -1,14 +1,13 @@
 //! From a Service and its EndpointSlices to an upstream (compat/behaviour.md section 7).
 
+use crate::Options;
 use crate::aliases::service_named;
-use crate::ingress::Target;
-use imbl::OrdMap;
+use crate::ingress::{Role, Target};
 use kubernetes::Snapshot;
-use kubernetes::objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort};
+use kubernetes::objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint};
 use model::Endpoints;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
 /// Who is behind a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +27,7 @@ impl Behind {
 }
 
 /// Who is behind a target at this moment.
-pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool) -> Behind {
+pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) -> Behind {
     if let Target::Name { host, port } = target {
         return named(host, *port);
     }
@@ -44,7 +43,7 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool)
         ));
     };
     if service.kind == "ExternalName" {
-        return external(target, service, snapshot, external_names);
+        return external(target, service, snapshot, options);
     }
     let Some(port) = port_of(target, service) else {
         let known: Vec<String> = service.ports.iter().map(describe).collect();
@@ -56,7 +55,17 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, external_names: bool)
             if known.is_empty() { "none".to_owned() } else { known.join(", ") }
         ));
     };
-    Behind { endpoints: endpoints(port, snapshot.slices.get(key)), ..Behind::default() }
+    if let Some(address) = cluster_ip(target, service, port) {
+        let endpoints = Endpoints { ready: vec![address], draining: Vec::new() };
+        return Behind { endpoints, ..Behind::default() };
+    }
+    Behind { endpoints: endpoints(service, port, snapshot, options), ..Behind::default() }
+}
+
+/// The address of the Service, where that is wanted and it has one (`service-upstream`).
+fn cluster_ip(target: &Target, service: &Service, port: &ServicePort) -> Option<SocketAddr> {
+    let Target::Service { role: Role::ClusterIp, .. } = target else { return None };
+    Some(SocketAddr::new(service.cluster_ip.as_ref()?.parse().ok()?, port.port))
 }
 
 /// A host that a URL names: its address, or a name to resolve.
@@ -105,16 +114,24 @@ fn numeric_target(port: &ServicePort) -> Option<u16> {
 }
 
 fn endpoints(
+    service: &Service,
     port: &ServicePort,
-    slices: Option<&Arc<OrdMap<ObjectKey, Arc<EndpointSlice>>>>,
+    snapshot: &Snapshot,
+    options: &Options,
 ) -> Endpoints {
+    let zones = options.zone.as_deref().and_then(|zone| Zones::of(service, zone));
     let mut found = Endpoints::default();
     let mut seen = BTreeSet::new();
-    let slices = slices.into_iter().flat_map(|slices| slices.values());
+    let slices = snapshot.slices.get(&service.meta.key).into_iter();
+    let slices = slices.flat_map(|slices| slices.values());
     // Addresses of FQDN slices are names that nginx could not use, either.
     for slice in slices.filter(|slice| !slice.fqdn) {
         let ports = slice_ports(port, slice);
+        let here = zones.as_ref().and_then(|zones| zones.filter(slice));
         for endpoint in &slice.endpoints {
+            if here.is_some_and(|zone| !is_hinted(endpoint, zone)) {
+                continue;
+            }
             let list = match (endpoint.ready, endpoint.serving && endpoint.terminating) {
                 (true, _) => &mut found.ready,
                 (false, true) => &mut found.draining,
@@ -131,6 +148,38 @@ fn endpoints(
     let ready: BTreeSet<SocketAddr> = found.ready.iter().copied().collect();
     found.draining.retain(|socket| !ready.contains(socket));
     found
+}
+
+/// Which endpoints of a Service are for the zone that this process is in (`--enable-topology-aware-routing`).
+struct Zones<'a> {
+    zone: &'a str,
+    /// Only where an endpoint is meant for the zone (`trafficDistribution`).
+    or_all: bool,
+}
+
+impl<'a> Zones<'a> {
+    /// None where the Service does not ask for it.
+    fn of(service: &Service, zone: &'a str) -> Option<Self> {
+        let mode = service.meta.annotations.get("service.kubernetes.io/topology-mode");
+        let close = matches!(
+            service.traffic_distribution.as_deref(),
+            Some("PreferClose" | "PreferSameZone")
+        );
+        let auto = mode.is_some_and(|mode| mode.eq_ignore_ascii_case("auto"));
+        (auto || close).then_some(Self { zone, or_all: close })
+    }
+
+    /// The zone, if the endpoints of a slice are to be told apart by it.
+    fn filter(&self, slice: &EndpointSlice) -> Option<&'a str> {
+        let hinted = |endpoint: &SliceEndpoint| is_hinted(endpoint, self.zone);
+        let all_have_hints = slice.endpoints.iter().all(|endpoint| endpoint.zones.is_some());
+        let applies = all_have_hints && (!self.or_all || slice.endpoints.iter().any(hinted));
+        applies.then_some(self.zone)
+    }
+}
+
+fn is_hinted(endpoint: &SliceEndpoint, zone: &str) -> bool {
+    endpoint.zones.iter().flatten().any(|hint| hint == zone)
 }
 
 /// The ports of a slice that a Service port leads to.
@@ -153,7 +202,7 @@ fn slice_ports(port: &ServicePort, slice: &EndpointSlice) -> Vec<u16> {
 }
 
 /// ExternalName: a name to resolve, or the address that it is.
-fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bool) -> Behind {
+fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &Options) -> Behind {
     let key = &service.meta.key;
     let name = service
         .external_name
@@ -167,7 +216,7 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bo
             key.namespace, key.name
         ))
     };
-    if !allowed {
+    if options.disable_external_names {
         return refuse("is switched off by --disable-svc-external-name");
     }
     let Some(port) = external_port(target, service) else {
@@ -177,7 +226,7 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bo
         return refuse("is this machine: name another");
     }
     if let Some(named) = service_named(&name) {
-        return inside(&named, port, snapshot).unwrap_or_else(&refuse);
+        return inside(&named, port, snapshot, options).unwrap_or_else(&refuse);
     }
     match name.parse::<IpAddr>() {
         Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
@@ -195,14 +244,19 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, allowed: bo
 }
 
 /// The endpoints of a Service of the cluster that an ExternalName leads to, by the number of its port.
-fn inside(named: &ObjectKey, port: u16, snapshot: &Snapshot) -> Result<Behind, &'static str> {
+fn inside(
+    named: &ObjectKey,
+    port: u16,
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Result<Behind, &'static str> {
     let service = snapshot.services.get(named).ok_or("is a Service that does not exist")?;
     if service.kind == "ExternalName" {
         return Err("is an ExternalName itself: name the Service that has endpoints");
     }
     let port = service.ports.iter().find(|candidate| candidate.port == port);
     let port = port.ok_or("is a Service that has no such port")?;
-    Ok(Behind { endpoints: endpoints(port, snapshot.slices.get(named)), ..Behind::default() })
+    Ok(Behind { endpoints: endpoints(service, port, snapshot, options), ..Behind::default() })
 }
 
 fn external_port(target: &Target, service: &Service) -> Option<u16> {

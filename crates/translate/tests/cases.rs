@@ -89,9 +89,22 @@ fn yaml(configuration: &Configuration) -> String {
         for location in server["locations"].as_array_mut().expect("a list") {
             location["policy"] =
                 differing(&location["policy"], &policy).unwrap_or_else(|| json!({}));
+            without_nothing(location);
         }
+        without_nothing(server);
     }
     serde_saphyr::to_string(&value).expect("JSON is YAML")
+}
+
+/// Drops the fields of an object that say nothing.
+fn without_nothing(value: &mut Value) {
+    let says = |field: &Value| match field {
+        Value::Null | Value::Bool(false) => false,
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        _ => true,
+    };
+    value.as_object_mut().expect("an object").retain(|_, field| says(field));
 }
 
 /// What differs from `default`, if anything.

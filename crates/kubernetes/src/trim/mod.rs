@@ -49,6 +49,16 @@ impl Trim for networking::Ingress {
     }
 }
 
+/// The parts of an Ingress in JSON that Fairway reads, or what is wrong with it.
+pub fn parse_ingress(json: serde_json::Value) -> Result<Arc<Ingress>, String> {
+    let ingress: networking::Ingress =
+        serde_json::from_value(json).map_err(|error| error.to_string())?;
+    match ingress.trim()? {
+        Object::Ingress(ingress) => Ok(ingress),
+        _ => Err("it is no Ingress".to_owned()),
+    }
+}
+
 fn ingress_tls(tls: networking::IngressTLS) -> IngressTls {
     let mut hosts = tls.hosts.unwrap_or_default();
     hosts.shrink_to_fit();

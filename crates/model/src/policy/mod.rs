@@ -4,7 +4,11 @@
 
 mod access;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
+mod balance;
 mod body;
+mod canary;
 mod ciphers;
 mod client_certificate;
 mod connection_header;
@@ -19,7 +23,11 @@ mod upstream_tls;
 
 pub use access::{Access, Satisfy};
 pub use answer_rewrites::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+pub use auth_basic::{AuthBasic, AuthScheme, Password, Users};
+pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
+pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
+pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
 pub use ciphers::Ciphers;
 pub use client_certificate::{
     ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification,
@@ -70,6 +78,10 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// A password is asked for.
+    pub auth_basic: Option<AuthBasic>,
+    /// Somebody else is asked.
+    pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
     /// Which origins may read answers.
@@ -78,4 +90,13 @@ pub struct Policy {
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Which endpoint is next.
+    pub balance: Balance,
+}
+
+impl Policy {
+    /// The same for a path that nobody has to authenticate for (`no-auth-locations`).
+    pub fn unauthenticated(self) -> Self {
+        Self { auth_basic: None, auth_external: None, ..self }
+    }
 }

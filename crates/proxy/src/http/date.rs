@@ -50,6 +50,16 @@ pub fn iso8601(second: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
 }
 
+/// The date in a cookie's `Expires` (nginx: ngx_http_cookie_time).
+pub fn cookie_date(second: u64) -> String {
+    let date = Date::of(second);
+    let (weekday, month) = (DAYS[date.weekday], date.month());
+    let Date { year, day, hour, minute, second, .. } = date;
+    // Browsers take two digits for a year up to 2037.
+    let (year, width) = if year > 2037 { (year, 4) } else { (year % 100, 2) };
+    format!("{weekday}, {day:02}-{month}-{year:0width$} {hour:02}:{minute:02}:{second:02} GMT")
+}
+
 struct Date {
     year: i64,
     month: u32,
@@ -98,12 +108,14 @@ impl Date {
 
 #[cfg(test)]
 mod tests {
-    use super::{Date, iso8601};
+    use super::{Date, cookie_date, iso8601};
 
     #[test]
     fn the_example_of_rfc_9110_is_spelled_so() {
         assert_eq!(Date::of(784_111_777).http(), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(Date::of(784_111_777).local(), "06/Nov/1994:08:49:37 +0000");
         assert_eq!(iso8601(784_111_777), "1994-11-06T08:49:37+00:00");
+        assert_eq!(cookie_date(1_290_079_655), "Thu, 18-Nov-10 11:27:35 GMT");
+        assert_eq!(cookie_date(2_500_000_000), "Fri, 22-Mar-2049 04:26:40 GMT");
     }
 }

@@ -16,6 +16,7 @@ pub fn error_page(status: StatusCode) -> Bytes {
 fn title(status: StatusCode) -> String {
     let reason = match status.as_u16() {
         302 => "Found",
+        401 => "Authorization Required",
         408 => "Request Time-out",
         413 => "Request Entity Too Large",
         414 => "Request-URI Too Large",

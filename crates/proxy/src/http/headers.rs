@@ -40,6 +40,12 @@ impl Headers {
         self.push(Bytes::from_static(name.as_bytes()), value);
     }
 
+    /// Adds a field with a static name before all others.
+    pub fn add_first(&mut self, name: &'static str, value: impl Into<Bytes>) {
+        let name = Bytes::from_static(name.as_bytes());
+        self.fields.insert(0, Field { name, value: value.into() });
+    }
+
     /// Replaces all fields called `name` by one.
     pub fn set(&mut self, name: &'static str, value: impl Into<Bytes>) {
         self.remove(name);

@@ -1,7 +1,7 @@
 //! The access phase: address lists, then a name with a password, then an external authenticator; `satisfy` says whether
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
-use super::Stop;
+use super::{Stop, auth_basic, auth_external};
 use crate::exchange::Exchange;
 use crate::http::Response;
 use http::StatusCode;
@@ -28,11 +28,21 @@ impl Verdict {
 
 /// Asks the guards, in nginx's order.
 pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
+    let decided = decide(exchange).await;
+    decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
+}
+
+async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     let mut decision = Decision::of(exchange.spot().location.policy.access.satisfy);
     decision.hear(address(exchange))?;
     if decision.is_settled() {
         return Ok(());
     }
+    decision.hear(auth_basic::check(exchange).await?)?;
+    if decision.is_settled() {
+        return Ok(());
+    }
+    decision.hear(auth_external::check(exchange).await?)?;
     decision.end()
 }
 

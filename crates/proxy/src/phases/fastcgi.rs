@@ -1,6 +1,7 @@
 //! The parameters of a FastCGI request: those of nginx's `fastcgi_params`, those of the Ingress, then the client's header
 //! as `HTTP_*` (ngx_http_fastcgi_module; recordings upstream-protocol/fcgi*).
 
+use super::request_headers;
 use crate::exchange::Exchange;
 use crate::http::{Field, Headers, Length};
 use crate::upstream::Params;
@@ -104,22 +105,30 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     let mut seen: Vec<&Field> = Vec::new();
     for field in request.headers.iter() {
         let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(&field.name));
-        if again || DROPPED.iter().any(|name| field.is(name)) {
+        let said = request_headers::is_said(&exchange.spot().location.policy, field);
+        if again || said || DROPPED.iter().any(|name| field.is(name)) {
             continue;
         }
         seen.push(field);
-        let upper = field.name.iter().map(|&byte| match byte {
-            b'-' => b'_',
-            other => other.to_ascii_uppercase(),
-        });
-        let name: Vec<u8> = b"HTTP_".iter().copied().chain(upper).collect();
-        params.push(&name, &joined(&request.headers, field));
+        params.push(&named(&field.name), &joined(&request.headers, field));
+    }
+    for (name, value) in &exchange.authenticated.headers {
+        params.push(&named(name), value);
     }
     if let Length::Known(length) = request.body.length()
         && length > 0
     {
         params.push(b"HTTP_CONTENT_LENGTH", length.to_string().as_bytes());
     }
+}
+
+/// The parameter for a field.
+fn named(field: &[u8]) -> Vec<u8> {
+    let upper = field.iter().map(|&byte| match byte {
+        b'-' => b'_',
+        other => other.to_ascii_uppercase(),
+    });
+    b"HTTP_".iter().copied().chain(upper).collect()
 }
 
 fn joined<'a>(headers: &Headers, first: &'a Field) -> Cow<'a, [u8]> {

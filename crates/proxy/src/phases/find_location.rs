@@ -30,7 +30,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let health = exchange.worker.listen.health_path.as_bytes();
     let is_health = !health.is_empty() && exchange.path.starts_with(health);
     if site.server.name.as_str() == "_" && is_health {
-        return Err(Response::empty(StatusCode::OK).into());
+        let mut healthy = Response::empty(StatusCode::OK);
+        healthy.headers.add("Content-Type", "text/html");
+        return Err(healthy.into());
     }
     let (index, slash) = match found {
         Found::Location { index } => (index, false),

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, request_headers};
+use super::{Stop, choose_backend, request_headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response};
@@ -21,6 +21,14 @@ const MANY: u32 = 32;
 pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
     match &exchange.spot().group {
         Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        // Where nothing is behind a location, its guards are asked all the same.
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// A location that nothing is behind answers 404 to whom its guards let pass.
+pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
+    match exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
@@ -66,9 +74,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 
 /// The endpoint for the next try, which is noted.
 fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
+    let address = choose_backend::endpoint(exchange)?;
     let spot = exchange.spot();
-    let group = spot.group.clone().ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
-    let address = group.pick().ok_or_else(|| Error::NoEndpoints(group.id.clone()))?;
     let secure = match spot.location.policy.protocol {
         Protocol::Http | Protocol::Grpc | Protocol::Fcgi => false,
         Protocol::Https | Protocol::Grpcs => true,

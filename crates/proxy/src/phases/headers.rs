@@ -29,6 +29,7 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
         response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
         super::answer_rewrites::apply(exchange, &mut response.headers);
     }
+    authenticated(exchange, &mut response);
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
     }
@@ -36,6 +37,7 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
         .hsts
         .as_ref()
         .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
+        .filter(|_| !exchange.authenticated.to_sign_in)
     {
         response
             .headers
@@ -43,6 +45,21 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
     }
     super::cors::tell(exchange, &mut response);
     response
+}
+
+/// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.
+fn authenticated(exchange: &Exchange, response: &mut Response) {
+    let notes = &exchange.authenticated;
+    if let Some(information) = &notes.information {
+        response.headers.set("Authentication-Info", information.clone());
+    }
+    if let Some(cookies) = &notes.cookies {
+        let usual =
+            matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        if usual || notes.always_set_cookie {
+            response.headers.add("Set-Cookie", cookies.clone());
+        }
+    }
 }
 
 fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Bytes>) -> bool {

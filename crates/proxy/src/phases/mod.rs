@@ -3,6 +3,9 @@
 mod access;
 pub mod access_log;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
+pub(crate) mod choose_backend;
 mod client_address;
 pub(crate) mod client_certificate;
 mod compression;
@@ -48,7 +51,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(Stop::Answer(response)) => *response,
         Err(Stop::Fail(error)) => answer_error(exchange, &error),
     };
-    let response = headers::filter(exchange, response);
+    let mut response = headers::filter(exchange, response);
+    choose_backend::tell(exchange, &mut response);
     compression::filter(exchange, response)
 }
 
@@ -61,7 +65,9 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_certificate::over_tls(exchange)?;
     forward::has_endpoints(exchange)?;
     access::control(exchange).await?; // access
+    forward::has_backend(exchange)?;
     read_body::whole(exchange).await?; // content
+    choose_backend::decide(exchange);
     forward::send(exchange).await
 }
 

@@ -7,14 +7,14 @@ use crate::http1::write;
 use crate::upstream::Head;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
-use model::policy::{ConnectionHeader, HttpVersion, Protocol};
+use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
 const LONGEST: usize = 25;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
-fn is_own(name: &[u8]) -> bool {
+pub(super) fn is_own(name: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
     let Some(lower) = lower.get_mut(..name.len()) else { return false };
     lower.copy_from_slice(name);
@@ -53,12 +53,24 @@ fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
+    // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
+    let policy = &exchange.spot().location.policy;
+    let password = policy.auth_basic.is_some();
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let replaced = is_own(&field.name) || (original_uri && field.is("x-original-uri"));
+        let replaced = is_own(&field.name)
+            || (original_uri && field.is("x-original-uri"))
+            || (password && field.is("authorization"))
+            || is_said(policy, field);
         !(replaced || is_named)
     })
+}
+
+/// Whether the authenticator says it about the client, who cannot say it itself.
+pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
+    let asked = policy.auth_external.as_ref();
+    asked.is_some_and(|asked| asked.response_headers.iter().any(|name| field.is(name)))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
@@ -72,7 +84,7 @@ pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
 }
 
 /// The fields that Fairway sets, in the order of ingress-nginx.
-fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
     let request = &exchange.request;
@@ -161,6 +173,9 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     write::field(&mut out, b"Host", &exchange.forwarded.host);
     set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
+    for (name, value) in &exchange.authenticated.headers {
+        write::field(&mut out, name, value);
+    }
     match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
         (Some(wanted), _) => {
             write::field(&mut out, b"Upgrade", wanted);
@@ -225,6 +240,9 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
         put(b"host", authority.as_bytes());
     }
     set(exchange, |name, value| put(name.as_bytes(), value));
+    for (name, value) in &exchange.authenticated.headers {
+        put(name, value);
+    }
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }

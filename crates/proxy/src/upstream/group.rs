@@ -1,24 +1,33 @@
 //! An upstream while it serves: its endpoints now, and whose turn it is. It outlives generations.
 
+use super::{Resolver, Rule};
 use arc_swap::ArcSwap;
-use balance::RoundRobin;
+use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::Instant;
 use tokio::task::JoinHandle;
-
-/// How often the name of an ExternalName Service is looked up.
-const LOOKUP: Duration = Duration::from_secs(5);
 
 /// The endpoints of one upstream, replaced as a whole when they change.
 #[derive(Debug)]
 pub struct Group {
     /// The upstream's name.
     pub id: UpstreamId,
-    endpoints: Arc<ArcSwap<Endpoints>>,
+    members: Arc<Members>,
     turns: RoundRobin,
     resolving: Mutex<Option<Resolving>>,
+}
+
+/// What is known of the endpoints, for threads of traffic and for whoever replaces them.
+#[derive(Debug)]
+pub(super) struct Members {
+    id: UpstreamId,
+    roster: ArcSwap<Roster>,
+    /// Which algorithms ask; it is also what those wait for who replace the roster.
+    needs: Mutex<Needs>,
+    /// When the clock of the scores began.
+    since: Instant,
 }
 
 /// A name that is being followed.
@@ -34,61 +43,98 @@ impl Drop for Resolving {
     }
 }
 
+impl Members {
+    /// Replaces the endpoints. What algorithms compute of them is computed here, not while somebody waits.
+    pub(super) fn replace(&self, endpoints: Arc<Endpoints>) {
+        let needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        if *self.roster.load().endpoints() != endpoints {
+            self.renew(endpoints, &needs);
+        }
+    }
+
+    fn prepare(&self, more: &Needs) {
+        let mut needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = needs.clone();
+        all.scores |= more.scores;
+        all.ring |= more.ring;
+        all.sessions |= more.sessions;
+        all.subsets.extend(&more.subsets);
+        if all != *needs {
+            *needs = all;
+            self.renew(self.roster.load().endpoints().clone(), &needs);
+        }
+    }
+
+    fn renew(&self, endpoints: Arc<Endpoints>, needs: &Needs) {
+        let before = self.roster.load();
+        let next = Roster::new(&self.id, endpoints, Some(&before), needs, self.now());
+        self.roster.store(Arc::new(next));
+    }
+
+    /// Milliseconds on the clock of the scores; it begins again after 49 days.
+    fn now(&self) -> u32 {
+        self.since.elapsed().as_millis() as u32
+    }
+}
+
 impl Group {
     /// A group with these endpoints.
     pub fn new(id: UpstreamId, endpoints: Arc<Endpoints>) -> Self {
-        let endpoints = Arc::new(ArcSwap::new(endpoints));
-        Self { id, endpoints, turns: RoundRobin::default(), resolving: Mutex::new(None) }
+        let needs = Needs::default();
+        let roster = Roster::new(&id, endpoints, None, &needs, 0);
+        let members = Arc::new(Members {
+            id: id.clone(),
+            roster: ArcSwap::from_pointee(roster),
+            needs: Mutex::new(needs),
+            since: Instant::now(),
+        });
+        Self { id, members, turns: RoundRobin::default(), resolving: Mutex::new(None) }
     }
 
     /// Replaces the endpoints.
     pub fn replace(&self, endpoints: Arc<Endpoints>) {
-        self.endpoints.store(endpoints);
+        self.members.replace(endpoints);
     }
 
     /// Follows a name from now on (host and port of an ExternalName Service), or none.
-    pub fn resolve(&self, name: Option<(String, u16)>) {
+    pub fn resolve(&self, name: Option<(String, u16)>, resolver: &Arc<Resolver>) {
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
         if resolving.as_ref().map(|resolving| &resolving.name) == name.as_ref() {
             return;
         }
-        *resolving = name.map(|name| Resolving {
-            task: tokio::spawn(follow(self.endpoints.clone(), name.clone())),
-            name,
+        *resolving = name.map(|name| {
+            let follow = resolver.clone().follow(name.clone(), self.members.clone());
+            Resolving { task: tokio::spawn(follow), name }
         });
     }
 
-    /// The endpoint for the next request, if there is any.
+    /// The endpoint whose turn it is, if there is any.
     pub fn pick(&self) -> Option<SocketAddr> {
-        self.turns.next(self.endpoints.load().usable())
+        self.turns.next(self.members.roster.load().endpoints().usable())
+    }
+
+    /// From now on what a rule asks for is computed whenever the endpoints change.
+    pub fn prepare(&self, rule: &Rule) {
+        self.members.prepare(&rule.needs());
+    }
+
+    /// The endpoints with what rules ask for.
+    pub fn roster(&self) -> arc_swap::Guard<Arc<Roster>> {
+        self.members.roster.load()
+    }
+
+    /// Milliseconds on the clock of the scores.
+    pub fn now(&self) -> u32 {
+        self.members.now()
     }
 
     /// The endpoints now.
     pub fn endpoints(&self) -> Arc<Endpoints> {
-        self.endpoints.load_full()
+        self.members.roster.load().endpoints().clone()
     }
 
     /// Whether no endpoint can take a request.
     pub fn is_empty(&self) -> bool {
-        self.endpoints.load().usable().is_empty()
-    }
-}
-
-/// Looks a name up now and then. A lookup that fails leaves the endpoints as they were.
-async fn follow(endpoints: Arc<ArcSwap<Endpoints>>, (host, port): (String, u16)) {
-    let mut ticks = tokio::time::interval(LOOKUP);
-    loop {
-        ticks.tick().await;
-        match tokio::net::lookup_host((host.as_str(), port)).await {
-            Ok(found) => {
-                let mut ready: Vec<SocketAddr> =
-                    found.filter(|address| !address.ip().is_loopback()).collect();
-                ready.sort_unstable();
-                endpoints.store(Arc::new(Endpoints { ready, draining: Vec::new() }));
-            }
-            Err(error) => {
-                tracing::warn!(host, %error, "the name of an ExternalName Service cannot be resolved")
-            }
-        }
+        self.members.roster.load().endpoints().usable().is_empty()
     }
 }

@@ -9,6 +9,8 @@ mod http2;
 mod journal;
 mod names;
 mod pool;
+mod resolver;
+mod rule;
 
 pub use call::{Call, Destination, Way, call};
 pub use connect::{Connection, Target};
@@ -20,6 +22,8 @@ pub(crate) use http2::InFlight;
 pub use journal::Try;
 pub use names::Names;
 pub use pool::Pool;
+pub use resolver::Resolver;
+pub use rule::{Alternative, Rule, Session};
 
 use crate::http::{Body, BodyError, Response};
 use http::Method;

@@ -12,6 +12,7 @@ fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
         kind: *kind,
         whole: *whole,
         backend: Backend::NotFound,
+        canary: None,
         service: None,
         origin: None,
         policy: Arc::default(),

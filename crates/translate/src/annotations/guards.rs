@@ -17,8 +17,6 @@ enum Asks {
 }
 
 const GUARDS: &[(&str, Asks)] = &[
-    ("auth-type", Asks::IfSet),
-    ("auth-url", Asks::IfSet),
     ("allowlist-source-range", Asks::Always),
     ("whitelist-source-range", Asks::Always),
     ("denylist-source-range", Asks::Always),
@@ -37,9 +35,6 @@ const GLOBAL_GUARDS: &[(&str, Asks)] = &[
     ("block-referers", Asks::IfSet),
     ("enable-modsecurity", Asks::IfTrue),
 ];
-
-/// The guard of the ConfigMap that an Ingress may be exempt from.
-const GLOBAL_AUTH: &str = "global-auth-url";
 
 impl Asks {
     fn is_asked(self, text: &str) -> bool {
@@ -88,10 +83,5 @@ pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>
     let mut denied: Vec<String> =
         GLOBAL_GUARDS.iter().filter_map(|(name, asks)| ask(name, *asks)).collect();
     let first = if denied.is_empty() { None } else { Some(denied.swap_remove(0)) };
-    (first, ask(GLOBAL_AUTH, Asks::IfSet))
-}
-
-/// Whether `enable-global-auth: false` frees this Ingress of the ConfigMap's authentication.
-pub(crate) fn exempt_from_global_auth(settings: &Settings<'_>) -> bool {
-    settings.raw("enable-global-auth").is_some_and(|text| parse::boolean(&text) == Ok(false))
+    (first, super::auth_external::global_fault(settings))
 }

@@ -4,9 +4,6 @@ use super::guards;
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest};
 use model::Severity;
 
-/// Its Ingress stands beside another one and creates nothing by itself.
-pub(super) const CANARY: &str = "canary";
-
 /// What the ConfigMap allows annotations to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -59,9 +56,6 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
         return snippet(settings, name, limits);
     }
     let message = match known.fate {
-        NameFate::Later if name == CANARY && super::is_canary(settings) => {
-            "not supported yet; a canary Ingress serves nothing".to_owned()
-        }
         // They have their own, louder word.
         NameFate::Later if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),

@@ -1,7 +1,12 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod affinity;
 mod answer_rewrites;
+mod auth_basic;
+mod auth_external;
+mod balance;
 mod body;
+mod canary;
 mod ciphers;
 mod client_certificate;
 mod connection_header;
@@ -18,7 +23,10 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
-pub(crate) use guards::{deny_by_config_map, exempt_from_global_auth};
+pub(crate) use auth_external::exempt_from_global_auth;
+pub(crate) use balance::by_cluster_ip;
+pub(crate) use canary::CanaryAsked;
+pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
@@ -51,9 +59,14 @@ pub(crate) const FAMILIES: &[Family] = &[
     upstream_tls::FAMILY,
     client_certificate::FAMILY,
     ciphers::FAMILY,
+    auth_basic::FAMILY,
+    auth_external::FAMILY,
     cors::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
+    balance::FAMILY,
+    affinity::FAMILY,
+    canary::FAMILY,
 ];
 
 /// What the annotations of one Ingress ask for.
@@ -67,6 +80,8 @@ pub(crate) struct Asked {
     pub(crate) app_root: Option<Template>,
     /// For the host: other names of it.
     pub(crate) names: Names,
+    /// That it stands beside another Ingress.
+    pub(crate) canary: Option<CanaryAsked>,
 }
 
 /// Reads all annotations; what is wrong with them stays in `settings`.
@@ -74,8 +89,10 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
     let policy = policy(settings);
+    let canary = canary::read(settings, &policy);
     Asked {
         policy,
+        canary,
         rewriting: rewrite::read(settings),
         app_root: rewrite::read_app_root(settings),
         names: server_alias::read(settings),
@@ -95,11 +112,4 @@ pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let keys = FAMILIES.iter().flat_map(|family| family.keys);
     keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
-}
-
-/// Whether the annotations make this Ingress a canary, which creates nothing.
-pub(crate) fn is_canary(settings: &Settings<'_>) -> bool {
-    settings
-        .raw(known::CANARY)
-        .is_some_and(|text| crate::settings::parse::boolean(&text) == Ok(true))
 }

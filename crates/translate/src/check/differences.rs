@@ -2,7 +2,7 @@
 
 use super::Remark;
 use crate::Options;
-use crate::ingress::{Target, annotation_of};
+use crate::ingress::{Role, Target, annotation_of};
 use crate::settings::parse;
 use kubernetes::Snapshot;
 use kubernetes::objects::{Ingress, IngressBackend, ObjectKey};
@@ -81,7 +81,7 @@ fn routed(ingress: &Ingress) -> impl Iterator<Item = (&str, &str, Target)> {
 fn target(ingress: &Ingress, backend: &IngressBackend) -> Option<Target> {
     match backend {
         IngressBackend::Service { name, port } => {
-            Some(Target::new(&ingress.meta.key.namespace, name, port.as_ref()))
+            Some(Target::new(&ingress.meta.key.namespace, name, port.as_ref(), Role::Backend))
         }
         IngressBackend::Other => None,
     }

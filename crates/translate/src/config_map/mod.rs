@@ -1,7 +1,9 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod authentication;
 mod compression;
 mod connections;
+mod geoip2;
 mod headers;
 mod logging;
 mod permissions;
@@ -33,7 +35,9 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    geoip2::AREA,
     permissions::AREA,
+    authentication::AREA,
 ];
 
 /// The settings of the process; what is wrong with values stays in `settings`.

@@ -50,6 +50,8 @@ pub(crate) struct Permissions {
     pub(crate) limits: Limits,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
+    /// `no-auth-locations`.
+    pub(crate) open_paths: Vec<String>,
     /// `strict-validate-path-type`.
     pub(crate) strict_path_type: bool,
     /// `proxy-ssl-location-only`.
@@ -64,6 +66,7 @@ pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
             blocked_words: settings.get_or(&WORDS, Vec::new()),
         },
         cross_namespace: settings.get_or(&CROSS_NAMESPACE, false),
+        open_paths: super::authentication::open_paths(settings),
         strict_path_type: settings.get_or(&STRICT_PATHS, true),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),
     }

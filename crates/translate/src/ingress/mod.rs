@@ -11,7 +11,7 @@ pub use references::references;
 pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, Names, Rewriting};
+use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting};
 use crate::config_map::Permissions;
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
@@ -56,7 +56,9 @@ pub(crate) enum Standing {
     Taken,
     /// It is not; its own paths answer 503 unless somebody else has them.
     Rejected,
-    /// It creates nothing: a canary, or a suspicious one.
+    /// It stands beside others: a canary.
+    Canary,
+    /// It creates nothing.
     Nothing,
 }
 
@@ -84,6 +86,8 @@ pub(crate) struct Draft {
     pub(crate) default: Option<Target>,
     /// `spec.defaultBackend` of an Ingress without rules: `/` of the catch-all server.
     pub(crate) catch_all: Option<Route>,
+    /// That it is a canary, and of which hosts' paths.
+    pub(crate) canary: Option<(CanaryAsked, BTreeMap<ServerName, Vec<Route>>)>,
     /// Policy of the implicit `/`, and whether that is a regular expression.
     pub(crate) root: (Arc<Policy>, bool),
     /// Where requests for exactly `/` of its hosts are redirected to.
@@ -125,13 +129,13 @@ impl Draft {
         let origin = origin(&ingress.meta.key);
         let mut settings =
             Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
-        let Asked { policy, rewriting, app_root, names } =
+        let Asked { policy, rewriting, canary, app_root, names } =
             annotations::read(&mut settings, &context.ground.permissions.limits);
         let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
         if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
             annotations::refuse_wildcard(&mut settings, &names, host);
         }
-        let canary = annotations::is_canary(&settings);
+        let by_cluster_ip = annotations::by_cluster_ip(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
         let (mut problems, extra, _) = settings.finish();
@@ -141,8 +145,10 @@ impl Draft {
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
         let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
-            _ if canary || suspicion.is_some() => Standing::Nothing,
+            _ if suspicion.is_some() => Standing::Nothing,
+            true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
+            false if canary.is_some() => Standing::Canary,
             false => Standing::Taken,
         };
         problems.extend(suspicion.map(|message| Problem {
@@ -152,12 +158,18 @@ impl Draft {
             message,
         }));
         let reader = Reader {
+            open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
             denied: verdict.rejected().or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
+            role: if by_cluster_ip { Role::ClusterIp } else { Role::Backend },
         };
         let mut draft = reader.draft(ingress, standing, problems);
+        if draft.standing == Standing::Canary {
+            draft.stand_beside(canary);
+            return draft;
+        }
         draft.app_root = app_root;
         draft.names = names;
         draft.refused = refused;
@@ -179,26 +191,50 @@ impl Draft {
 
     /// Every backend that it refers to.
     pub(crate) fn targets(&self) -> impl Iterator<Item = &Target> {
-        let routes = self.hosts.values().flatten().chain(&self.catch_all);
+        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.values().flatten());
+        let routes = self.hosts.values().flatten().chain(&self.catch_all).chain(beside);
         routes.map(|route| &route.target).chain(&self.default).chain(&self.extra)
+    }
+
+    /// A canary creates nothing: its paths are those of others, its default backend is beside that of the catch-all.
+    fn stand_beside(&mut self, canary: Option<CanaryAsked>) {
+        let mut hosts = std::mem::take(&mut self.hosts);
+        if let Some(route) = self.catch_all.take() {
+            hosts.entry(ServerName::catch_all()).or_default().push(route);
+        }
+        self.default = None;
+        self.canary = canary.map(|asked| (asked, hosts));
     }
 
     /// Every server that it has a word in.
     pub(crate) fn servers(&self) -> impl Iterator<Item = ServerName> {
         let catch_all = self.catch_all.as_ref().map(|_| ServerName::catch_all());
-        self.hosts.keys().cloned().chain(catch_all)
+        let beside = self.canary.iter().flat_map(|(_, hosts)| hosts.keys());
+        self.hosts.keys().chain(beside).cloned().chain(catch_all)
     }
 }
 
 /// What all paths of an Ingress share.
-struct Reader {
+struct Reader<'a> {
     origin: Origin,
     policy: Arc<Policy>,
+    /// Prefixes of paths that nobody authenticates for, and the policy of those.
+    open: (&'a [String], Arc<Policy>),
     rewriting: Rewriting,
+    role: Role,
     denied: Option<String>,
 }
 
-impl Reader {
+impl Reader<'_> {
+    /// The policy of a path, but for its rewriting (`no-auth-locations`).
+    fn policy_of(&self, path: &str) -> &Arc<Policy> {
+        let (prefixes, open) = &self.open;
+        match prefixes.iter().any(|prefix| path.starts_with(prefix)) {
+            true => open,
+            false => &self.policy,
+        }
+    }
+
     fn draft(
         self,
         ingress: &Arc<Ingress>,
@@ -215,15 +251,14 @@ impl Reader {
             default = ingress.default_backend.as_ref().and_then(|backend| self.target(backend));
             catch_all = default
                 .as_ref()
-                .filter(|_| ingress.rules.is_empty())
+                .filter(|_| ingress.rules.is_empty() || standing == Standing::Canary)
                 .map(|target| self.catch_all(target));
         }
         let root = self.rewriting.of_path("/", PathKind::Prefix);
+        let own = self.policy_of("/");
         let policy = match root.rewrite {
-            Some(Ok(rewrite)) => {
-                Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) })
-            }
-            _ => Arc::clone(&self.policy),
+            Some(Ok(rewrite)) => Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }),
+            _ => Arc::clone(own),
         };
         let authorities = &self.policy.upstream_tls.authorities;
         let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
@@ -233,6 +268,7 @@ impl Reader {
             hosts,
             default,
             catch_all,
+            canary: None,
             root: (policy, root.regex),
             app_root: None,
             names: Names::default(),
@@ -296,7 +332,7 @@ impl Reader {
     fn target(&self, backend: &IngressBackend) -> Option<Target> {
         match backend {
             IngressBackend::Service { name, port } => {
-                Some(Target::new(&self.origin.namespace, name, port.as_ref()))
+                Some(Target::new(&self.origin.namespace, name, port.as_ref(), self.role))
             }
             IngressBackend::Other => None,
         }
@@ -309,12 +345,13 @@ impl Reader {
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
         let rewriting = self.rewriting.of_path(text, kind);
+        let own = self.policy_of(text);
         let (policy, denied) = match rewriting.rewrite {
             Some(Ok(rewrite)) => {
-                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(&self.policy) }), None)
+                (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }), None)
             }
-            Some(Err(reason)) => (Arc::clone(&self.policy), Some(reason)),
-            None => (Arc::clone(&self.policy), None),
+            Some(Err(reason)) => (Arc::clone(own), Some(reason)),
+            None => (Arc::clone(own), None),
         };
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
@@ -325,6 +362,7 @@ impl Reader {
             kind,
             whole: rewriting.whole,
             backend,
+            canary: None,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
             policy,
@@ -343,13 +381,14 @@ impl Reader {
             kind: PathKind::Prefix,
             whole: false,
             backend,
+            canary: None,
             service: target.service_ref(),
             origin: Some(self.origin.clone()),
             policy: Arc::new(Policy {
                 tls_redirect: TlsRedirect::NEVER,
                 redirect: None,
                 relative_redirects: false,
-                ..Policy::clone(&self.policy)
+                ..Policy::clone(self.policy_of("/"))
             }),
         });
         Route { target: target.clone(), regex: false, location }

@@ -34,6 +34,8 @@ pub(crate) enum Target {
 pub(crate) enum Role {
     /// A backend of paths.
     Backend,
+    /// The same by the address of the Service (`service-upstream`).
+    ClusterIp,
     /// The answers in place of errors (`default-backend`).
     Errors,
     /// A URL names it.
@@ -42,11 +44,16 @@ pub(crate) enum Role {
 
 impl Target {
     /// The backend that an Ingress of `namespace` names.
-    pub(crate) fn new(namespace: &Arc<str>, service: &str, port: Option<&PortRef>) -> Self {
+    pub(crate) fn new(
+        namespace: &Arc<str>,
+        service: &str,
+        port: Option<&PortRef>,
+        role: Role,
+    ) -> Self {
         match port {
             Some(port) => {
                 let service = ObjectKey::new(Arc::clone(namespace), service);
-                Self::Service { service, port: Some(port.clone()), role: Role::Backend }
+                Self::Service { service, port: Some(port.clone()), role }
             }
             None => Self::Portless(Arc::clone(namespace)),
         }
@@ -56,7 +63,7 @@ impl Target {
     pub(crate) fn id(&self) -> UpstreamId {
         UpstreamId::new(match self {
             Self::Default(_) => "upstream-default-backend".to_owned(),
-            Self::Service { service, port, role: Role::Backend } => {
+            Self::Service { service, port, role: Role::Backend | Role::ClusterIp } => {
                 format!("{}-{}-{}", service.namespace, service.name, text(port.as_ref()))
             }
             Self::Service { service, role: Role::Errors, .. } => {
@@ -75,7 +82,11 @@ impl Target {
         match self {
             Self::Service { service, port, role } => UpstreamId::new(format!(
                 "{}{}/{}:{}",
-                if *role == Role::Errors { "errors:" } else { "" },
+                match role {
+                    Role::Errors => "errors:",
+                    Role::ClusterIp => "cluster-ip:",
+                    Role::Backend | Role::Url => "",
+                },
                 service.namespace,
                 service.name,
                 text(port.as_ref())

@@ -151,6 +151,11 @@ impl<'a> Settings<'a> {
         self.annotations.as_ref()?.get(name).map(|value| normalise(value))
     }
 
+    /// Whether the ConfigMap alone is read.
+    pub(crate) fn is_of_config_map(&self) -> bool {
+        self.annotations.is_none()
+    }
+
     /// What is looked at besides the annotations.
     pub(crate) fn scope(&self) -> Scope<'a> {
         self.scope

@@ -26,6 +26,15 @@ pub(crate) fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Names and the like: letters, digits and `/ - . _ ~ :`; spaces are let through, as in ingress-nginx.
+pub(crate) fn plain(text: &str) -> Result<String, String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~: ".contains(&byte);
+    match text.bytes().all(allowed) {
+        true => Ok(text.to_owned()),
+        false => Err("has other characters than letters, digits, / - . _ ~ and :".to_owned()),
+    }
+}
+
 pub(crate) fn count(text: &str) -> Result<u32, String> {
     let digits = text.strip_prefix('+').unwrap_or(text);
     let number: Result<u32, _> = digits.parse();

@@ -77,7 +77,8 @@ impl Translator {
             ground,
         };
         let draft = Draft::read(current, context);
-        if draft.standing == Standing::Taken {
+        let is_valid = |draft: &Draft| matches!(draft.standing, Standing::Taken | Standing::Canary);
+        if is_valid(&draft) {
             self.last_valid.insert(key.clone(), Arc::clone(current));
             return Some(draft);
         }
@@ -90,7 +91,7 @@ impl Translator {
             return Some(draft);
         };
         let mut last = Draft::read(last, context);
-        if last.standing != Standing::Taken {
+        if !is_valid(&last) {
             return Some(draft);
         }
         last.problems = draft.problems;
@@ -185,8 +186,7 @@ impl Translator {
         }
         let mut default_backend = self.default_backend.clone();
         for target in targets {
-            let behind =
-                upstream::behind(&target, &self.snapshot, !self.options.disable_external_names);
+            let behind = upstream::behind(&target, &self.snapshot, &self.options);
             let used = self.users.is_used(&target);
             let fault = behind.fault.filter(|_| used);
             if self.faults.get(&target) != fault.as_ref() {
@@ -227,7 +227,10 @@ impl Translator {
         let nobody = std::collections::BTreeMap::new();
         for name in std::mem::take(&mut work.hosts) {
             let drafts = self.hosts.get(&name);
-            let is_served = drafts.is_some() || name == ServerName::catch_all();
+            // A canary alone makes no server.
+            let creates = |draft: &Arc<Draft>| draft.standing != Standing::Canary;
+            let is_served = name == ServerName::catch_all()
+                || drafts.is_some_and(|drafts| drafts.values().any(creates));
             let (server, problems) = if is_served {
                 let mut cluster = Cluster {
                     users: &self.users,
@@ -244,7 +247,7 @@ impl Translator {
                 ));
                 (Some(server), problems)
             } else {
-                (None, Vec::new())
+                (None, host::beside_nobody(&name, drafts.unwrap_or(&nobody)))
             };
             self.ledger.set(Finder::Host(name.clone()), problems);
             self.replace(name, server, work);

@@ -1,6 +1,10 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
-use crate::host_tls;
+mod canary;
+mod tls;
+
+pub(crate) use canary::beside_nobody;
+
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
@@ -51,9 +55,10 @@ pub(crate) fn server(
     host.overlaps();
     host.patterns();
     host.of_the_host(drafts);
+    host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
-    let client_certificate = host_tls::client_certificate(name, drafts, &mut host.problems);
-    let ciphers = host_tls::ciphers(drafts);
+    let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
+    let ciphers = tls::ciphers(drafts);
     let Host { locations, regex, problems, .. } = host;
     let own = Server::new(name.clone());
     (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
@@ -142,7 +147,7 @@ impl Host<'_> {
         let is_catch_all = *self.name == ServerName::catch_all();
         let creator = drafts
             .values()
-            .next()
+            .find(|draft| draft.standing != Standing::Canary)
             .filter(|draft| draft.standing == Standing::Taken && !is_catch_all);
         let target = creator.and_then(|draft| draft.default.as_ref());
         let denied = match creator {
@@ -176,6 +181,7 @@ impl Host<'_> {
             kind: PathKind::Prefix,
             whole: false,
             backend,
+            canary: None,
             service: target.and_then(Target::service_ref),
             origin: creator.map(|draft| origin(&draft.ingress.meta.key)),
             policy,

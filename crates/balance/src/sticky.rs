@@ -1,0 +1,293 @@
+//! Clients that stay with an endpoint: what a session cookie of ingress-nginx means, so that sessions survive its
+//! replacement (compat/behaviour.md section 9).
+
+use crate::Ring;
+use md5::{Digest, Md5};
+use model::policy::AffinityMode;
+use std::net::SocketAddr;
+
+/// Draws of a new session before it is given up to find an endpoint that has not failed.
+const DRAWS: usize = 20;
+/// Draws at most, however many endpoints are about to end.
+const MOST_DRAWS: usize = 1000;
+/// Between the two parts of a cookie's value.
+const BAR: char = '|';
+
+/// 32 hexadecimal digits.
+type Key = [u8; 32];
+
+/// The value of a session cookie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie<'a> {
+    /// The endpoint, in the words of [`AffinityMode`].
+    pub endpoint: &'a str,
+    /// The upstream ([`upstream_key`]): it tells the main side from the canary.
+    pub upstream: Option<&'a str>,
+}
+
+impl<'a> Cookie<'a> {
+    /// Reads a value; none if there is nothing in it.
+    pub fn read(value: &'a str) -> Option<Self> {
+        let mut parts = value.split(BAR).filter(|part| !part.is_empty());
+        Some(Self { endpoint: parts.next()?, upstream: parts.next() })
+    }
+
+    /// The value as it is written.
+    pub fn written(endpoint: &str, upstream: &str) -> String {
+        format!("{endpoint}{BAR}{upstream}")
+    }
+}
+
+/// The second part of the cookies of an upstream.
+pub fn upstream_key(upstream: &str) -> String {
+    let inner = text(&digest(&[upstream]));
+    text(&digest(&[&inner, upstream]))
+}
+
+/// Where a request of a session goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// To the endpoint of its session.
+    Same(SocketAddr),
+    /// To another one, with this first part of a new cookie.
+    New(SocketAddr, String),
+}
+
+/// The endpoints of an upstream by what cookies call them. Endpoints that are about to end keep the sessions they have
+/// and get no new ones (compat/decisions.md).
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// Those that take new sessions first.
+    endpoints: Vec<SocketAddr>,
+    open: usize,
+    ring: Ring,
+    keys: Vec<(Key, u32)>,
+}
+
+impl Sessions {
+    /// Sessions of the upstream called `upstream`: `open` endpoints take new ones, `ending` ones keep theirs.
+    pub fn new(upstream: &str, open: &[SocketAddr], ending: &[SocketAddr]) -> Self {
+        let endpoints = [open, ending].concat();
+        let mut keys: Vec<(Key, u32)> =
+            endpoints.iter().map(|endpoint| key(upstream, *endpoint)).zip(0..).collect();
+        keys.sort_unstable();
+        Self { ring: Ring::of_endpoints(&endpoints), open: open.len(), endpoints, keys }
+    }
+
+    /// The endpoint for a request whose cookie says `session`. `failed` endpoints were tried by this request; with
+    /// `change_on_failure` that ends the session. `draw` makes the text of a new balanced session, `random` gives a number
+    /// below its argument. None if no endpoint is left that has not failed.
+    pub fn choose(
+        &self,
+        mode: AffinityMode,
+        session: Option<&str>,
+        failed: &[SocketAddr],
+        change_on_failure: bool,
+        mut draw: impl FnMut(usize) -> String,
+        random: impl FnOnce(usize) -> usize,
+    ) -> Option<Kept> {
+        let leave = change_on_failure && !failed.is_empty();
+        if let Some(endpoint) = session.and_then(|session| self.find(mode, session))
+            && !leave
+        {
+            return Some(Kept::Same(endpoint));
+        }
+        match mode {
+            AffinityMode::Balanced => {
+                // Endpoints that are about to end are drawn, too, and not taken.
+                let draws = DRAWS * self.endpoints.len().div_ceil(self.open.max(1));
+                let mut drawn = (0..draws.min(MOST_DRAWS)).filter_map(|number| {
+                    let session = draw(number);
+                    let at = self.ring.find(session.as_bytes())?;
+                    Some((at, session))
+                });
+                let open = |at: usize| at < self.open && !failed.contains(&self.endpoints[at]);
+                let (at, session) = drawn.find(|(at, _)| open(*at))?;
+                Some(Kept::New(self.endpoints[at], session))
+            }
+            AffinityMode::Persistent => {
+                let open = &self.endpoints[..self.open];
+                let left: Vec<usize> =
+                    (0..open.len()).filter(|at| !failed.contains(&open[*at])).collect();
+                let at = *left.get(random(left.len().max(1)))?;
+                let (key, _) = self.keys.iter().find(|(_, number)| *number as usize == at)?;
+                Some(Kept::New(open[at], text(key)))
+            }
+        }
+    }
+
+    fn find(&self, mode: AffinityMode, session: &str) -> Option<SocketAddr> {
+        let at = match mode {
+            AffinityMode::Balanced => self.ring.find(session.as_bytes())?,
+            AffinityMode::Persistent => {
+                let at = self.keys.binary_search_by(|(key, _)| key[..].cmp(session.as_bytes()));
+                self.keys[at.ok()?].1 as usize
+            }
+        };
+        Some(self.endpoints[at])
+    }
+}
+
+/// What persistent cookies call an endpoint.
+fn key(upstream: &str, endpoint: SocketAddr) -> Key {
+    digest(&[upstream, &endpoint.to_string()])
+}
+
+fn digest(parts: &[&str]) -> Key {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let mut md5 = Md5::new();
+    parts.iter().for_each(|part| md5.update(part));
+    let mut key = [0; 32];
+    for (pair, byte) in key.chunks_exact_mut(2).zip(md5.finalize()) {
+        pair[0] = DIGITS[usize::from(byte >> 4)];
+        pair[1] = DIGITS[usize::from(byte & 15)];
+    }
+    key
+}
+
+fn text(key: &Key) -> String {
+    key.iter().map(|digit| char::from(*digit)).collect()
+}
+
+/// Whether a browser, by its `User-Agent`, takes `SameSite=None` for what it is (ingress-nginx: util.same_site).
+pub fn takes_same_site_none(user_agent: &str) -> bool {
+    let says = |text: &str| user_agent.contains(text);
+    let old_chrome = ["Chrome/4", "Chrome/5", "Chrome/6"].into_iter().any(says);
+    let ios_12 = says("CPU iPhone OS 12") || says("iPad; CPU OS 12");
+    let mojave = says("Macintosh") && says("Intel Mac OS X 10_14") && says("Safari");
+    !(old_chrome || ios_12 || (mojave && !says("Chrome")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cookie, Kept, Sessions, takes_same_site_none};
+    use model::policy::AffinityMode::{self, Balanced, Persistent};
+    use proptest::prelude::{Just, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+    use std::net::SocketAddr;
+
+    fn addresses(hosts: std::ops::Range<u8>) -> Vec<SocketAddr> {
+        hosts.map(|host| SocketAddr::from(([10, 77, 0, host], 8000))).collect()
+    }
+
+    fn choose(
+        sessions: &Sessions,
+        mode: AffinityMode,
+        session: Option<&str>,
+        failed: &[SocketAddr],
+        change: bool,
+        seed: usize,
+    ) -> Option<Kept> {
+        sessions.choose(
+            mode,
+            session,
+            failed,
+            change,
+            |number| format!("{seed}.{number}"),
+            |below| seed % below,
+        )
+    }
+
+    fn session(kept: Option<Kept>) -> Option<(SocketAddr, String)> {
+        match kept? {
+            Kept::New(endpoint, session) => Some((endpoint, session)),
+            Kept::Same(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_cookie_has_two_parts_and_the_second_may_be_missing() {
+        assert_eq!(Cookie::read("a|b"), Some(Cookie { endpoint: "a", upstream: Some("b") }));
+        assert_eq!(Cookie::read("a"), Some(Cookie { endpoint: "a", upstream: None }));
+        assert_eq!(Cookie::read("|"), None);
+        assert_eq!(
+            Cookie::read(&Cookie::written("x", "y")),
+            Some(Cookie { endpoint: "x", upstream: Some("y") })
+        );
+    }
+
+    #[test]
+    fn a_persistent_session_ends_with_its_endpoint() {
+        let before = Sessions::new("demo-echo-80", &addresses(1..4), &[]);
+        let (endpoint, cookie) =
+            session(choose(&before, Persistent, None, &[], false, 1)).expect("a new session");
+        assert_eq!(endpoint, addresses(2..3)[0]);
+        let grown = Sessions::new("demo-echo-80", &addresses(0..9), &[]);
+        assert_eq!(
+            choose(&grown, Persistent, Some(&cookie), &[], false, 0),
+            Some(Kept::Same(endpoint))
+        );
+        let without = Sessions::new("demo-echo-80", &addresses(5..9), &[]);
+        let (other, new) = session(choose(&without, Persistent, Some(&cookie), &[], false, 0))
+            .expect("a new session");
+        assert!(other != endpoint && new != cookie);
+        let elsewhere = Sessions::new("demo-other-80", &addresses(1..4), &[]);
+        assert!(session(choose(&elsewhere, Persistent, Some(&cookie), &[], false, 0)).is_some());
+    }
+
+    #[test]
+    fn browsers_that_mistake_none_are_known() {
+        for mistakes in [
+            "UCWEB/2.0 Chrome/57.0",
+            "(iPad; CPU OS 12_2 like Mac OS X)",
+            "(Macintosh; Intel Mac OS X 10_14_6) Safari/605",
+        ] {
+            assert!(!takes_same_site_none(mistakes), "{mistakes}");
+        }
+        for right in [
+            "",
+            "(iPhone; CPU iPhone OS 13_3)",
+            "(Macintosh; Intel Mac OS X 10_14_6) Chrome/80 Safari/537",
+        ] {
+            assert!(takes_same_site_none(right), "{right}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_is_kept(
+            mode in prop_oneof![Just(Balanced), Just(Persistent)], open in 1u8..9, ending in 0u8..4, seed in any::<u16>(),
+        ) {
+            let sessions = Sessions::new("u", &addresses(0..open), &addresses(100..100 + ending));
+            let new = session(choose(&sessions, mode, None, &[], false, usize::from(seed)));
+            prop_assert!(new.is_some());
+            if let Some((endpoint, cookie)) = new {
+                prop_assert!(addresses(0..open).contains(&endpoint));
+                prop_assert_eq!(choose(&sessions, mode, Some(&cookie), &[], true, 0), Some(Kept::Same(endpoint)));
+            }
+        }
+
+        #[test]
+        fn an_endpoint_that_ends_keeps_its_sessions_until_it_is_gone(
+            mode in prop_oneof![Just(Balanced), Just(Persistent)], count in 2u8..9, at in any::<prop::sample::Index>(), seed in any::<u16>(),
+        ) {
+            let all = addresses(0..count);
+            let before = Sessions::new("u", &all, &[]);
+            let (endpoint, cookie) = session(choose(&before, mode, None, &[], false, usize::from(seed))).expect("endpoints are there");
+            let ending = all[at.index(all.len())];
+            let open: Vec<SocketAddr> = all.iter().copied().filter(|endpoint| *endpoint != ending).collect();
+            let during = Sessions::new("u", &open, &[ending]);
+            prop_assert_eq!(choose(&during, mode, Some(&cookie), &[], false, 0), Some(Kept::Same(endpoint)));
+            let new = session(choose(&during, mode, None, &[], false, usize::from(seed)));
+            prop_assert!(new.is_none_or(|(endpoint, _)| endpoint != ending));
+        }
+
+        #[test]
+        fn no_failed_endpoint_is_tried_twice_unless_the_session_says_so(
+            mode in prop_oneof![Just(Balanced), Just(Persistent)], count in 1u8..6, seed in any::<u16>(),
+        ) {
+            let all = addresses(0..count);
+            let sessions = Sessions::new("u", &all, &[]);
+            let seed = usize::from(seed);
+            let (first, cookie) = session(choose(&sessions, mode, None, &[], false, seed)).expect("endpoints are there");
+            prop_assert_eq!(choose(&sessions, mode, Some(&cookie), &[first], false, seed), Some(Kept::Same(first)));
+            for session in [None, Some(cookie.as_str())] {
+                match choose(&sessions, mode, session, &[first], true, seed) {
+                    Some(Kept::New(other, _)) => prop_assert!(other != first),
+                    Some(Kept::Same(_)) => prop_assert!(false, "the session was to end"),
+                    None => prop_assert!(count == 1 || mode == Balanced),
+                }
+            }
+            prop_assert_eq!(choose(&sessions, mode, None, &all, false, seed), None);
+        }
+    }
+}

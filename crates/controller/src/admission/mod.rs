@@ -1,0 +1,51 @@
+//! The admission webhook: reviews Ingresses before the API server takes them. Bounded bytes, time and concurrency; the
+//! judgement itself is [`translate::review`], a pure function.
+
+mod certificate;
+mod review;
+mod server;
+
+pub use certificate::CertificateError;
+pub use server::{BindError, Bound};
+
+use kubernetes::Snapshot;
+use model::Configuration;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+use translate::Options;
+
+/// Where the webhook listens, and with which certificate.
+#[derive(Clone, Debug)]
+pub struct WebhookOptions {
+    /// `--validating-webhook`.
+    pub address: SocketAddr,
+    /// `--validating-webhook-certificate`: a PEM file, read again when it changes.
+    pub certificate: PathBuf,
+    /// `--validating-webhook-key`: a PEM file, read again when it changes.
+    pub key: PathBuf,
+}
+
+/// What reviews look at: the objects, and what is served of them.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The objects.
+    pub snapshot: Snapshot,
+    /// What they mean.
+    pub configuration: Configuration,
+}
+
+/// What reviews look at, as it is now.
+#[derive(Clone, Debug)]
+pub struct Reviewer {
+    known: watch::Receiver<Arc<Known>>,
+    options: Options,
+}
+
+impl Reviewer {
+    /// A reviewer that follows `known`.
+    pub fn new(known: watch::Receiver<Arc<Known>>, options: Options) -> Self {
+        Self { known, options }
+    }
+}

@@ -1,0 +1,69 @@
+//! Authenticators, compiled, and what they said.
+
+mod answers;
+
+pub(crate) use answers::{Answers, Tag};
+
+use crate::tls::Profiles;
+use crate::upstream::{Destination, Group};
+use bytes::Bytes;
+use http::StatusCode;
+use imbl::OrdMap;
+use model::policy::{AuthExternal, Policy};
+use model::{Location, ServerName, UpstreamId};
+use std::sync::Arc;
+
+/// The authenticator of a location.
+#[derive(Debug)]
+pub struct Authenticator {
+    /// What it was made of.
+    pub policy: AuthExternal,
+    /// Where it is.
+    pub destination: Destination,
+    /// Time-outs and bounds towards it: those of nginx but for `proxy-buffer-size`, as the original has them.
+    pub towards: Policy,
+    /// What tells its answers from those of others: host, path and everything that it is asked.
+    pub id: Vec<u8>,
+}
+
+/// What counts of an answer.
+#[derive(Debug)]
+pub struct Said {
+    /// Its status.
+    pub status: StatusCode,
+    /// What the application gets.
+    pub headers: Vec<(Bytes, Bytes)>,
+    /// WWW-Authenticate, for the client.
+    pub challenges: Vec<Bytes>,
+    /// Set-Cookie, for the client.
+    pub cookies: Option<Bytes>,
+}
+
+impl Authenticator {
+    /// The authenticator of a location, if it has one. Its upstream is in `groups` already.
+    pub fn new(
+        server: &ServerName,
+        location: &Location,
+        groups: &OrdMap<UpstreamId, Arc<Group>>,
+        profiles: &Profiles,
+    ) -> Result<Option<Arc<Self>>, rustls::Error> {
+        let Some(policy) = &location.policy.auth_external else { return Ok(None) };
+        let towards = Policy { body: location.policy.body, ..Policy::default() };
+        Ok(Some(Arc::new(Self {
+            destination: Destination::new(&policy.url, groups, profiles)?,
+            towards,
+            id: format!("{server} {:?} {} {policy:?} ", location.kind, location.path).into(),
+            policy: policy.clone(),
+        })))
+    }
+}
+
+impl Said {
+    /// About how many bytes it takes to remember it.
+    fn size(&self) -> usize {
+        let headers: usize =
+            self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        let challenges: usize = self.challenges.iter().map(Bytes::len).sum();
+        256 + headers + challenges + self.cookies.as_ref().map_or(0, Bytes::len)
+    }
+}

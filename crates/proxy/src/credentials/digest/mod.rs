@@ -1,0 +1,240 @@
+//! Digest authentication (RFC 7616 with MD5 and `qop=auth`), with the rules of the module that ingress-nginx has: a
+//! number is good for 20 requests within 10 seconds of its first, and five wrong answers lock an address out for
+//! five minutes.
+
+use super::authorization::DigestAnswer;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
+use md5::{Digest, Md5};
+use model::policy::{AuthBasic, Password};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long a number waits for its first use.
+const UNUSED: Duration = Duration::from_secs(60);
+/// How long it is good after that.
+const USED: Duration = Duration::from_secs(10);
+/// Uses of one number.
+const USES: u32 = 20;
+/// Wrong answers after which an address is no longer listened to, and for how long.
+const MISTAKES: u32 = 5;
+const LOCKED: Duration = Duration::from_secs(300);
+/// Numbers in use, and addresses that made mistakes, at most.
+const KEPT: usize = 65_536;
+
+/// What becomes of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It is right; the value of Authentication-Info.
+    Right(String),
+    /// It is right but for its number, which is too old.
+    Stale,
+    /// It is wrong.
+    Wrong,
+}
+
+/// What all threads know about numbers that were given out.
+#[derive(Debug)]
+pub(crate) struct Digests {
+    key: hmac::Key,
+    since: Instant,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    numbers: HashMap<Vec<u8>, Number>,
+    /// Those that made mistakes lately, and those before them.
+    mistakes: [HashMap<IpAddr, Mistakes>; 2],
+}
+
+#[derive(Debug)]
+struct Number {
+    uses: u32,
+    good_until: Instant,
+    kept_until: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mistakes {
+    count: u32,
+    until: Instant,
+}
+
+impl Default for Digests {
+    fn default() -> Self {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())
+            .expect("the system has random numbers: TLS needs them first");
+        Self { key, since: Instant::now(), state: Mutex::default() }
+    }
+}
+
+impl Digests {
+    /// A number for a challenge: the time, something unlike all others, and proof that it is ours. Nothing is kept.
+    pub(crate) fn number(&self) -> String {
+        let seconds = self.since.elapsed().as_secs();
+        let head = format!("{seconds:08x}{:08x}", fastrand::u32(..));
+        let proof = self.proof(head.as_bytes());
+        head + &proof
+    }
+
+    fn proof(&self, head: &[u8]) -> String {
+        hex(&hmac::sign(&self.key, head).as_ref()[..8])
+    }
+
+    /// Whether an address is not listened to for now.
+    pub(crate) fn is_locked(&self, client: IpAddr) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state
+            .mistakes(client)
+            .is_some_and(|known| known.count >= MISTAKES && known.until > Instant::now())
+    }
+
+    /// Whether an answer is right. `target` is that of the request.
+    pub(crate) fn judge(
+        &self,
+        policy: &AuthBasic,
+        answer: &DigestAnswer,
+        method: &str,
+        target: &[u8],
+        client: IpAddr,
+    ) -> Judgement {
+        let judgement = self.look(policy, answer, method, target);
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match judgement {
+            Judgement::Right(_) => state.forgive(client),
+            Judgement::Wrong => state.blame(client),
+            Judgement::Stale => {}
+        }
+        judgement
+    }
+
+    fn look(
+        &self,
+        policy: &AuthBasic,
+        answer: &DigestAnswer,
+        method: &str,
+        target: &[u8],
+    ) -> Judgement {
+        let Some(Password::Digest(secret)) = policy.users.0.get(answer.user.as_slice()) else {
+            return Judgement::Wrong;
+        };
+        // Some clients leave the query out, and are believed (as the original's module does).
+        let rest = target.strip_prefix(answer.uri.as_slice());
+        if !rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'?') {
+            return Judgement::Wrong;
+        }
+        let expected = response(secret, answer, method);
+        if verify_slices_are_equal(expected.as_bytes(), &answer.response).is_err() {
+            return Judgement::Wrong;
+        }
+        match self.spend(&answer.nonce, &answer.count) {
+            Judgement::Right(_) => Judgement::Right(format!(
+                "qop=\"auth\", rspauth=\"{}\", cnonce=\"{}\", nc={}",
+                response(secret, answer, ""),
+                String::from_utf8_lossy(&answer.client_nonce),
+                String::from_utf8_lossy(&answer.count),
+            )),
+            other => other,
+        }
+    }
+
+    /// Uses a number up, once for each count.
+    fn spend(&self, nonce: &[u8], count: &[u8]) -> Judgement {
+        let Some(age) = self.age(nonce) else { return Judgement::Wrong };
+        let Some(count) = hexadecimal(count).filter(|count| *count > 0) else {
+            return Judgement::Wrong;
+        };
+        if count >= USES {
+            return Judgement::Stale;
+        }
+        let now = Instant::now();
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.numbers.contains_key(nonce) {
+            if age >= UNUSED || !state.has_room(now) {
+                return Judgement::Stale;
+            }
+            let fresh = Number { uses: 0, good_until: now + USED, kept_until: now + UNUSED + USED };
+            state.numbers.insert(nonce.to_vec(), fresh);
+        }
+        let Some(number) = state.numbers.get_mut(nonce) else { return Judgement::Stale };
+        if number.good_until <= now {
+            return Judgement::Stale;
+        }
+        if number.uses >> count & 1 == 1 {
+            return Judgement::Wrong;
+        }
+        number.uses |= 1 << count;
+        Judgement::Right(String::new())
+    }
+
+    /// How long ago we gave a number out; none if we did not.
+    fn age(&self, nonce: &[u8]) -> Option<Duration> {
+        let (head, proof) = nonce.split_at_checked(16)?;
+        verify_slices_are_equal(self.proof(head).as_bytes(), proof).ok()?;
+        let given = Duration::from_secs(u64::from(hexadecimal(&head[..8])?));
+        Some(self.since.elapsed().saturating_sub(given))
+    }
+}
+
+impl State {
+    fn mistakes(&self, client: IpAddr) -> Option<Mistakes> {
+        self.mistakes.iter().find_map(|half| half.get(&client)).copied()
+    }
+
+    fn forgive(&mut self, client: IpAddr) {
+        for half in &mut self.mistakes {
+            half.remove(&client);
+        }
+    }
+
+    fn blame(&mut self, client: IpAddr) {
+        let now = Instant::now();
+        let before = self.mistakes(client).filter(|known| known.until >= now);
+        let count = before.map_or(0, |known| known.count).saturating_add(1);
+        let [young, old] = &mut self.mistakes;
+        if young.len() >= KEPT / 2 {
+            *old = std::mem::take(young);
+        }
+        young.insert(client, Mistakes { count, until: now + LOCKED });
+    }
+
+    /// Whether another number can be kept, once those that are over are forgotten.
+    fn has_room(&mut self, now: Instant) -> bool {
+        if self.numbers.len() >= KEPT {
+            self.numbers.retain(|_, number| number.kept_until > now);
+        }
+        self.numbers.len() < KEPT
+    }
+}
+
+/// The response that proves the secret; with no method, the one by which we prove that we know it, too.
+fn response(secret: &[u8; 16], answer: &DigestAnswer, method: &str) -> String {
+    let DigestAnswer { nonce, count, client_nonce, qop, uri, .. } = answer;
+    let request = md5(&[method.as_bytes(), uri]);
+    md5(&[hex(secret).as_bytes(), nonce, count, client_nonce, qop, request.as_bytes()])
+}
+
+fn md5(parts: &[&[u8]]) -> String {
+    let digest: [u8; 16] = Md5::digest(parts.join(&b':')).into();
+    hex(&digest)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+fn hexadecimal(text: &[u8]) -> Option<u32> {
+    let valid = !text.is_empty() && text.iter().all(u8::is_ascii_hexdigit);
+    let text = std::str::from_utf8(text).ok().filter(|_| valid)?;
+    u32::from_str_radix(text, 16).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! A name and a password (ngx_http_auth_basic_module, and digest authentication as ingress-nginx has it).
+
+use super::Stop;
+use super::access::Verdict;
+use crate::credentials::{self, Busy, Judgement};
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::Response;
+use bytes::Bytes;
+use http::StatusCode;
+use model::policy::{AuthBasic, AuthScheme};
+
+/// Asks for the password, where the location does.
+pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
+    let location = exchange.spot().location.clone();
+    let Some(policy) = &location.policy.auth_basic else { return Ok(Verdict::Silent) };
+    let value = authorization(exchange)?;
+    match policy.scheme {
+        AuthScheme::Basic => basic(exchange, policy, value).await,
+        AuthScheme::Digest => Ok(digest(exchange, policy, value)),
+    }
+}
+
+/// The only Authorization field. nginx refuses two of them everywhere; who stands behind them cannot be told.
+fn authorization(exchange: &Exchange) -> Result<Option<Bytes>, Error> {
+    let mut values = exchange.request.headers.all("authorization");
+    match (values.next(), values.next()) {
+        (value, None) => Ok(value.cloned()),
+        (_, Some(_)) => Err(Error::TwoAuthorizations),
+    }
+}
+
+async fn basic(
+    exchange: &Exchange,
+    policy: &AuthBasic,
+    value: Option<Bytes>,
+) -> Result<Verdict, Stop> {
+    let worker = &exchange.worker;
+    if let Some(credentials) = value.and_then(|value| credentials::basic(&value)) {
+        let (user, password) = (&credentials.user, credentials.password);
+        let known = worker.verifier().knows(&policy.users, user, password, &worker.remembered);
+        match known.await {
+            Ok(true) => return Ok(Verdict::Pass),
+            Ok(false) => {}
+            Err(Busy) => return Err(Error::PasswordsBusy.into()),
+        }
+    }
+    Ok(challenge(Some(format!("Basic realm=\"{}\"", policy.realm))))
+}
+
+fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> Verdict {
+    let digests = exchange.worker.digests();
+    if digests.is_locked(exchange.client) {
+        return challenge(None);
+    }
+    let answer = value.and_then(|value| credentials::digest(&value));
+    let answer = answer.filter(|answer| answer.realm == policy.realm.as_bytes());
+    let judgement = answer.map(|answer| {
+        let request = &exchange.request;
+        let method = request.method.as_str();
+        digests.judge(policy, &answer, method, &request.target, exchange.client)
+    });
+    let stale = match judgement {
+        Some(Judgement::Right(info)) => {
+            exchange.authenticated.information = Some(info.into());
+            return Verdict::Pass;
+        }
+        Some(Judgement::Stale) => ", stale=\"true\"",
+        Some(Judgement::Wrong) | None => "",
+    };
+    challenge(Some(format!(
+        "Digest algorithm=\"MD5\", qop=\"auth\", realm=\"{}\", nonce=\"{}\"{stale}",
+        policy.realm,
+        digests.number(),
+    )))
+}
+
+fn challenge(text: Option<String>) -> Verdict {
+    let mut response = Response::page(StatusCode::UNAUTHORIZED);
+    if let Some(text) = text {
+        response.headers.add("WWW-Authenticate", text);
+    }
+    Verdict::Refuse(Box::new(response))
+}

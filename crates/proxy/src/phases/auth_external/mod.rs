@@ -1,0 +1,118 @@
+//! Somebody else is asked before a request is let in (ngx_http_auth_request_module as ingress-nginx uses it,
+//! compat/behaviour.md section 16). Its answer may be remembered; its body is of no interest.
+
+mod caching;
+mod question;
+mod sign_in;
+
+pub(super) use sign_in::instead_of_401;
+
+use super::access::Verdict;
+use super::{Stop, request_headers};
+use crate::authenticator::{Authenticator, Said};
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::{Headers, Response};
+use crate::upstream::{Call, call};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
+const DRAINED: usize = 64 << 10;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks, where the location has somebody to ask.
+pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
+    let Some(authenticator) = exchange.spot().authenticator.clone() else {
+        return Ok(Verdict::Silent);
+    };
+    let said = match caching::remembered(exchange, &authenticator) {
+        Ok(said) => said,
+        Err(key) => {
+            let answer = ask(exchange, &authenticator).await?;
+            let said = Arc::new(understood(&authenticator, &answer));
+            if let Some(key) = key {
+                caching::remember(exchange, &authenticator, key, &answer, &said);
+            }
+            drain(answer);
+            said
+        }
+    };
+    let notes = &mut exchange.authenticated;
+    notes.headers.clone_from(&said.headers);
+    notes.cookies.clone_from(&said.cookies);
+    notes.always_set_cookie = authenticator.policy.always_set_cookie;
+    match said.status.as_u16() {
+        200..=299 => Ok(Verdict::Pass),
+        401 | 403 => Ok(refused(&said)),
+        status => Err(Error::Authenticator(format!("it answered {status}")).into()),
+    }
+}
+
+async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Response, Error> {
+    let destination = &authenticator.destination;
+    let way = destination.way(exchange).await;
+    let way = way.ok_or_else(|| {
+        Error::Authenticator(format!("{} cannot be found", destination.authority(exchange)))
+    })?;
+    let method = authenticator.policy.method.as_deref().unwrap_or("GET");
+    let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
+    let question = Call {
+        head: question::head(exchange, authenticator, &method),
+        method: &method,
+        body: None,
+        policy: &authenticator.towards,
+    };
+    let answer = call(&exchange.worker, &way, &question, &mut Vec::new()).await;
+    answer.map_err(|error| Error::Authenticator(error.to_string()))
+}
+
+/// What counts of an answer.
+fn understood(authenticator: &Authenticator, answer: &Response) -> Said {
+    let headers = authenticator.policy.response_headers.iter().filter_map(|name| {
+        let value = joined(&answer.headers, name)?;
+        // What frames or describes the request stays our own.
+        (!request_headers::is_own(name.as_bytes()))
+            .then(|| (Bytes::copy_from_slice(name.as_bytes()), value))
+    });
+    Said {
+        status: answer.status,
+        headers: headers.collect(),
+        challenges: answer.headers.all("www-authenticate").cloned().collect(),
+        cookies: joined(&answer.headers, "set-cookie"),
+    }
+}
+
+/// All values of a field in one line, as nginx's `$upstream_http_…`; none if that is empty.
+fn joined(headers: &Headers, name: &str) -> Option<Bytes> {
+    let values: Vec<&[u8]> = headers.all(name).map(AsRef::as_ref).collect();
+    let value = values.join(&b", "[..]);
+    (!value.is_empty()).then(|| value.into())
+}
+
+fn refused(said: &Said) -> Verdict {
+    let mut response = Response::page(said.status);
+    if said.status == StatusCode::UNAUTHORIZED {
+        for challenge in &said.challenges {
+            response.headers.add("WWW-Authenticate", challenge.clone());
+        }
+    }
+    Verdict::Refuse(Box::new(response))
+}
+
+/// Reads a short body to its end, aside from the request, so that the connection can be kept.
+fn drain(mut answer: Response) {
+    if answer.body.is_empty() {
+        return;
+    }
+    tokio::task::spawn_local(timeout(PATIENCE, async move {
+        let mut left = DRAINED;
+        while let Ok(Some(crate::http::Frame::Data(data))) = answer.body.frame().await {
+            let Some(rest) = left.checked_sub(data.len()) else { return };
+            left = rest;
+        }
+    }));
+}

@@ -1,0 +1,174 @@
+//! What the authenticator is sent: the request's header, what describes the request, and no body.
+
+use super::super::request_headers;
+use crate::authenticator::Authenticator;
+use crate::exchange::Exchange;
+use crate::http::tokens;
+use crate::http1::write;
+use crate::variables;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::Method;
+
+/// Fields of the client that its question does not have: they belong to its connection or body, or are our own.
+const DROPPED: [&str; 20] = [
+    "host",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "content-length",
+    "te",
+    "expect",
+    "upgrade",
+    "http2-settings",
+    "proxy",
+    "x-request-id",
+    "x-real-ip",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-original-url",
+    "x-original-method",
+    "x-sent-from",
+    "x-auth-request-redirect",
+    "trailer",
+];
+/// The same where `auth-method` is set.
+const DESCRIBED: [&str; 2] = ["x-original-uri", "x-scheme"];
+/// What would be believed as proof of a client certificate.
+const PROOF: &[u8] = b"ssl-client-";
+
+/// Request line and header section.
+pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &Method) -> Bytes {
+    let mut out = BytesMut::with_capacity(exchange.request.head_size + 512);
+    out.put_slice(method.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(&target(exchange, authenticator));
+    out.put_slice(b" HTTP/1.1\r\n");
+    let given = &authenticator.policy.request_headers;
+    let is_given =
+        |name: &[u8]| given.iter().any(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
+    let mut put = |name: &[u8], value: &[u8]| {
+        if !is_given(name) {
+            write::field(&mut out, name, value);
+        }
+    };
+    own(exchange, authenticator, &mut put);
+    if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
+        put(b"Content-Length", b"0");
+    }
+    let headers = &exchange.request.headers;
+    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
+    for field in headers.iter() {
+        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
+        if !is_named && travels(&field.name, authenticator) {
+            put(&field.name, &field.value);
+        }
+    }
+    for (name, value) in given.iter().filter(|(name, _)| !frames(name)) {
+        let value = variables::text_of(value, exchange);
+        if !value.is_empty() {
+            write::field(&mut out, name.as_bytes(), &visible(value.as_bytes(), b' '));
+        }
+    }
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+/// What the framing is made of cannot be given.
+fn frames(name: &str) -> bool {
+    ["content-length", "transfer-encoding", "connection", "upgrade", "te"]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known))
+}
+
+fn travels(name: &[u8], authenticator: &Authenticator) -> bool {
+    let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
+    let proof = name.get(..PROOF.len()).is_some_and(|start| start.eq_ignore_ascii_case(PROOF));
+    let described =
+        authenticator.policy.method.is_some() && DESCRIBED.iter().any(|known| is(&known));
+    !(proof || described || DROPPED.iter().any(|known| is(&known)))
+}
+
+/// The fields that describe the request, in the order of ingress-nginx.
+fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(&[u8], &[u8])) {
+    let request = &exchange.request;
+    request_headers::set(exchange, |name, value| {
+        let wanted = matches!(name, "X-Request-ID" | "X-Real-IP" | "X-Forwarded-For");
+        if wanted || name.as_bytes().get(..PROOF.len()) == Some(PROOF) {
+            put(name.as_bytes(), value);
+        }
+    });
+    if authenticator.policy.method.is_some() {
+        put(b"X-Original-URI", &request.target);
+        put(b"X-Scheme", &exchange.forwarded.scheme);
+    }
+    let authority = authenticator.destination.authority(exchange);
+    put(b"Host", &visible(host(&authority).as_bytes(), 0));
+    let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
+    put(b"X-Original-URL", &[scheme, &request.authority, &request.target].concat());
+    put(b"X-Original-Method", request.method.as_str().as_bytes());
+    put(b"X-Sent-From", b"nginx-ingress-controller");
+    match &authenticator.policy.request_redirect {
+        None => put(b"X-Auth-Request-Redirect", &request.target),
+        Some(template) => {
+            let text = variables::text_of(template, exchange);
+            put(b"X-Auth-Request-Redirect", &visible(text.as_bytes(), b' '));
+        }
+    }
+}
+
+/// The host without its port.
+fn host(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
+}
+
+/// Path and query of the authenticator's URL.
+fn target(exchange: &Exchange, authenticator: &Authenticator) -> Vec<u8> {
+    let text = variables::text_of(&authenticator.policy.url.target, exchange);
+    let text = text.split('#').next().unwrap_or_default();
+    let mut target = visible(text.as_bytes(), 0);
+    if target.first() != Some(&b'/') {
+        target.insert(0, b'/');
+    }
+    target
+}
+
+/// The text with everything percent-encoded that would end a line or a part of one: control characters, what is not
+/// ASCII, and spaces unless they are `allowed`. Variables can hold anything that a client sends.
+pub(super) fn visible(text: &[u8], allowed: u8) -> Vec<u8> {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = Vec::with_capacity(text.len());
+    for &byte in text {
+        if byte.is_ascii_graphic() || (byte == allowed && byte == b' ') {
+            out.push(byte);
+        } else {
+            out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{host, visible};
+
+    #[test]
+    fn nothing_that_a_client_sends_ends_a_line_or_a_part_of_it() {
+        assert_eq!(
+            visible(b"/a?b=\"c\" HTTP/1.1\r\nX: y\xfc", 0),
+            b"/a?b=\"c\"%20HTTP/1.1%0D%0AX:%20y%FC"
+        );
+        assert_eq!(visible(b"GET own\n", b' '), b"GET own%0A");
+    }
+
+    #[test]
+    fn the_host_has_no_port() {
+        assert_eq!(
+            (host("a.test:8080"), host("[::1]:80"), host("[::1]")),
+            ("a.test", "[::1]", "[::1]")
+        );
+    }
+}

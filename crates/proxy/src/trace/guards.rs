@@ -1,0 +1,57 @@
+//! What lets a request pass, or does not.
+
+use super::{Phase, Story};
+use crate::http::Response;
+use model::policy::Satisfy;
+
+pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
+    let status = response.status.as_u16();
+    if story.ended(Phase::Blocks) {
+        let outcome = format!("refused with {status} by a block list");
+        story.say("block lists", outcome);
+    }
+    if story.ended(Phase::ClientCertificate) {
+        story.say_by("client certificate", format!("refused with {status}"), "auth-tls-secret");
+    }
+    if story.ended(Phase::Limits) {
+        story.say_by("limits", format!("refused with {status}"), "limit-rps, limit-rpm or limit-connections");
+    }
+    if story.reached(Phase::Access) && story.exchange.place.is_some() {
+        access(story, status);
+    }
+    if story.ended(Phase::Body) {
+        story.say("body", format!("refused with {status}"));
+    }
+}
+
+fn access(story: &mut Story<'_>, status: u16) {
+    let exchange = story.exchange;
+    let policy = &exchange.spot().location.policy;
+    let client = exchange.client;
+    if !policy.access.deny.is_empty() {
+        let verdict = if policy.access.deny.contains(client) { "denied" } else { "not denied" };
+        story.say_by("access", format!("{client} is {verdict}"), "denylist-source-range");
+    }
+    if let Some(allowed) = &policy.access.allow {
+        let verdict = if allowed.contains(client) { "allowed" } else { "not allowed" };
+        story.say_by("access", format!("{client} is {verdict}"), "allowlist-source-range");
+    }
+    if policy.auth_basic.is_some() {
+        let outcome = match &exchange.authenticated.user {
+            Some(user) => format!("the password of {:?} is right", String::from_utf8_lossy(user)),
+            None => "no name with the right password".to_owned(),
+        };
+        story.say_by("access", outcome, "auth-type");
+    }
+    if let Some(trace) = &exchange.trace {
+        for asked in trace.asked.borrow().iter() {
+            story.say_by("access", asked.as_str(), "auth-url");
+        }
+    }
+    if policy.access.satisfy == Satisfy::Any {
+        story.say_by("access", "one of these is enough", "satisfy");
+    }
+    if story.ended(Phase::Access) {
+        story.say("access", format!("refused with {status}"));
+    }
+}

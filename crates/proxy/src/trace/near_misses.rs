@@ -1,0 +1,78 @@
+//! Paths and hosts that nearly had a request: what users take for the reason.
+
+use crate::exchange::Exchange;
+use crate::generation::Site;
+use model::{Location, PathKind, Pattern};
+use route::path::Canonical;
+use std::sync::Arc;
+
+/// Near misses that are told at most, of each kind.
+const MOST: usize = 5;
+/// Letters in which a host may differ from the one asked for.
+const LETTERS: usize = 2;
+
+/// Locations of the server that nearly answered, each with the reason why not.
+pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<String> {
+    let canonical = Canonical {
+        path: exchange.path.as_ref().into(),
+        dotted: exchange.dotted,
+        merged: false,
+    };
+    let path = canonical.text();
+    let others = site.server.locations.iter().enumerate().filter(|(index, _)| *index != chosen);
+    let misses = others.filter_map(|(_, location)| {
+        let why = match site.server.regex {
+            true => missed_pattern(location, &path)?,
+            false => missed_prefix(location, &path)?,
+        };
+        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+        Some(format!("{:?} {}{}: {why}", location.kind, location.path, owner.unwrap_or_default()))
+    });
+    misses.take(MOST).collect()
+}
+
+fn missed_pattern(location: &Arc<Location>, path: &str) -> Option<&'static str> {
+    let pattern = Pattern::new(&format!("^{}", location.path), true).ok()?;
+    pattern.is_match(path).then_some("it matches, too, but a longer pattern is tried first")
+}
+
+fn missed_prefix(location: &Arc<Location>, path: &str) -> Option<&'static str> {
+    let own = location.path.as_str();
+    let bare = own.trim_end_matches('/');
+    let below = |path: &str| path.strip_prefix(bare).is_some_and(|rest| rest.starts_with('/'));
+    match location.kind {
+        PathKind::Exact if own == path => None,
+        PathKind::Exact if bare == path.trim_end_matches('/') => {
+            Some("only the slash at the end differs, and an Exact path is exact")
+        }
+        PathKind::Exact if own.eq_ignore_ascii_case(path) => {
+            Some("only the case differs, and it matters")
+        }
+        PathKind::Exact if below(path) => Some("an Exact path has nothing below it"),
+        PathKind::Exact => None,
+        PathKind::Prefix if own == "/" || path == bare || below(path) => {
+            Some("it matches, too, but a longer path does, or an Exact one")
+        }
+        PathKind::Prefix if below(&path.to_lowercase()) || path.eq_ignore_ascii_case(bare) => {
+            Some("only the case differs, and it matters")
+        }
+        PathKind::Prefix if path.starts_with(bare) => {
+            Some("a Prefix ends at a slash: it covers whole segments")
+        }
+        PathKind::Prefix => None,
+    }
+}
+
+/// Hosts that are spelled nearly as the one asked for, which has no server.
+pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
+    let names = exchange.generation.configuration.servers.keys();
+    let near = names.filter(|name| {
+        let name = name.as_str();
+        let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
+        let deeper = name
+            .strip_prefix("*.")
+            .is_some_and(|covered| parent.is_some_and(|parent| parent.ends_with(&format!(".{covered}"))));
+        deeper || strsim::osa_distance(name, &exchange.host) <= LETTERS
+    });
+    near.filter(|name| name.as_str() != "_").map(ToString::to_string).take(MOST).collect()
+}

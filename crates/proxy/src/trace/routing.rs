@@ -1,0 +1,138 @@
+//! Who the client is, which server and location answer, and redirects.
+
+use super::{Phase, Story, near_misses};
+use crate::http::Response;
+use model::{Backend, PathKind};
+
+pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
+    listener(story);
+    client(story);
+    if !story.reached(Phase::Location) {
+        return;
+    }
+    server(story);
+    location(story);
+    redirects(story, response);
+}
+
+fn listener(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let version = exchange.request.version.as_str();
+    let Some(session) = &exchange.connection.tls else {
+        return story.say("listener", format!("HTTP, {version}"));
+    };
+    let name = session.server_name.as_deref();
+    story.say("listener", format!("HTTPS, {version}, SNI {}", name.unwrap_or("none")));
+    story.say("certificate", exchange.generation.certificates.describe(name));
+}
+
+fn client(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let peer = exchange.connection.peer.ip();
+    let real = &exchange.generation.global().real_ip;
+    let outcome = match exchange.connection.announced {
+        _ if exchange.client == peer => format!("{peer}, the peer itself"),
+        Some(announced) if announced.source.ip().to_canonical() == exchange.client => {
+            format!("{}, by the PROXY protocol header of {peer}", exchange.client)
+        }
+        _ => format!("{}, by {} of {peer}", exchange.client, real.forwarded_for_header),
+    };
+    story.say("client", outcome);
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let forwarded = &exchange.forwarded;
+    story.say(
+        "forwarded as",
+        format!(
+            "host {}, scheme {}, port {}",
+            text(&forwarded.host),
+            text(&forwarded.scheme),
+            text(&forwarded.port)
+        ),
+    );
+}
+
+fn server(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let host = &exchange.host;
+    let Some(site) = exchange.generation.sites.find(host) else {
+        return story.say("server", format!("none: {host:?} is the host of no Ingress"));
+    };
+    let name = site.server.name.as_str();
+    match name {
+        "_" => {
+            story.say("server", format!("_ (catch-all): no Ingress has host {host:?}"));
+            for near in near_misses::hosts(exchange) {
+                story.say("near miss", format!("host {near}"));
+            }
+        }
+        name if name == host => story.say("server", name),
+        name => story.say("server", format!("{name}, which stands for {host}")),
+    }
+    if site.server.regex {
+        let outcome = "every path of the host is a regular expression, because one of its Ingresses has use-regex or \
+            rewrite-target";
+        story.say("server", outcome);
+    }
+}
+
+fn location(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let path = String::from_utf8_lossy(&exchange.path).into_owned();
+    let Some(place) = &exchange.place else {
+        return story.say("location", format!("none for {path}"));
+    };
+    let location = &place.spot().location;
+    let kind = match location.kind {
+        PathKind::Exact => "Exact",
+        PathKind::Prefix => "Prefix",
+    };
+    let by = match &location.origin {
+        Some(origin) => format!(" of {origin}"),
+        None => ", which no Ingress has: the default backend answers".to_owned(),
+    };
+    story.say("location", format!("{path} is at {kind} {}{by}", location.path));
+    for near in near_misses::paths(exchange, &place.site, place.index) {
+        story.say("near miss", near);
+    }
+    match &location.backend {
+        Backend::Upstream(id) => story.say("backend", id.as_str()),
+        Backend::NotFound => story.say("backend", "none: 404"),
+        Backend::Denied(reason) => story.say("backend", format!("denied, 503: {reason}")),
+    }
+}
+
+/// What ended the request in the rewrite phase, and the path that it goes on with.
+fn redirects(story: &mut Story<'_>, response: &Response) {
+    let to = |response: &Response| {
+        let place = response.headers.get("location").map(|at| String::from_utf8_lossy(at).into_owned());
+        format!("{} to {}", response.status.as_u16(), place.unwrap_or_default())
+    };
+    if story.ended(Phase::Location) && response.headers.has("location") {
+        story.say("redirect", format!("{}: the path lacks its slash", to(response)));
+    }
+    if story.ended(Phase::AppRoot) {
+        story.say_by("redirect", to(response), "app-root");
+    }
+    if story.ended(Phase::Preflight) {
+        story.say_by("preflight", response.status.to_string(), "enable-cors");
+    }
+    if story.ended(Phase::Redirect) {
+        story.say_by("redirect", to(response), "permanent-redirect or temporal-redirect");
+    }
+    if story.reached(Phase::Rewrite)
+        && let Some(rewritten) = &story.exchange.rewritten
+    {
+        let path = String::from_utf8_lossy(rewritten).into_owned();
+        let has_target = story.exchange.spot().location.policy.rewrite.is_some();
+        match has_target {
+            true => story.say_by("rewrite", path, "rewrite-target"),
+            false => story.say("rewrite", format!("{path}: dot segments are resolved")),
+        }
+    }
+    if story.ended(Phase::HttpsRedirect) {
+        story.say_by("redirect", to(response), "ssl-redirect or force-ssl-redirect");
+    }
+    if story.ended(Phase::Endpoints) {
+        story.say("endpoints", format!("none is ready: {}", response.status.as_u16()));
+    }
+}

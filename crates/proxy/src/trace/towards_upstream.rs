@@ -1,0 +1,54 @@
+//! Which upstream and endpoint, how, and what it was sent.
+
+use super::{Phase, Story};
+use model::policy::Algorithm;
+
+pub(super) fn tell(story: &mut Story<'_>) {
+    if !story.reached(Phase::Upstream) {
+        return;
+    }
+    side(story);
+    endpoints(story);
+    let Some(trace) = &story.exchange.trace else { return };
+    let head = trace.head.borrow();
+    for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {
+        story.say("sent upstream", line);
+    }
+}
+
+fn side(story: &mut Story<'_>) {
+    let spot = story.exchange.spot();
+    let Some(canary) = spot.canary.as_deref() else { return };
+    let outcome = match story.exchange.canary {
+        true => format!("the canary, {}", canary.group.id),
+        false => format!("the main side, not the canary {}", canary.group.id),
+    };
+    story.say("side", outcome);
+}
+
+fn endpoints(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let spot = exchange.spot();
+    let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
+        Some(canary) => Some(&canary.group),
+        None => spot.group.as_ref(),
+    };
+    let Some(group) = group else { return };
+    let endpoints = group.endpoints();
+    let usable = endpoints.usable();
+    let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
+    let more = if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
+    let policy = &spot.location.policy;
+    let rule = match (&policy.balance.affinity, &policy.balance.algorithm) {
+        (Some(_), _) => "by the session cookie",
+        (None, Algorithm::RoundRobin) => "in turn",
+        (None, Algorithm::Ewma) => "by response times (ewma)",
+        (None, Algorithm::Random) => "by chance",
+        (None, _) => "by hash (upstream-hash-by)",
+    };
+    story.say("endpoints", format!("{rule} one of {}{more}", listed.join(", ")));
+    for attempt in &exchange.log.tries {
+        let status = attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());
+        story.say("try", format!("{}: {status}", attempt.address));
+    }
+}

@@ -1,0 +1,146 @@
+//! `auth-type`, `auth-secret`, `auth-secret-type`, `auth-realm`: a name and a password are asked for.
+
+use super::Family;
+use crate::passwords::PasswordFile;
+use crate::settings::{Key, OnBad, Risk, Settings};
+use model::Severity;
+use model::policy::{AuthBasic, AuthScheme, Policy};
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family =
+    Family { name: "auth_basic", keys: &[&TYPE, &SECRET, &SECRET_TYPE, &REALM], apply };
+
+static TYPE: Key<AuthScheme> = Key::annotation("auth-type", scheme)
+    .says(
+        "basic or digest",
+        "none",
+        "A name and a password are asked for; 401 without. Authorization is not passed on to the application.",
+    )
+    .on_bad(OnBad::Reject);
+
+static SECRET: Key<String> = Key::annotation("auth-secret", reference)
+    .says(
+        "name or namespace/name",
+        "none",
+        "Secret with the passwords. Without it, or if it cannot be used, the paths answer 503.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Deny);
+
+static SECRET_TYPE: Key<Kind> = Key::annotation("auth-secret-type", kind)
+    .says(
+        "auth-file or auth-map",
+        "auth-file",
+        "auth-file: the Secret's key auth holds a password file (htpasswd, or htdigest for auth-type digest). auth-map: \
+         each key is a user, its value the hash. Hashes: bcrypt up to cost 16, $apr1$, $1$, $5$ and $6$ up to 1000000 \
+         rounds, DES, {SHA}, {SSHA}, {PLAIN}.",
+    )
+    .on_bad(OnBad::Reject);
+
+static REALM: Key<String> = Key::annotation("auth-realm", realm)
+    .says(
+        "letters, digits, spaces and /-._~:",
+        "empty",
+        "What the client is told the password is for.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+/// What a Secret is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    File,
+    Map,
+}
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let (scheme, kind) = (settings.get(&TYPE), settings.get(&SECRET_TYPE));
+    for (name, is_read) in [("auth-type", scheme.is_some()), ("auth-secret-type", kind.is_some())] {
+        let is_asked = settings.raw(name).is_some_and(|text| !text.is_empty());
+        if is_asked && !is_read && settings.verdict.rejected().is_none() {
+            // Without validation an Ingress is taken in spite of such a value; its paths must not be open.
+            settings.deny(name, "the value cannot be read");
+        }
+    }
+    let Some(scheme) = scheme else { return };
+    let kind = kind.unwrap_or(Kind::File);
+    let realm = settings.get_or(&REALM, String::new());
+    let Some(reference) = settings.get(&SECRET) else {
+        // A name that cannot be read has denied already.
+        if settings.verdict.denied.is_none() {
+            let reason = "auth-type needs the Secret with the passwords: name it here";
+            settings.deny(SECRET.about.name, reason);
+        }
+        return;
+    };
+    let file = match file(settings, scheme, kind, &realm, &reference) {
+        Ok(file) => file,
+        Err(reason) => return settings.deny(SECRET.about.name, &reason),
+    };
+    for wrong in &file.wrong {
+        let message = format!("Secret {reference}: {wrong}; it lets nobody in");
+        settings.note(SECRET.about.name, Severity::Warning, message);
+    }
+    policy.auth_basic = Some(AuthBasic { scheme, realm, users: Arc::new(file.users) });
+}
+
+fn file(
+    settings: &Settings<'_>,
+    scheme: AuthScheme,
+    kind: Kind,
+    realm: &str,
+    reference: &str,
+) -> Result<PasswordFile, String> {
+    let secret = settings.secret(reference)?;
+    let empty = Default::default();
+    let data = secret.data.as_ref().unwrap_or(&empty);
+    let text = || {
+        let text = data.get("auth");
+        text.ok_or_else(|| {
+            format!("Secret {reference} has no key auth: put the password file there")
+        })
+    };
+    match (scheme, kind) {
+        (AuthScheme::Basic, Kind::File) => Ok(PasswordFile::htpasswd(text()?)),
+        (AuthScheme::Basic, Kind::Map) => Ok(PasswordFile::map(data)),
+        (AuthScheme::Digest, Kind::File) => Ok(PasswordFile::htdigest(text()?, realm)),
+        (AuthScheme::Digest, Kind::Map) => {
+            // Each value is what follows the user in a file.
+            let lines = data.iter().map(|(user, rest)| [user.as_bytes(), b":", rest].concat());
+            let text = lines.collect::<Vec<_>>().join(&b'\n');
+            Ok(PasswordFile::htdigest(&text, realm))
+        }
+    }
+}
+
+fn scheme(text: &str) -> Result<AuthScheme, String> {
+    match text {
+        "basic" => Ok(AuthScheme::Basic),
+        "digest" => Ok(AuthScheme::Digest),
+        _ => Err("is neither basic nor digest".to_owned()),
+    }
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    match text {
+        "auth-file" => Ok(Kind::File),
+        "auth-map" => Ok(Kind::Map),
+        _ => Err("is neither auth-file nor auth-map".to_owned()),
+    }
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._~/:".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is not the name of a Secret: write its name, or namespace/name".to_owned())
+}
+
+fn realm(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "/-._~: ".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text.to_owned());
+    }
+    Err("is not a realm: write letters, digits, spaces and /-._~: only".to_owned())
+}

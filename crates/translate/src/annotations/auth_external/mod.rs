@@ -1,0 +1,184 @@
+//! `auth-url` and its companions, and `global-auth-*` of the ConfigMap: an authenticator is asked before a request is
+//! let in. What is asked for and cannot be understood denies.
+
+mod keys;
+mod values;
+
+use super::Family;
+use crate::settings::{Settings, parse};
+use model::policy::{AuthCache, AuthExternal, Policy};
+use model::{Severity, Template};
+
+pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let is_asked = settings.raw("auth-url").is_some_and(|text| !text.is_empty());
+    policy.auth_external = match settings.get(&keys::URL) {
+        Some(url) => own(settings, &url),
+        None if is_asked => {
+            if settings.verdict.rejected().is_none() {
+                // Without validation an Ingress is taken in spite of such a value; its paths must not be open.
+                settings.deny("auth-url", "the value cannot be read");
+            }
+            None
+        }
+        // What no Ingress owns is not guarded: an unknown host is answered 404 without a question.
+        None if settings.is_of_config_map() => None,
+        None if !settings.get_or(&keys::GLOBAL_ENABLED, true) => None,
+        None => global(settings).ok().flatten(),
+    };
+}
+
+/// The authenticator of an Ingress.
+fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
+    let url = match settings.url(url) {
+        Ok(url) => url,
+        Err(reason) => {
+            settings.deny("auth-url", &reason);
+            return None;
+        }
+    };
+    let parameter = settings.get(&keys::SIGN_IN_PARAMETER);
+    let sign_in = settings.get(&keys::SIGN_IN);
+    let sign_in = sign_in.and_then(|url| match sign_in_template(&url, parameter.as_deref()) {
+        Ok(template) => Some(template),
+        Err(reason) => {
+            settings.deny("auth-signin", &reason);
+            None
+        }
+    });
+    let durations = settings.get(&keys::CACHE_DURATION).unwrap_or_else(values::usual_durations);
+    let key = settings.get(&keys::CACHE_KEY);
+    let key = key.and_then(|key| match values::template(&key) {
+        Ok(template) => Some(template),
+        Err(reason) => {
+            settings.deny("auth-cache-key", &reason);
+            None
+        }
+    });
+    let request_headers = request_headers(settings).unwrap_or_else(|reason| {
+        settings.deny("auth-proxy-set-headers", &reason);
+        Vec::new()
+    });
+    Some(AuthExternal {
+        url,
+        method: settings.get(&keys::METHOD),
+        sign_in,
+        response_headers: settings.get_or(&keys::RESPONSE_HEADERS, Vec::new()),
+        request_headers,
+        request_redirect: settings.get(&keys::REQUEST_REDIRECT),
+        always_set_cookie: settings.get_or(&keys::ALWAYS_COOKIE, false),
+        cache: key.map(|key| AuthCache { key, durations }),
+    })
+}
+
+/// What the ConfigMap that `auth-proxy-set-headers` names tells the authenticator.
+fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Template)>, String> {
+    let Some(reference) = settings.get(&keys::REQUEST_HEADERS) else { return Ok(Vec::new()) };
+    if !reference.contains('/') {
+        return Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"));
+    }
+    let config_map = settings.config_map(&reference)?;
+    let header = |(name, value): (&String, &String)| {
+        parse::header_name(name)
+            .map_err(|wrong| format!("ConfigMap {reference}: the key {name:?} {wrong}"))?;
+        if value.contains(['\r', '\n', '\0']) {
+            return Err(format!("ConfigMap {reference}: the value of {name} has several lines"));
+        }
+        let value = Template::parse(value).map_err(|unknown| {
+            format!("ConfigMap {reference}: the value of {name} has the {unknown}")
+        })?;
+        Ok((name.clone(), value))
+    };
+    config_map.data.iter().map(header).collect()
+}
+
+/// The authenticator of the ConfigMap; the error says why nobody can be asked.
+fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
+    let Some(url) = settings.get(&keys::GLOBAL_URL) else { return Ok(None) };
+    let url = settings.url(&url)?;
+    let parameter = settings.get(&keys::GLOBAL_SIGN_IN_PARAMETER);
+    let sign_in = settings.get(&keys::GLOBAL_SIGN_IN);
+    let sign_in = sign_in.map(|url| sign_in_template(&url, parameter.as_deref())).transpose()?;
+    let key = settings.get(&keys::GLOBAL_CACHE_KEY);
+    let names = settings.get_or(&keys::GLOBAL_RESPONSE_HEADERS, Vec::new());
+    let (response_headers, wrong): (Vec<_>, Vec<_>) =
+        names.into_iter().partition(|name| parse::header_name(name).is_ok());
+    if settings.is_of_config_map() && !wrong.is_empty() {
+        let message = format!("{} are no names of headers and left out", wrong.join(", "));
+        settings.note("global-auth-response-headers", Severity::Warning, message);
+    }
+    Ok(Some(AuthExternal {
+        url,
+        method: settings.get(&keys::GLOBAL_METHOD),
+        sign_in,
+        response_headers,
+        request_headers: Vec::new(),
+        request_redirect: settings.get(&keys::GLOBAL_REQUEST_REDIRECT),
+        always_set_cookie: settings.get_or(&keys::GLOBAL_ALWAYS_COOKIE, false),
+        cache: key.map(|key| AuthCache { key, durations: global_durations(settings) }),
+    }))
+}
+
+fn global_durations(settings: &mut Settings<'_>) -> Vec<model::policy::CacheDuration> {
+    let name = keys::GLOBAL_CACHE_DURATION.about.name;
+    let data = settings.scope().config_map.map(|(_, data)| data);
+    let is_written = data.is_some_and(|data| data.contains_key(name));
+    let usual = if is_written { values::usual_durations() } else { Vec::new() };
+    settings.get(&keys::GLOBAL_CACHE_DURATION).unwrap_or(usual)
+}
+
+/// Reads `global-auth-*` for what is wrong with it: why every location is denied that asks for it.
+pub(crate) fn global_fault(settings: &mut Settings<'_>) -> Option<String> {
+    let reason = global(settings).err()?;
+    let message = format!(
+        "{reason}; the paths of every Ingress without an authenticator of its own answer 503 until it is mended"
+    );
+    settings.note(keys::GLOBAL_URL.about.name, Severity::Error, message);
+    Some(format!("{} of the ConfigMap: {reason}", keys::GLOBAL_URL.about.name))
+}
+
+/// Whether an Ingress does not ask the authenticator of the ConfigMap: it says so, or it has its own.
+pub(crate) fn exempt_from_global_auth(settings: &Settings<'_>) -> bool {
+    let off = |text: &str| parse::boolean(text) == Ok(false);
+    settings.raw("enable-global-auth").is_some_and(|text| off(&text))
+        || settings.raw("auth-url").is_some_and(|text| !text.is_empty())
+}
+
+/// The URL of a sign-in page with the parameter that says what was wanted, unless it has one already.
+fn sign_in_template(url: &str, parameter: Option<&str>) -> Result<Template, String> {
+    let parameter = parameter.unwrap_or("rd");
+    let query = url.split_once('?').map(|(_, query)| query).unwrap_or_default();
+    let has_it = query.split('&').any(|pair| {
+        pair.split_once('=').is_some_and(|(name, value)| name == parameter && !value.is_empty())
+    });
+    let separator = if query.is_empty() { "?" } else { "&" };
+    let wanted = "$pass_access_scheme://$http_host$escaped_request_uri";
+    let text = match has_it {
+        true => url.to_owned(),
+        false => format!("{url}{separator}{parameter}={wanted}"),
+    };
+    Template::parse(&text)
+        .map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sign_in_template;
+
+    #[test]
+    fn what_was_wanted_is_added_unless_it_is_there() {
+        let added = "=${pass_access_scheme}://${http_host}${escaped_request_uri}";
+        for (url, parameter, expected) in [
+            ("https://a", None, format!("https://a?rd{added}")),
+            ("/a?b", None, format!("/a?b&rd{added}")),
+            ("https://a?rd=", None, format!("https://a?rd=&rd{added}")),
+            ("https://a?rd=x", Some("back"), format!("https://a?rd=x&back{added}")),
+            ("https://a?rd=$host", None, "https://a?rd=${host}".to_owned()),
+        ] {
+            let template = sign_in_template(url, parameter).expect("all variables exist");
+            assert_eq!(template.to_string(), expected);
+        }
+        assert!(sign_in_template("https://a/$nope", None).is_err());
+    }
+}

@@ -1,0 +1,180 @@
+//! `load-balance`, `upstream-hash-by*` and `service-upstream`: which endpoint is next.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::policy::{Algorithm, Balance, Policy};
+use model::{Part, Severity, Template, Variable};
+use std::num::NonZeroU32;
+
+pub(super) const FAMILY: Family = Family {
+    name: "balance",
+    keys: &[&ALGORITHM, &HASH_BY, &SUBSET, &SUBSET_SIZE, &SERVICE_UPSTREAM],
+    apply,
+};
+
+/// The names of `load-balance`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Name {
+    RoundRobin,
+    Ewma,
+    Hash,
+    HashSubset,
+    Random,
+}
+
+static ALGORITHM: Key<Name> = Key::both("load-balance", algorithm)
+    .says(
+        "round_robin, ewma, chash, chashsubset, sticky_balanced or sticky_persistent",
+        "round_robin",
+        "Which endpoint is next. Sessions (affinity) and upstream-hash-by decide before it. chash and chashsubset without \
+         upstream-hash-by send everything to one endpoint (or set), the sticky ones without affinity to any.",
+    )
+    .on_bad(OnBad::Reject);
+
+static HASH_BY: Key<Template> = Key::annotation("upstream-hash-by", hash_by)
+    .says(
+        "text with nginx variables",
+        "",
+        "The same text, the same endpoint: consistent hashing with the points of ingress-nginx. A variable that does not \
+         exist is empty.",
+    )
+    .risk(Risk::High)
+    .on_bad(OnBad::Reject);
+
+static SUBSET: Key<bool> = Key::annotation("upstream-hash-by-subset", parse::boolean)
+    .says("true or false", "false", "The same text, the same few endpoints, any one of them.")
+    .on_bad(OnBad::Reject);
+
+static SUBSET_SIZE: Key<u32> = Key::annotation("upstream-hash-by-subset-size", parse::count)
+    .says("number", "3", "How many endpoints that are; 0 is 3.")
+    .on_bad(OnBad::Reject);
+
+static SERVICE_UPSTREAM: Key<bool> = Key::both("service-upstream", parse::boolean).says(
+    "true or false",
+    "false",
+    "Requests go to the address of the Service (clusterIP) instead of its endpoints.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    policy.balance = Balance { algorithm: chosen(settings), affinity: None };
+}
+
+fn chosen(settings: &mut Settings<'_>) -> Algorithm {
+    let name = settings.get_or(&ALGORITHM, Name::RoundRobin);
+    let hash_by = settings.get(&HASH_BY);
+    let subset = settings.get_or(&SUBSET, false);
+    let size = settings.get(&SUBSET_SIZE).and_then(NonZeroU32::new);
+    let size = size.unwrap_or(NonZeroU32::MIN.saturating_add(2));
+    match (hash_by, name) {
+        (Some(text), _) => {
+            note_unknown(settings);
+            if subset { Algorithm::HashSubset(text, size) } else { Algorithm::Hash(text) }
+        }
+        (None, Name::RoundRobin) => Algorithm::RoundRobin,
+        (None, Name::Ewma) => Algorithm::Ewma,
+        (None, Name::Random) => Algorithm::Random,
+        (None, Name::Hash) => Algorithm::Hash(Template::default()),
+        (None, Name::HashSubset) => Algorithm::HashSubset(Template::default(), size),
+    }
+}
+
+/// Whether backends are reached by the address of their Service.
+pub(crate) fn by_cluster_ip(settings: &mut Settings<'_>) -> bool {
+    let value = settings.get_or(&SERVICE_UPSTREAM, false);
+    match settings.raw(SERVICE_UPSTREAM.about.name) {
+        // What is no boolean is false, whatever the ConfigMap says (compat/annotations.csv).
+        Some(text) if !text.is_empty() => parse::boolean(&text) == Ok(true),
+        _ => value,
+    }
+}
+
+fn algorithm(text: &str) -> Result<Name, String> {
+    Ok(match text {
+        "round_robin" => Name::RoundRobin,
+        "ewma" => Name::Ewma,
+        "chash" => Name::Hash,
+        "chashsubset" => Name::HashSubset,
+        "sticky_balanced" | "sticky_persistent" => Name::Random,
+        _ => return Err("is no algorithm: write round_robin or ewma".to_owned()),
+    })
+}
+
+/// Text with variables; what ingress-nginx finds no variable for is empty, and a lone `$` stands for itself.
+fn hash_by(text: &str) -> Result<Template, String> {
+    let text = text.replace(' ', "");
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_${}".contains(&byte);
+    if !text.bytes().all(allowed) {
+        return Err("has other characters than letters, digits, - _ $ { }".to_owned());
+    }
+    let parts = pieces(&text).into_iter().filter_map(|piece| match piece {
+        Piece::Text(text) => Some(Part::Text(text.to_owned())),
+        Piece::Variable(name) => Variable::named(name).map(Part::Variable),
+    });
+    Ok(Template::from_parts(parts.collect()))
+}
+
+/// A piece of a text with variables.
+enum Piece<'a> {
+    Text(&'a str),
+    Variable(&'a str),
+}
+
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        pieces.push(Piece::Text(before));
+        let braced = after[1..].strip_prefix('{').and_then(|inner| inner.split_once('}'));
+        let braced = braced.filter(|(name, _)| !name.is_empty() && name.chars().all(is_name));
+        let bare = &after[1..];
+        let end = bare.find(|c: char| !is_name(c)).unwrap_or(bare.len());
+        rest = match braced {
+            Some((name, rest)) => {
+                pieces.push(Piece::Variable(name));
+                rest
+            }
+            None if end > 0 => {
+                pieces.push(Piece::Variable(&bare[..end]));
+                &bare[end..]
+            }
+            None => {
+                pieces.push(Piece::Text("$"));
+                bare
+            }
+        };
+    }
+    pieces.push(Piece::Text(rest));
+    pieces.retain(|piece| !matches!(piece, Piece::Text("")));
+    pieces
+}
+
+/// A variable that does not exist is worth a word: everything goes to one endpoint then.
+fn note_unknown(settings: &mut Settings<'_>) {
+    let name = HASH_BY.about.name;
+    let text = settings.raw(name).unwrap_or_default().into_owned();
+    for piece in pieces(&text) {
+        if let Piece::Variable(variable) = piece
+            && Variable::named(variable).is_none()
+        {
+            let message = format!("there is no variable ${variable}: it is empty; write another");
+            settings.note(name, Severity::Warning, message);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hash_by;
+
+    #[test]
+    fn variables_stand_beside_text_and_unknown_ones_are_empty() {
+        let read = |text: &str| hash_by(text).map(|template| template.to_string());
+        assert_eq!(read("u-${http_x_user}"), Ok("u-${http_x_user}".to_owned()));
+        assert_eq!(read("$arg_user$nope-$"), Ok("${arg_user}-$".to_owned()));
+        assert_eq!(read("${request_uri-$host"), Ok("${request_uri-${host}".to_owned()));
+        assert_eq!(read("a b"), Ok("ab".to_owned()));
+        assert!(read("$uri;").is_err() && read("$a.b").is_err());
+    }
+}

@@ -1,0 +1,23 @@
+//! Paths that nobody has to authenticate for.
+
+use super::Area;
+use crate::settings::{Key, Settings, parse};
+
+pub(super) const AREA: Area = Area { name: "authentication", keys: &[&NOBODY], apply: |_, _| {} };
+
+static NOBODY: Key<Vec<String>> = Key::config_map("no-auth-locations", parse::list).says(
+    "path prefixes, comma separated",
+    "/.well-known/acme-challenge",
+    "Paths of Ingresses, as they are written there, that ask for neither password nor authenticator.",
+);
+
+/// Prefixes of the paths that are open; an empty value means none.
+pub(super) fn open_paths(settings: &mut Settings<'_>) -> Vec<String> {
+    let data = settings.scope().config_map.map(|(_, data)| data);
+    match data.and_then(|data| data.get(NOBODY.about.name)) {
+        Some(text) if text.trim().is_empty() => Vec::new(),
+        _ => {
+            settings.get(&NOBODY).unwrap_or_else(|| vec!["/.well-known/acme-challenge".to_owned()])
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Canaries beside the locations of a host: each hangs on the routes that it names, and on no other of the same Service
+//! (compat/behaviour.md section 10, compat/decisions.md rows 5a and 25).
+
+use super::Surroundings;
+use crate::annotations::CanaryAsked;
+use crate::ingress::{Draft, Rank, Route, origin};
+use model::policy::{Balance, Canary};
+use model::{Backend, Location, Problem, ServerName, Severity};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The locations with their canaries, the first of each path; the others are problems.
+pub(super) fn attach(
+    name: &ServerName,
+    drafts: &BTreeMap<Rank, Arc<Draft>>,
+    mut locations: Vec<Arc<Location>>,
+    surroundings: &impl Surroundings,
+    problems: &mut Vec<Problem>,
+) -> Vec<Arc<Location>> {
+    for (draft, asked, route) in routes(name, drafts) {
+        let wanted = &route.location;
+        let same = |location: &&mut Arc<Location>| {
+            location.kind == wanted.kind && location.path == wanted.path
+        };
+        let message = match locations.iter_mut().find(same) {
+            None => nobody(name, route),
+            Some(location) => match beside(location, draft, asked, route, surroundings) {
+                Ok(canary) => {
+                    Arc::make_mut(location).canary = Some(canary);
+                    continue;
+                }
+                Err(message) => message,
+            },
+        };
+        problems.push(without_effect(draft, message));
+    }
+    locations
+}
+
+/// The problems of canaries of a host that no other Ingress has.
+pub(crate) fn beside_nobody(
+    name: &ServerName,
+    drafts: &BTreeMap<Rank, Arc<Draft>>,
+) -> Vec<Problem> {
+    routes(name, drafts)
+        .map(|(draft, _, route)| without_effect(draft, nobody(name, route)))
+        .collect()
+}
+
+fn routes<'a>(
+    name: &'a ServerName,
+    drafts: &'a BTreeMap<Rank, Arc<Draft>>,
+) -> impl Iterator<Item = (&'a Draft, &'a CanaryAsked, &'a Route)> {
+    drafts.values().flat_map(move |draft| {
+        let canary = draft.canary.iter();
+        canary.flat_map(move |(asked, hosts)| {
+            let routes = hosts.get(name).into_iter().flatten();
+            routes.map(move |route| (&**draft, asked, route))
+        })
+    })
+}
+
+fn beside(
+    location: &Location,
+    draft: &Draft,
+    asked: &CanaryAsked,
+    route: &Route,
+    surroundings: &impl Surroundings,
+) -> Result<Canary, String> {
+    let path = &location.path;
+    if let Some(other) = &location.canary {
+        let origin = &other.origin;
+        return Err(format!("path {path} has a canary already, {origin}, which comes first"));
+    }
+    let upstream = surroundings.upstream(&route.target);
+    match &location.backend {
+        Backend::Upstream(main) if *main == upstream => {
+            Err(format!("the main side of path {path} has the same backend: name another"))
+        }
+        // The default backend of the controller is nobody's route.
+        Backend::Upstream(_) if location.service.is_some() => {
+            let policy = &location.policy.balance;
+            let affinity = policy.affinity.clone().filter(|_| asked.sticky);
+            Ok(Canary {
+                upstream,
+                origin: origin(&draft.ingress.meta.key),
+                rules: asked.rules.clone(),
+                balance: Balance { algorithm: asked.algorithm.clone(), affinity },
+            })
+        }
+        Backend::Denied(_) => Err(format!("path {path} answers 503 itself")),
+        Backend::Upstream(_) | Backend::NotFound => {
+            Err(format!("path {path} has no Ingress of its own"))
+        }
+    }
+}
+
+fn nobody(name: &ServerName, route: &Route) -> String {
+    let location = &route.location;
+    format!(
+        "no other Ingress has path {} ({:?}) of host {name}: write host, path and pathType as there",
+        location.path, location.kind
+    )
+}
+
+fn without_effect(draft: &Draft, message: String) -> Problem {
+    Problem {
+        origin: origin(&draft.ingress.meta.key),
+        key: Some("spec.rules".to_owned()),
+        severity: Severity::Warning,
+        message: format!("the canary has no effect here: {message}"),
+    }
+}
