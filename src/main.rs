@@ -1,7 +1,10 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod check;
+mod explain;
 mod flags;
+mod logs;
+mod objects;
 mod wire;
 
 use clap::Parser;
@@ -18,6 +21,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => wire::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
+        Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
     };
     match outcome {
         Ok(code) => code,

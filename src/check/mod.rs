@@ -4,17 +4,11 @@ mod markdown;
 mod table;
 
 use crate::flags::{Check as Flags, FailOn, Format};
-use crate::wire;
+use crate::objects;
 use anyhow::Result;
-use kubernetes::Snapshot;
-use kubernetes::objects::{IngressClass, Meta, ObjectKey};
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Instant;
-use translate::{Check, Finding, Options, Standing};
-
-/// Where ingress-nginx's manifests put its ConfigMap.
-const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controller");
+use translate::{Check, Finding, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -22,12 +16,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     source.manifests.extend(paths);
     let started = Instant::now();
     eprintln!("reading the objects …");
-    let mut options = wire::options(&classes);
-    let is_folder = !source.manifests.is_empty();
-    let mut snapshot = wire::first_snapshot(source, &options)?;
-    if is_folder {
-        assume_class(&mut snapshot, &options);
-    }
+    let (snapshot, options) = objects::read(source, &classes)?;
     eprintln!(
         "{} Ingresses and {} Services read in {:.1} s",
         snapshot.ingresses.len(),
@@ -40,7 +29,6 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
             malformed.kind, malformed.key.namespace, malformed.key.name, malformed.message
         );
     }
-    options.config_map = options.config_map.or_else(|| usual_config_map(&snapshot));
     let check = translate::check(&snapshot, &options);
     eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
@@ -49,28 +37,6 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         Format::Json => println!("{}", serde_json::to_string_pretty(&check)?),
     }
     Ok(if fails(&check, fail_on) { ExitCode::from(2) } else { ExitCode::SUCCESS })
-}
-
-/// The ConfigMap that ingress-nginx's own manifests have, unless a flag names another.
-fn usual_config_map(snapshot: &Snapshot) -> Option<ObjectKey> {
-    let key = ObjectKey::new(USUAL_CONFIG_MAP.0, USUAL_CONFIG_MAP.1);
-    let found = snapshot.config_maps.contains_key(&key);
-    if found {
-        eprintln!("using ConfigMap {}/{} (--configmap names another)", key.namespace, key.name);
-    }
-    found.then_some(key)
-}
-
-/// Folders rarely hold the IngressClass: without any, the usual one is taken as ours.
-fn assume_class(snapshot: &mut Snapshot, options: &Options) {
-    if snapshot.classes.as_ref().is_some_and(|classes| !classes.is_empty()) {
-        return;
-    }
-    let key = ObjectKey::new("", options.ingress_class.as_str());
-    eprintln!("no IngressClass found: Ingresses of class {} count as ours", key.name);
-    let meta = Meta { key: key.clone(), ..Meta::default() };
-    let class = IngressClass { meta, controller: options.controller_class.clone() };
-    snapshot.classes = Some(std::iter::once((key, Arc::new(class))).collect());
 }
 
 fn fails(check: &Check, fail_on: FailOn) -> bool {

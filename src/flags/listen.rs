@@ -2,6 +2,7 @@
 
 use clap::Args;
 use std::net::IpAddr;
+use std::path::PathBuf;
 
 /// Where to listen.
 #[derive(Args, Debug)]
@@ -22,6 +23,9 @@ pub(crate) struct Listeners {
     /// Port of the admin server; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
+    /// A file with a secret: requests with it in X-Fairway-Trace are answered with every decision about them.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace_secret_file: Option<PathBuf>,
     /// Path of the health check.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,

@@ -3,6 +3,9 @@
 mod accepted;
 mod check;
 mod classes;
+#[cfg(test)]
+mod documentation;
+mod explain;
 mod geoip;
 mod listen;
 mod source;
@@ -10,6 +13,7 @@ mod webhook;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
+pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
@@ -34,6 +38,8 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Tell for each Ingress whether it is served as ingress-nginx served it, and why not.
     Check(Box<Check>),
+    /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.
+    Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Translate),
 }

@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Compression, Pattern, Template};
+use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -38,6 +38,10 @@ pub struct Global {
     pub upstream_server_header: bool,
     /// `hide-headers`, in lower case.
     pub hide_headers: BTreeSet<String>,
+    /// `add-headers`: header fields of every answer.
+    pub add_headers: Vec<SetHeader>,
+    /// `proxy-set-headers`: header fields of every request to an upstream.
+    pub proxy_set_headers: Vec<SetHeader>,
     /// Value of Strict-Transport-Security on TLS connections; none if `hsts` is off.
     pub hsts: Option<String>,
     /// `http-redirect-code`: status of HTTPS redirects.
@@ -54,6 +58,10 @@ pub struct Global {
     pub skip_access_log_patterns: Vec<Pattern>,
     /// The line written for each request.
     pub log_format: LogFormat,
+    /// Listeners and threads, where flags leave them open.
+    pub listeners: Listeners,
+    /// Where logs go.
+    pub logs: Logs,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
     /// `use-geoip2`: databases about addresses are read.
@@ -64,6 +72,8 @@ pub struct Global {
     pub shutdown_timeout: Duration,
     /// `relative-redirects`.
     pub relative_redirects: bool,
+    /// `block-cidrs`, `block-user-agents`, `block-referers`.
+    pub block: Block,
 }
 
 /// Keep-alive of client connections.
@@ -227,6 +237,8 @@ impl Default for Global {
             server_tokens: false,
             upstream_server_header: false,
             hide_headers: BTreeSet::new(),
+            add_headers: Vec::new(),
+            proxy_set_headers: Vec::new(),
             hsts: Some("max-age=31536000; includeSubDomains".to_owned()),
             redirect_status: 308,
             no_tls_redirect: vec!["/.well-known/acme-challenge".to_owned()],
@@ -235,11 +247,14 @@ impl Default for Global {
             skip_access_log: BTreeSet::new(),
             skip_access_log_patterns: Vec::new(),
             log_format: LogFormat::default(),
+            listeners: Listeners::default(),
+            logs: Logs::default(),
             compression: Compression::default(),
             geoip2: false,
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,
+            block: Block::default(),
         }
     }
 }

@@ -194,6 +194,28 @@ variables! {
     PassAccessScheme = "pass_access_scheme",
     /// Port as forwarded.
     PassPort = "pass_port",
+    /// The port that took the connection, as ingress-nginx maps it.
+    PassServerPort = "pass_server_port",
+    /// Where `proxy_pass` leads: the one upstream of ingress-nginx's template.
+    ProxyHost = "proxy_host",
+    /// The port that `proxy_pass` names.
+    ProxyPort = "proxy_port",
+    /// Whether the answer came from a cache: empty, as there is none.
+    UpstreamCacheStatus = "upstream_cache_status",
+    /// How many times smaller gzip made the answer.
+    GzipRatio = "gzip_ratio",
+    /// Seconds since the connection was accepted, with milliseconds.
+    ConnectionTime = "connection_time",
+    /// Number of this process.
+    Pid = "pid",
+    /// Port of the peer before real-IP replacement.
+    RealipRemotePort = "realip_remote_port",
+    /// Server address of the PROXY protocol header.
+    ProxyProtocolServerAddr = "proxy_protocol_server_addr",
+    /// Server port of the PROXY protocol header.
+    ProxyProtocolServerPort = "proxy_protocol_server_port",
+    /// The protocol that ALPN chose.
+    SslAlpnProtocol = "ssl_alpn_protocol",
     /// The path towards a FastCGI responder, with its index.
     FastcgiScriptName = "fastcgi_script_name",
     /// Empty: nothing splits the path of a FastCGI request.

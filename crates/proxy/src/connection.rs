@@ -32,7 +32,7 @@ pub struct Connection {
 }
 
 /// A TLS session with a client.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TlsSession {
     /// `TLSv1.2` or `TLSv1.3`.
     pub version: &'static str,

@@ -8,6 +8,7 @@ use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
+use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -16,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
@@ -35,7 +36,7 @@ pub struct Shared {
     /// What is known about the listeners.
     pub listening: Listening,
     /// Connections of clients at most, each thread.
-    pub connections: usize,
+    pub connections: AtomicUsize,
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
@@ -60,7 +61,7 @@ impl Shared {
         Self {
             current: ArcSwap::new(generation),
             listening,
-            connections,
+            connections: AtomicUsize::new(connections),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
@@ -78,6 +79,8 @@ pub struct Worker {
     pub listen: Listening,
     /// Connections to upstreams.
     pub pool: Rc<Pool>,
+    /// Copies of requests in flight.
+    pub mirrors: Rc<Mirrors>,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
@@ -98,13 +101,15 @@ impl fmt::Debug for Worker {
 }
 
 impl Worker {
-    fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
+    /// A thread that serves `shared`, with this access log.
+    pub fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
             shared,
             pool,
+            mirrors: Rc::default(),
             clock: Clock::default(),
             log,
             remembered: Remembered::default(),
@@ -207,7 +212,7 @@ impl Worker {
 
     /// Whether there are as many connections as there may be.
     pub fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections
+        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Asks connections without a request to end.

@@ -72,6 +72,7 @@ fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuratio
         kind: PathKind::Prefix,
         whole: false,
         backend: Backend::Upstream(id.clone()),
+        canary: None,
         service: None,
         origin: None,
         policy: Arc::new(Policy::default()),
@@ -94,6 +95,7 @@ async fn start(endpoint: SocketAddr, compression: Compression) -> Arc<Native> {
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
+        trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), &configuration);

@@ -13,7 +13,13 @@ mod ciphers;
 mod client_certificate;
 mod connection_header;
 mod cors;
+mod custom_headers;
+mod errors;
 mod fastcgi;
+mod limit_rate;
+mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -34,7 +40,13 @@ pub use client_certificate::{
 };
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use custom_headers::CustomHeaders;
+pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use limit_rate::LimitRate;
+pub use limits::{LimitKey, Limits, RequestLimit};
+pub use logging::Logging;
+pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -42,7 +54,7 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
-use crate::Template;
+use crate::{Template, UpstreamId};
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -78,18 +90,32 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Who answers in place of errors.
+    pub errors: Option<Errors>,
+    /// `default-backend`: stands in while the backend has no endpoints.
+    pub default_backend: Option<UpstreamId>,
+    /// Copies of requests.
+    pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.
     pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// How many requests a client may make, and how many at once.
+    pub limits: Limits,
+    /// How fast an answer is sent.
+    pub limit_rate: LimitRate,
     /// Which origins may read answers.
     pub cors: Option<Cors>,
     /// Addresses in the upstream's answers.
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Header fields of every answer.
+    pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
 }

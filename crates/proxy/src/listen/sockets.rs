@@ -19,6 +19,8 @@ pub struct Listen {
     pub https_port: u16,
     /// `--health-check-path`, which the catch-all server answers.
     pub health_path: String,
+    /// `--trace-secret-file`: who has this in a header is told why requests go where they go.
+    pub trace_secret: Option<Vec<u8>>,
 }
 
 /// What is known about the listeners once they are bound.
@@ -30,6 +32,8 @@ pub struct Listening {
     pub https_port: u16,
     /// The path that the catch-all server answers with 200.
     pub health_path: Arc<str>,
+    /// What asks for a trace.
+    pub trace_secret: Option<Arc<[u8]>>,
     /// The name of this machine.
     pub hostname: Arc<str>,
 }
@@ -59,6 +63,7 @@ pub fn bind(listen: &Listen, threads: usize) -> Result<(Vec<Sockets>, Listening)
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let listening = Listening {
         health_path: listen.health_path.as_str().into(),
+        trace_secret: listen.trace_secret.as_deref().map(Arc::from),
         http_port: http.1,
         https_port: https.1,
         hostname: hostname.into(),
@@ -90,7 +95,10 @@ fn bind_port(
                     sockets.push(socket);
                 }
                 // A machine without IPv6 is served over IPv4 alone.
-                Err(error) if all && ip.is_ipv6() && is_unsupported(&error) => {}
+                Err(error)
+                    if (all || addresses.len() > 1)
+                        && *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                        && is_unsupported(&error) => {}
                 Err(source) => {
                     return Err(BindError { address, remedy: remedy(&source, flag), source });
                 }

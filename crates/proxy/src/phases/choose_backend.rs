@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) {
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref() else { return };
+    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else { return };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
         return;
@@ -46,11 +46,12 @@ pub(super) fn decide(exchange: &mut Exchange) {
     exchange.canary = side(rules, asked, random) == Side::Canary;
 }
 
-/// The endpoint for the next try; `exchange.log.tries` are those that failed.
+/// The endpoint for the next try; `exchange.tries()` are those that failed.
 pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
     let spot = exchange.spot();
     let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => (Some(&canary.group), &canary.rule),
+        None if exchange.stands_in => (spot.stand_in.as_ref(), &None),
         None => (spot.group.as_ref(), &spot.rule),
     };
     let group = group.ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
@@ -111,7 +112,7 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
 }
 
 fn tried(exchange: &Exchange) -> Vec<SocketAddr> {
-    exchange.log.tries.iter().map(|attempt| attempt.address).collect()
+    exchange.tries().iter().map(|attempt| attempt.address).collect()
 }
 
 /// The value of a session cookie; of several with the name the last counts (lua-resty-cookie).

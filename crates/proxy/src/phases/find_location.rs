@@ -10,8 +10,12 @@ use model::Backend;
 use route::Found;
 use std::borrow::Cow;
 
-pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
+/// The host asked for, as servers are named.
+pub(super) fn hear_host(exchange: &mut Exchange) {
     exchange.host = host(exchange);
+}
+
+pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
     let raw = exchange.request.target.clone();
     let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
@@ -47,14 +51,11 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
-        // The implicit `/` of a host has the policies of its Ingress, which come first.
-        Backend::NotFound if exchange.spot().location.origin.is_some() => Ok(()),
-        Backend::NotFound => Err(Response::page(StatusCode::NOT_FOUND).into()),
-        Backend::Upstream(_) => Ok(()),
+        // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
+        Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
 }
 
-/// The host asked for, as servers are named.
 fn host(exchange: &Exchange) -> String {
     route::host::parse(&exchange.request.authority)
         .map(|host| host.name.into_owned())

@@ -65,6 +65,16 @@ impl Certificates {
         served.any(|served| Arc::ptr_eq(served, key))
     }
 
+    /// In words, which certificate a handshake with this name gets.
+    pub fn describe(&self, name: Option<&str>) -> String {
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let own = name.and_then(|name| self.entry(&name).cloned());
+        match own.filter(|id| self.keys.contains_key(id)).or_else(|| self.default.clone()) {
+            Some(id) => id.to_string(),
+            None => "the self-signed one of this process".to_owned(),
+        }
+    }
+
     /// The certificate for a handshake with this name.
     pub fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());

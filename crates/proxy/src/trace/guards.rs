@@ -14,7 +14,11 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
         story.say_by("client certificate", format!("refused with {status}"), "auth-tls-secret");
     }
     if story.ended(Phase::Limits) {
-        story.say_by("limits", format!("refused with {status}"), "limit-rps, limit-rpm or limit-connections");
+        story.say_by(
+            "limits",
+            format!("refused with {status}"),
+            "limit-rps, limit-rpm or limit-connections",
+        );
     }
     if story.reached(Phase::Access) && story.exchange.place.is_some() {
         access(story, status);
@@ -37,11 +41,7 @@ fn access(story: &mut Story<'_>, status: u16) {
         story.say_by("access", format!("{client} is {verdict}"), "allowlist-source-range");
     }
     if policy.auth_basic.is_some() {
-        let outcome = match &exchange.authenticated.user {
-            Some(user) => format!("the password of {:?} is right", String::from_utf8_lossy(user)),
-            None => "no name with the right password".to_owned(),
-        };
-        story.say_by("access", outcome, "auth-type");
+        story.say_by("access", "a name and a password are asked for", "auth-type");
     }
     if let Some(trace) = &exchange.trace {
         for asked in trace.asked.borrow().iter() {

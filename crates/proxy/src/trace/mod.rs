@@ -2,12 +2,16 @@
 //! phases leave in the exchange, so that a request that nobody asks about pays for one byte: the phase it is in.
 
 mod guards;
+mod live;
 mod near_misses;
 mod routing;
 mod towards_upstream;
 
+pub use live::{begin, end};
+
 use crate::exchange::Exchange;
 use crate::http::{Response, Source};
+use crate::upstream::Head;
 use serde::Serialize;
 use std::cell::RefCell;
 
@@ -66,6 +70,23 @@ pub struct Trace {
     pub head: RefCell<Option<String>>,
     /// The authenticators that were asked, or would be.
     pub asked: RefCell<Vec<String>>,
+}
+
+impl Trace {
+    /// Keeps the head that goes to the upstream.
+    pub fn note_head(&self, head: &Head) {
+        let text = match head {
+            Head::Http1(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Head::Http2(request) => {
+                let fields = request.headers().iter().map(|(name, value)| {
+                    format!("\n{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+                });
+                format!("{} {}{}", request.method(), request.uri(), fields.collect::<String>())
+            }
+            Head::FastCgi(_) => "FastCGI parameters".to_owned(),
+        };
+        *self.head.borrow_mut() = Some(text);
+    }
 }
 
 /// Decisions as they are told.

@@ -13,11 +13,8 @@ const LETTERS: usize = 2;
 
 /// Locations of the server that nearly answered, each with the reason why not.
 pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<String> {
-    let canonical = Canonical {
-        path: exchange.path.as_ref().into(),
-        dotted: exchange.dotted,
-        merged: false,
-    };
+    let canonical =
+        Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
     let others = site.server.locations.iter().enumerate().filter(|(index, _)| *index != chosen);
     let misses = others.filter_map(|(_, location)| {
@@ -69,9 +66,9 @@ pub(super) fn hosts(exchange: &Exchange) -> Vec<String> {
     let near = names.filter(|name| {
         let name = name.as_str();
         let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
-        let deeper = name
-            .strip_prefix("*.")
-            .is_some_and(|covered| parent.is_some_and(|parent| parent.ends_with(&format!(".{covered}"))));
+        let deeper = name.strip_prefix("*.").is_some_and(|covered| {
+            parent.is_some_and(|parent| parent.ends_with(&format!(".{covered}")))
+        });
         deeper || strsim::osa_distance(name, &exchange.host) <= LETTERS
     });
     near.filter(|name| name.as_str() != "_").map(ToString::to_string).take(MOST).collect()

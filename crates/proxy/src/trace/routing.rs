@@ -79,7 +79,11 @@ fn location(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let path = String::from_utf8_lossy(&exchange.path).into_owned();
     let Some(place) = &exchange.place else {
-        return story.say("location", format!("none for {path}"));
+        let outcome = match path.is_empty() {
+            true => "none: the path is not one (RFC 3986)".to_owned(),
+            false => format!("none for {path}"),
+        };
+        return story.say("location", outcome);
     };
     let location = &place.spot().location;
     let kind = match location.kind {
@@ -104,7 +108,8 @@ fn location(story: &mut Story<'_>) {
 /// What ended the request in the rewrite phase, and the path that it goes on with.
 fn redirects(story: &mut Story<'_>, response: &Response) {
     let to = |response: &Response| {
-        let place = response.headers.get("location").map(|at| String::from_utf8_lossy(at).into_owned());
+        let place =
+            response.headers.get("location").map(|at| String::from_utf8_lossy(at).into_owned());
         format!("{} to {}", response.status.as_u16(), place.unwrap_or_default())
     };
     if story.ended(Phase::Location) && response.headers.has("location") {

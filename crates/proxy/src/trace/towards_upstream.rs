@@ -8,7 +8,12 @@ pub(super) fn tell(story: &mut Story<'_>) {
         return;
     }
     side(story);
+    beside(story);
     endpoints(story);
+    if let Some(copies) = &story.exchange.spot().mirror {
+        let authority = copies.destination.authority(story.exchange);
+        story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
+    }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {
@@ -26,18 +31,36 @@ fn side(story: &mut Story<'_>) {
     story.say("side", outcome);
 }
 
+/// Who stands in, and where a copy goes.
+fn beside(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let spot = exchange.spot();
+    if let Some(group) = spot.stand_in.as_ref().filter(|_| exchange.stands_in) {
+        story.say(
+            "default-backend",
+            format!("{} stands in: the backend has no endpoints", group.id),
+        );
+    }
+    if let Some(copies) = &spot.mirror {
+        let authority = copies.destination.authority(exchange);
+        story.say("mirror-target", format!("a copy goes to {authority}"));
+    }
+}
+
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => Some(&canary.group),
+        None if exchange.stands_in => spot.stand_in.as_ref(),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
-    let more = if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
+    let more =
+        if usable.len() > 8 { format!(" and {} more", usable.len() - 8) } else { String::new() };
     let policy = &spot.location.policy;
     let rule = match (&policy.balance.affinity, &policy.balance.algorithm) {
         (Some(_), _) => "by the session cookie",
@@ -48,7 +71,8 @@ fn endpoints(story: &mut Story<'_>) {
     };
     story.say("endpoints", format!("{rule} one of {}{more}", listed.join(", ")));
     for attempt in &exchange.log.tries {
-        let status = attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());
+        let status =
+            attempt.status.get().map_or("no answer yet".to_owned(), |status| status.to_string());
         story.say("try", format!("{}: {status}", attempt.address));
     }
 }

@@ -57,9 +57,10 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     }
     let message = match known.fate {
         // They have their own, louder word.
-        NameFate::Later if guards::is_guard(name) => return,
+        NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
-        NameFate::NoEffect => "has no effect here: what it tunes does not exist".to_owned(),
+        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     };
     settings.note(name, Severity::Notice, message);
@@ -68,7 +69,7 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     if limits.snippets {
         // Nobody can tell whether the text holds a guard.
-        settings.deny(name, "raw configuration is not supported yet: remove it");
+        settings.deny(name, "raw configuration is for the nginx engine only: remove it");
     } else {
         let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
         settings.note(name, Severity::Warning, message);

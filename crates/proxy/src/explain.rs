@@ -1,0 +1,132 @@
+//! What would become of a request: the phases run as for a real one, but nothing is sent to anybody.
+
+use crate::compile::Compiler;
+use crate::connection::{Connection, TlsSession};
+use crate::exchange::Exchange;
+use crate::generation::Generation;
+use crate::http::{Body, Request, Version};
+use crate::http1::{Limits, parse_request};
+use crate::listen::Listening;
+use crate::log::{AccessLog, Writer};
+use crate::phases;
+use crate::trace::{Decision, Trace, decisions};
+use crate::worker::{Shared, Worker};
+use bytes::Bytes;
+use model::{Changes, Configuration, LogTarget};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::LocalSet;
+
+/// How long the names of ExternalName Services may take to be found.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A request that is to be explained.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Request line and header section as HTTP/1.1 has them, the empty line included.
+    pub head: Bytes,
+    /// Whether it comes over HTTP/2.
+    pub http2: bool,
+    /// Whether it comes over TLS, and with which name.
+    pub tls: Option<Option<String>>,
+    /// The client's address and port.
+    pub client: SocketAddr,
+    /// The ports for HTTP and HTTPS, as clients see them.
+    pub ports: (u16, u16),
+}
+
+/// Why a request cannot be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum Unanswerable {
+    /// It is refused before any phase.
+    #[error("it is no request: it would be answered with {0} at once")]
+    BadRequest(http::StatusCode),
+    /// The Configuration cannot be compiled.
+    #[error("the configuration cannot be served: {0}")]
+    Configuration(String),
+}
+
+/// Explains a request. Must be called within a tokio runtime.
+pub async fn explain(
+    configuration: &Configuration,
+    question: Question,
+) -> Result<Vec<Decision>, Unanswerable> {
+    let wrong = |error: String| Unanswerable::Configuration(error);
+    let compiler = Compiler::default();
+    let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
+    let changes = Changes::between(&nothing.configuration, configuration);
+    let generation = compiler.next(&nothing, configuration, &changes);
+    let generation = Arc::new(generation.map_err(|error| wrong(error.to_string()))?);
+    resolved(&generation).await;
+    LocalSet::new().run_until(follow(generation, question)).await
+}
+
+/// Waits until every ExternalName has addresses, or there is no more time.
+async fn resolved(generation: &Generation) {
+    let external: Vec<_> = generation
+        .configuration
+        .upstreams
+        .values()
+        .filter(|upstream| upstream.external.is_some())
+        .filter_map(|upstream| generation.groups.get(&upstream.id))
+        .collect();
+    let all = async {
+        while external.iter().any(|group| group.is_empty()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // What cannot be found is told as having no endpoints, as it would be to clients.
+    let _ = tokio::time::timeout(PATIENCE, all).await;
+}
+
+async fn follow(
+    generation: Arc<Generation>,
+    question: Question,
+) -> Result<Vec<Decision>, Unanswerable> {
+    let Question { head, http2, tls, client, ports } = question;
+    let (http_port, https_port) = ports;
+    let listening = Listening {
+        http_port,
+        https_port,
+        health_path: "".into(),
+        trace_secret: None,
+        hostname: "".into(),
+    };
+    let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
+    let port = if session.is_some() { https_port } else { http_port };
+    let local = SocketAddr::new(client.ip(), port);
+    let connection = Rc::new(Connection::new(1, client, local, None, session));
+    let log = Writer::start("access-log", LogTarget::Stderr)
+        .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
+    let shared = Arc::new(Shared::new(generation.clone(), listening, 1));
+    let worker = Rc::new(Worker::new(shared, AccessLog::new(log)));
+    let request = request(head, http2, &generation)?;
+    let mut exchange = Exchange::new(request, connection, worker, generation);
+    exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
+    let response = phases::serve(&mut exchange).await;
+    Ok(decisions(&exchange, &response))
+}
+
+fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
+    let global = generation.global();
+    let limits = Limits {
+        line: global.limits.header_line,
+        count: global.limits.header_count,
+        underscores: global.underscores_in_headers,
+        drop_odd: global.ignore_invalid_headers,
+    };
+    let parsed =
+        parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;
+    Ok(Request {
+        method: parsed.method,
+        target: parsed.target,
+        line: (!http2).then_some(parsed.line),
+        version: if http2 { Version::Http2 } else { parsed.version },
+        authority: parsed.authority,
+        headers: parsed.headers,
+        body: Body::empty(),
+        head_size: head.len(),
+    })
+}

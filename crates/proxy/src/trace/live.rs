@@ -1,0 +1,35 @@
+//! The trace of a real request: whoever knows the secret of `--trace-secret-file` asks for it with a header, and finds it in
+//! the header section of the answer.
+
+use super::{Decision, Trace, decisions};
+use crate::exchange::Exchange;
+use crate::http::Response;
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+
+/// The header that asks, and the one that answers.
+const HEADER: &str = "x-fairway-trace";
+/// Lines of an answer at most, and bytes of each.
+const LINES: usize = 64;
+const LENGTH: usize = 300;
+
+/// Follows the request if its header has the secret, which goes no further.
+pub fn begin(exchange: &mut Exchange) {
+    let Some(secret) = exchange.worker.listen.trace_secret.clone() else { return };
+    let Some(told) = exchange.request.headers.get(HEADER).cloned() else { return };
+    exchange.request.headers.retain(|field| !field.is(HEADER));
+    if verify_slices_are_equal(&told, &secret).is_ok() {
+        exchange.trace = Some(Box::default());
+    }
+}
+
+/// Tells what was decided, if somebody asked.
+pub fn end(exchange: &Exchange, response: &mut Response) {
+    let Some(Trace { dry: false, .. }) = exchange.trace.as_deref() else { return };
+    for Decision { step, outcome, by } in decisions(exchange, response).into_iter().take(LINES) {
+        let by = by.map(|by| format!(" [{by}]")).unwrap_or_default();
+        let plain = |c: char| if (' '..='~').contains(&c) { c } else { '?' };
+        let line: String =
+            format!("{step}: {outcome}{by}").chars().map(plain).take(LENGTH).collect();
+        response.headers.add("X-Fairway-Trace", line);
+    }
+}

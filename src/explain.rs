@@ -1,0 +1,92 @@
+//! `fairway explain`: why a request goes where it goes.
+
+use crate::flags::{Explain as Flags, Output};
+use crate::objects;
+use anyhow::{Context, Result, bail, ensure};
+use proxy::{Decision, Question};
+use std::net::SocketAddr;
+
+/// Prints the decisions.
+pub(crate) fn run(flags: Flags) -> Result<()> {
+    let Flags { url, method, headers, client, sni, http2, format, source, classes } = flags;
+    let url = Url::parse(&url)?;
+    let question = Question {
+        head: head(&url, &method, &headers)?.into(),
+        http2,
+        tls: url.secure.then(|| match sni {
+            Some(name) => Some(name).filter(|name| !name.is_empty()),
+            None => Some(url.host.clone()),
+        }),
+        client: SocketAddr::new(client, 40_000),
+        ports: if url.secure { (80, url.port) } else { (url.port, 443) },
+    };
+    let (snapshot, options) = objects::read(source, &classes)?;
+    let translation = translate::translate(&snapshot, &options);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let decisions = runtime.block_on(proxy::explain(&translation.configuration, question))?;
+    match format {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&decisions)?),
+        Output::Text => decisions.iter().for_each(print),
+    }
+    Ok(())
+}
+
+fn print(decision: &Decision) {
+    match &decision.by {
+        Some(by) => println!("{:<20}{}  [{by}]", decision.step, decision.outcome),
+        None => println!("{:<20}{}", decision.step, decision.outcome),
+    }
+}
+
+/// The parts of a URL.
+struct Url {
+    secure: bool,
+    authority: String,
+    host: String,
+    port: u16,
+    /// Path and query, byte for byte.
+    target: String,
+}
+
+impl Url {
+    fn parse(text: &str) -> Result<Self> {
+        let (secure, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => bail!("{text:?} is no URL: write one such as https://shop.example/cart"),
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        ensure!(!authority.is_empty(), "{text:?} has no host");
+        let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => {
+                (host, port.parse().with_context(|| format!("{port:?} is no port"))?)
+            }
+            _ => (authority, if secure { 443 } else { 80 }),
+        };
+        let (authority, host) = (authority.to_owned(), host.to_owned());
+        Ok(Self { secure, authority, host, port, target })
+    }
+}
+
+/// The request as it is written over HTTP/1.1.
+fn head(url: &Url, method: &str, headers: &[String]) -> Result<String> {
+    let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
+    let mut host = url.authority.as_str();
+    let mut fields = String::new();
+    for header in headers {
+        let (name, value) = header
+            .split_once(':')
+            .with_context(|| format!("{header:?} is no header: write 'Name: value'"))?;
+        ensure!(!header.contains(['\r', '\n']), "{header:?} has a line break");
+        if name.eq_ignore_ascii_case("host") {
+            host = value.trim();
+        } else {
+            fields.push_str(&format!("{name}: {}\r\n", value.trim()));
+        }
+    }
+    head.push_str(&format!("Host: {host}\r\n{fields}\r\n"));
+    Ok(head)
+}
