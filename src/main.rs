@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod flags;
+mod logs;
 mod objects;
 mod wire;
 

@@ -1,12 +1,13 @@
 //! Every object of the program, built once and in order.
 
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::logs;
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{Listen, Native};
+use proxy::{GeoFiles, Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -22,10 +23,10 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
-    log::init(flags.v)?;
+    let log = log::init(flags.v)?;
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags))
+    control.context("cannot start the event loop")?.block_on(serve(flags, log))
 }
 
 /// Prints what a folder means.
@@ -40,11 +41,12 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     Ok(())
 }
 
-async fn serve(flags: Run) -> Result<()> {
+async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let Run {
         source,
         classes,
         listeners,
+        geoip,
         webhook,
         shutdown_grace_period,
         worker_threads,
@@ -58,6 +60,9 @@ async fn serve(flags: Run) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
+    engine.locate_geoip(GeoFiles { directory, editions });
+    logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
@@ -89,6 +94,7 @@ async fn serve(flags: Run) -> Result<()> {
 
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
+    let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
     let connections =
         files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
@@ -100,7 +106,8 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         health_path: listeners.health_check_path.clone(),
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
-    Ok(Native::start(&listen, threads, (connections / threads).max(1))?)
+    let native = Native::start(&listen, threads, (connections / threads).max(1))?;
+    Ok(native.with_fixed_threads(fixed))
 }
 
 /// The secret that asks for traces. One that can be guessed is none.
@@ -161,7 +168,7 @@ fn admin(
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    log::init(0)?;
+    let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let feed = runtime.block_on(feed(source, options))?;
     let snapshot = feed.snapshots.borrow().clone();
@@ -268,12 +275,12 @@ pub(crate) fn options(classes: &Classes) -> Options {
         deep_inspect,
         validate_annotations: enable_annotation_validation,
         disable_external_names: disable_svc_external_name,
-        zone: None,
         annotations_prefix,
         config_map: configmap,
         default_ssl_certificate,
         default_backend_service,
         watch_namespace: None,
+        zone: None,
     }
 }
 

@@ -43,7 +43,6 @@ const FLAGS: &[(&str, Takes)] = &[
     ("dynamic-configuration-retries", Takes::Value),
     ("disable-sync-events", Takes::Switch),
     ("internal-logger-address", Takes::Value),
-    ("maxmind-edition-ids", Takes::Value),
     ("maxmind-license-key", Takes::Value),
     ("maxmind-mirror", Takes::Value),
     ("maxmind-retries-count", Takes::Value),
@@ -60,6 +59,8 @@ const FLAGS: &[(&str, Takes)] = &[
     ("skip_headers", Takes::Switch),
     ("skip_log_headers", Takes::Switch),
     ("one_output", Takes::Switch),
+    ("alsologtostderrthreshold", Takes::Value),
+    ("legacy_stderr_threshold_behavior", Takes::Switch),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,12 @@ enum Takes {
     Value,
     /// `--flag` or `--flag=false`.
     Switch,
+}
+
+/// Names of all of them.
+#[cfg(test)]
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FLAGS.iter().map(|(name, _)| *name)
 }
 
 /// The flags without effect that were given.

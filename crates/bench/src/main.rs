@@ -4,6 +4,7 @@ mod control;
 mod flags;
 mod idle;
 mod instructions;
+mod limits;
 mod load;
 mod machine;
 mod measure;

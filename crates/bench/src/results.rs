@@ -23,6 +23,8 @@ pub(crate) struct Results {
     pub(crate) generator_alone: BTreeMap<String, Spread>,
     /// Idle connections, by `idle-plain` and `idle-tls`.
     pub(crate) idle: BTreeMap<String, Idle>,
+    /// Clients that rate limits remember.
+    pub(crate) limits: Option<Limits>,
     /// The control side, by where objects come from and how many there are.
     pub(crate) control: BTreeMap<String, Control>,
     /// Instructions per request of Fairway, by scenario.
@@ -93,6 +95,17 @@ pub(crate) struct Idle {
     pub(crate) connections: usize,
     /// Growth of resident memory by connection in bytes, by peer.
     pub(crate) bytes_per_connection: BTreeMap<String, Spread>,
+}
+
+/// Clients that rate limits remember.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Limits {
+    /// The day.
+    pub(crate) date: String,
+    /// How many addresses.
+    pub(crate) addresses: usize,
+    /// Growth of resident memory by address in bytes.
+    pub(crate) bytes_per_address: Spread,
 }
 
 /// The control side with one number of Ingresses.

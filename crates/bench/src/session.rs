@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::control::{Cluster, Folder, Source, Wanted, endpoint_address};
 use crate::flags::{Command, Flags, Shared};
 use crate::idle::connections;
+use crate::limits;
 use crate::load::{Generator, Upstream};
 use crate::machine::{Cores, Machine};
 use crate::measure::{Bench, fresh_folder};
@@ -58,7 +59,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 /// What `--only` names, or everything.
 fn chosen(flags: &Shared) -> Result<Vec<&str>> {
     let scenarios = SCENARIOS.iter().chain(&IDLE).map(|scenario| scenario.name);
-    let all: Vec<&str> = scenarios.chain([MANIFESTS]).collect();
+    let all: Vec<&str> = scenarios.chain([limits::NAME, MANIFESTS]).collect();
     if let Some(wrong) = flags.only.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("--only {wrong}: there is no such measurement; there are {}", all.join(", "));
     }
@@ -131,6 +132,10 @@ impl<'a> Session<'a> {
             let count = connections(self.results.machine.open_files, self.flags.quick);
             let idle = self.bench.idle(scenario, count)?;
             self.results.idle.insert(scenario.name.to_owned(), idle);
+            self.save()?;
+        }
+        if names.contains(&limits::NAME) && self.bench.peers.contains(&Peer::Fairway) {
+            self.results.limits = Some(self.bench.limits(self.flags.quick)?);
             self.save()?;
         }
         if names.contains(&MANIFESTS) && self.bench.peers.contains(&Peer::Fairway) {

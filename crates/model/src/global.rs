@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Compression, Pattern, Template};
+use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -38,6 +38,10 @@ pub struct Global {
     pub upstream_server_header: bool,
     /// `hide-headers`, in lower case.
     pub hide_headers: BTreeSet<String>,
+    /// `add-headers`: header fields of every answer.
+    pub add_headers: Vec<SetHeader>,
+    /// `proxy-set-headers`: header fields of every request to an upstream.
+    pub proxy_set_headers: Vec<SetHeader>,
     /// Value of Strict-Transport-Security on TLS connections; none if `hsts` is off.
     pub hsts: Option<String>,
     /// `http-redirect-code`: status of HTTPS redirects.
@@ -54,14 +58,22 @@ pub struct Global {
     pub skip_access_log_patterns: Vec<Pattern>,
     /// The line written for each request.
     pub log_format: LogFormat,
+    /// Listeners and threads, where flags leave them open.
+    pub listeners: Listeners,
+    /// Where logs go.
+    pub logs: Logs,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
+    /// `use-geoip2`: databases about addresses are read.
+    pub geoip2: bool,
     /// `ssl-*`.
     pub tls: TlsSettings,
     /// `worker-shutdown-timeout`: how long requests may take to finish once the process stops.
     pub shutdown_timeout: Duration,
     /// `relative-redirects`.
     pub relative_redirects: bool,
+    /// `block-cidrs`, `block-user-agents`, `block-referers`.
+    pub block: Block,
 }
 
 /// Keep-alive of client connections.
@@ -146,6 +158,22 @@ pub enum TlsVersion {
     Tls13,
 }
 
+/// The secret of session tickets. It is never printed and never serialised.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TicketKey(pub Vec<u8>);
+
+impl std::fmt::Debug for TicketKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TicketKey(…)")
+    }
+}
+
+impl Serialize for TicketKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("…")
+    }
+}
+
 /// TLS towards clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TlsSettings {
@@ -157,8 +185,18 @@ pub struct TlsSettings {
     pub tickets: bool,
     /// `ssl-session-cache`.
     pub session_cache: bool,
+    /// `ssl-session-ticket-key`; a random one of the process if absent.
+    pub ticket_key: Option<TicketKey>,
+    /// `ssl-session-cache-size`, in bytes.
+    pub session_cache_size: u64,
     /// `ssl-session-timeout`.
     pub session_timeout: Duration,
+    /// `ssl-buffer-size`: bytes of plain text in a record at most.
+    pub record_size: usize,
+    /// `ssl-ecdh-curve`: OpenSSL names of key exchange groups in order of preference; all if empty.
+    pub curves: Vec<String>,
+    /// `enable-ocsp`: answers of the authority about certificates are stapled to handshakes.
+    pub ocsp: bool,
     /// `ssl-reject-handshake`: names that no server has are refused.
     pub reject_unknown_names: bool,
 }
@@ -199,6 +237,8 @@ impl Default for Global {
             server_tokens: false,
             upstream_server_header: false,
             hide_headers: BTreeSet::new(),
+            add_headers: Vec::new(),
+            proxy_set_headers: Vec::new(),
             hsts: Some("max-age=31536000; includeSubDomains".to_owned()),
             redirect_status: 308,
             no_tls_redirect: vec!["/.well-known/acme-challenge".to_owned()],
@@ -207,10 +247,14 @@ impl Default for Global {
             skip_access_log: BTreeSet::new(),
             skip_access_log_patterns: Vec::new(),
             log_format: LogFormat::default(),
+            listeners: Listeners::default(),
+            logs: Logs::default(),
             compression: Compression::default(),
+            geoip2: false,
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,
+            block: Block::default(),
         }
     }
 }
@@ -259,7 +303,12 @@ impl Default for TlsSettings {
             ciphers: CIPHERS.split(':').map(str::to_owned).collect(),
             tickets: false,
             session_cache: true,
+            ticket_key: None,
+            session_cache_size: 10 << 20,
             session_timeout: Duration::from_secs(600),
+            record_size: 16 << 10,
+            curves: Vec::new(),
+            ocsp: false,
             reject_unknown_names: false,
         }
     }

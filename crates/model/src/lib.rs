@@ -9,36 +9,47 @@
 //! * *Generation*: a Configuration compiled for serving, numbered (crate `proxy`).
 
 mod alias;
+mod block;
 mod certificate;
 mod changes;
 mod compression;
 mod configuration;
+mod geoip2;
 mod global;
 mod id;
+mod listen;
+mod logs;
 mod networks;
 mod origin;
 mod pattern;
 pub mod policy;
 mod problem;
 mod server;
+mod set_header;
 mod template;
 mod upstream;
 mod url;
 
 pub use alias::Alias;
+pub use block::{Block, BlockList};
 pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
+pub use geoip2::{GeoStep, GeoVariable};
 pub use global::{
-    Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
+    Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
+    UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
+pub use listen::Listeners;
+pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use networks::Networks;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
+pub use set_header::SetHeader;
 pub use template::{Part, Template, UnknownVariable, Variable};
 pub use upstream::{Endpoints, Upstream};
 pub use url::Url;

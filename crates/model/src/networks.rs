@@ -21,6 +21,9 @@ impl Networks {
 
     /// Whether one of them has the address.
     pub fn contains(&self, address: IpAddr) -> bool {
+        if self.nets.is_empty() {
+            return false;
+        }
         let address = address.to_canonical();
         let after = self.nets.partition_point(|net| net.network() <= address);
         after.checked_sub(1).is_some_and(|at| self.nets[at].contains(&address))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Pattern {
     source: Arc<str>,
+    ignore_case: bool,
     compiled: Arc<fancy_regex::Regex>,
 }
 
@@ -32,7 +33,7 @@ impl Pattern {
             .delegate_size_limit(SIZE)
             .build()
             .map_err(|error| PatternError(error.to_string()))?;
-        Ok(Self { source: source.into(), compiled: Arc::new(compiled) })
+        Ok(Self { source: source.into(), ignore_case, compiled: Arc::new(compiled) })
     }
 
     /// The text the pattern was made of.
@@ -43,6 +44,11 @@ impl Pattern {
     /// Whether it matches somewhere in `text`; a match that exceeds the step limit counts as none.
     pub fn is_match(&self, text: &str) -> bool {
         self.compiled.is_match(text).unwrap_or(false)
+    }
+
+    /// Whether it matches somewhere in `text`; none if that takes more steps than there may be.
+    pub fn try_match(&self, text: &str) -> Option<bool> {
+        self.compiled.is_match(text).ok()
     }
 
     /// Whether some text of [`PROBE`] bytes takes more steps than a match may: then such texts count as no match, and
@@ -72,7 +78,7 @@ impl Pattern {
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.compiled.as_str() == other.compiled.as_str() && self.source == other.source
+        self.ignore_case == other.ignore_case && self.source == other.source
     }
 }
 

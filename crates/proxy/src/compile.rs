@@ -1,20 +1,32 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Generation, Site, Spot};
+use crate::generation::{Clients, Generation, Site, Spot};
+use crate::limits::Zones;
 use crate::phases::cors::Told;
-use crate::tls::{Certificates, Profiles, TlsFront};
-use crate::upstream::{Alternative, Group, Resolver, Rule};
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
+use crate::set_headers::SetHeaders;
+use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
+use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
-use model::policy::Protocol;
-use model::{Backend, Changes, Configuration, Endpoints, Location, Server, ServerName, UpstreamId};
+use model::policy::{ClientCertificate, Mirror, Protocol};
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
+};
 use route::{Locations, Routes};
 use std::sync::Arc;
+
+/// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
+const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    verifiers: Verifiers,
+    zones: Zones,
     resolver: Arc<Resolver>,
 }
 
@@ -25,7 +37,17 @@ impl Compiler {
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
         let front = TlsFront::new(&configuration.global, certificates.clone())?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
-        Ok(Generation { number: 0, configuration, sites, certificates, front, groups })
+        Ok(Generation {
+            number: 0,
+            configuration,
+            sites,
+            certificates,
+            front,
+            groups,
+            answer_headers: SetHeaders::default(),
+            request_headers: SetHeaders::default(),
+            watch: Watch::default(),
+        })
     }
 
     /// The generation after `before`.
@@ -36,7 +58,6 @@ impl Compiler {
         changes: &Changes,
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
-        let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
@@ -49,6 +70,7 @@ impl Compiler {
                 sites = sites.with_aliases(name, &names, None);
             }
         }
+        let mut changed = Vec::with_capacity(changes.servers.len());
         for name in &changes.servers {
             let server = configuration.servers.get(name);
             let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
@@ -58,13 +80,18 @@ impl Compiler {
             if !names.is_empty() {
                 sites = sites.with_aliases(name, &names, site.as_ref());
             }
+            changed.push((name.clone(), site));
         }
+        let front = before.front.follow(&configuration.global, &certificates, &changed)?;
         Ok(Generation {
             number: before.number + 1,
             configuration: configuration.clone(),
             sites,
             certificates,
             front,
+            answer_headers: SetHeaders::new(&configuration.global.add_headers),
+            request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
+            watch: watch_of_all(&configuration.global),
             groups,
         })
     }
@@ -74,13 +101,38 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots =
-            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
+        let spots = server.locations.iter().map(|location| {
+            let clients = self.clients_besides(server, location);
+            self.spot(&server.name, location, groups).map(|spot| Spot { clients, ..spot })
+        });
         Ok(Site {
+            clients: server.client_certificate.as_ref().map(|asked| match asked {
+                ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
+                ClientCertificate::Verified(asked) => {
+                    Clients::Verified(self.verifiers.verifier(asked))
+                }
+            }),
             server: server.clone(),
             locations: Locations::compile(server),
             spots: spots.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// What the Ingress of a location asks of clients besides what the host does.
+    fn clients_besides(&self, server: &Server, location: &Location) -> Option<Arc<Verifier>> {
+        if matches!(location.backend, Backend::Denied(_)) {
+            return None;
+        }
+        let own = location.policy.client_certificate.as_ref()?;
+        match own {
+            ClientCertificate::Verified(asked)
+                if Some(own) != server.client_certificate.as_ref() =>
+            {
+                Some(self.verifiers.verifier(asked))
+            }
+            // The host is closed as a whole, then.
+            ClientCertificate::Closed(_) | ClientCertificate::Verified(_) => None,
+        }
     }
 
     fn spot(
@@ -105,15 +157,57 @@ impl Compiler {
             }
             Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
         };
+        let errors = policy.errors.as_ref().map(|errors| {
+            let default = UpstreamId::new(DEFAULT_BACKEND);
+            let ids = errors.backend.iter().chain([&default]);
+            let groups = ids.map(|id| self::group(groups, id)).collect();
+            Box::new(ErrorPages { errors: errors.clone(), groups })
+        });
+        let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
+        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
+        let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
+        // A denied location is nothing but its 503 (compat/behaviour.md section 1).
+        let custom_headers = match location.backend {
+            Backend::Denied(_) => SetHeaders::default(),
+            _ => SetHeaders::new(&policy.custom_headers.0),
+        };
+        let watch = Watch::of(policy.answer_rewrites.templates());
         if let Some(id) =
             policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
         {
             self::group(groups, id);
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
-        let location = location.clone();
-        Ok(Spot { location, group, rule, canary, upstream_tls, authenticator, cors })
+        let gate = self.zones.gate(location);
+        Ok(Spot {
+            location: location.clone(),
+            group,
+            clients: None,
+            rule,
+            canary,
+            upstream_tls,
+            authenticator,
+            cors,
+            errors,
+            stand_in,
+            mirror,
+            custom_headers,
+            watch,
+            gate,
+        })
+    }
+
+    fn copies(
+        &self,
+        mirror: &Mirror,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Copies, rustls::Error> {
+        if let Some(id) = &mirror.url.upstream {
+            group(groups, id);
+        }
+        let destination = Destination::new(&mirror.url, groups, &self.profiles)?;
+        Ok(Copies { mirror: mirror.clone(), destination: Arc::new(destination) })
     }
 
     /// Brings a group's endpoints up to date; locations keep the group they have.
@@ -140,6 +234,12 @@ impl Compiler {
             Some(external) => group.resolve(Some(external.clone()), &self.resolver),
         }
     }
+}
+
+/// What the templates of the process ask for.
+fn watch_of_all(global: &Global) -> Watch {
+    let added = global.add_headers.iter().map(|header| &header.value);
+    Watch::of(added.chain([&global.log_format.template]))
 }
 
 /// The group of an upstream, which may not have any endpoints yet.

@@ -2,19 +2,24 @@
 
 use crate::compile::Compiler;
 use crate::generation::Generation;
-use crate::listen::{BindError, Listen, Listening, Sockets, bind};
-use crate::log::{self, AccessLog};
+use crate::geoip::GeoFiles;
+use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
+use crate::log::{AccessLog, Writer};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, Global, LogTarget};
 use std::io;
-use std::sync::mpsc::SyncSender;
+use std::net::IpAddr;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// How long the last lines of a log may take to be written.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Serves HTTP in this process.
 #[derive(Debug)]
@@ -23,6 +28,14 @@ pub struct Native {
     compiler: Compiler,
     stage: watch::Sender<Stage>,
     threads: Mutex<Threads>,
+    listen: Listen,
+    /// Client connections at most, over all threads.
+    connections: usize,
+    /// Whether a flag says how many threads there are.
+    fixed_threads: bool,
+    access_log: Writer,
+    error_log: Writer,
+    global: watch::Sender<Arc<Global>>,
 }
 
 #[derive(Debug)]
@@ -30,7 +43,10 @@ struct Threads {
     /// The sockets of threads that have not started yet.
     waiting: Vec<Sockets>,
     running: Vec<JoinHandle<()>>,
-    log: SyncSender<String>,
+    /// What they were bound for.
+    bound: Wanted,
+    /// What the ConfigMap asked for last.
+    asked: Wanted,
 }
 
 /// Why the engine cannot start.
@@ -54,13 +70,30 @@ impl Native {
         let (waiting, listening) = bind(listen, threads)?;
         let compiler = Compiler::default();
         let nothing = compiler.nothing().map_err(StartError::Certificate)?;
-        let log = log::start().map_err(StartError::Thread)?;
+        let bound = Wanted { addresses: listen.addresses.clone(), threads };
         Ok(Self {
             shared: Arc::new(Shared::new(Arc::new(nothing), listening, connections)),
             compiler,
             stage: watch::Sender::new(Stage::Serving),
-            threads: Mutex::new(Threads { waiting, running: Vec::new(), log }),
+            threads: Mutex::new(Threads {
+                waiting,
+                running: Vec::new(),
+                asked: bound.clone(),
+                bound,
+            }),
+            listen: listen.clone(),
+            connections: connections.saturating_mul(threads),
+            fixed_threads: false,
+            access_log: Writer::start("access-log", LogTarget::Stdout)
+                .map_err(StartError::Thread)?,
+            error_log: Writer::start("error-log", LogTarget::Stderr).map_err(StartError::Thread)?,
+            global: watch::Sender::default(),
         })
+    }
+
+    /// The same engine, whose number of threads `worker-processes` does not change if `fixed`.
+    pub fn with_fixed_threads(self, fixed: bool) -> Self {
+        Self { fixed_threads: fixed, ..self }
     }
 
     /// The ports, as bound.
@@ -68,9 +101,66 @@ impl Native {
         &self.shared.listening
     }
 
+    /// Says where the databases about addresses are; before the first [`Engine::apply`].
+    pub fn locate_geoip(&self, files: GeoFiles) {
+        self.shared.geoip.locate(files);
+    }
+
     /// The generation in force.
     pub fn current(&self) -> Arc<Generation> {
         self.shared.current.load_full()
+    }
+
+    /// The settings of the process as a whole, as they change.
+    pub fn global(&self) -> watch::Receiver<Arc<Global>> {
+        self.global.subscribe()
+    }
+
+    /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never blocks;
+    /// a line too many is dropped.
+    pub fn log_error(&self, severity: u8, line: String) {
+        drop(self.error_log.write(Some(severity), line));
+    }
+
+    /// Opens the files of logs again, after somebody moved them away.
+    pub fn reopen_logs(&self) {
+        self.access_log.reopen();
+        self.error_log.reopen();
+    }
+
+    /// Lets logs and whoever waits for it follow the settings of the process.
+    fn follow(&self, global: &Arc<Global>) {
+        self.access_log.follow(&global.logs.access);
+        self.error_log.follow(&global.logs.error);
+        self.global.send_if_modified(|current| {
+            let changed = *current != *global;
+            current.clone_from(global);
+            changed
+        });
+    }
+
+    /// Exchanges the sockets, which take no connections yet, for those that the ConfigMap asks for; the ports stay. What
+    /// cannot be had is not followed.
+    fn bind_again(&self, threads: &mut Threads, wanted: Wanted) -> io::Result<()> {
+        let ports = &self.shared.listening;
+        let listen = |addresses: &[IpAddr]| Listen {
+            addresses: addresses.to_vec(),
+            http_port: ports.http_port,
+            https_port: ports.https_port,
+            ..self.listen.clone()
+        };
+        threads.waiting.clear();
+        threads.asked = wanted.clone();
+        match bind(&listen(&wanted.addresses), wanted.threads) {
+            Ok((sockets, _)) => (threads.waiting, threads.bound) = (sockets, wanted),
+            Err(error) => {
+                tracing::error!(%error, "bind-address of the ConfigMap is not followed");
+                let before = &threads.bound;
+                let again = bind(&listen(&before.addresses), before.threads);
+                threads.waiting = again.map_err(io::Error::other)?.0;
+            }
+        }
+        Ok(())
     }
 
     fn threads(&self) -> MutexGuard<'_, Threads> {
@@ -78,13 +168,31 @@ impl Native {
     }
 
     /// Starts the threads that have not started yet.
-    fn accept(&self) -> io::Result<()> {
+    fn accept(&self, global: &Global) -> io::Result<()> {
         let mut threads = self.threads();
+        let suggested = threads.bound.threads;
+        let wanted = Wanted::of(&self.listen, &global.listeners, suggested, self.fixed_threads);
+        if threads.waiting.is_empty() {
+            if wanted != threads.asked {
+                tracing::warn!(
+                    "bind-address, disable-ipv6 or worker-processes changed: that counts from the next start on"
+                );
+            }
+            threads.asked = wanted;
+        } else if wanted != threads.bound {
+            self.bind_again(&mut threads, wanted)?;
+        } else {
+            threads.asked = wanted;
+        }
+        let count = threads.running.len().max(threads.waiting.len()).max(1);
+        let most = global.listeners.connections.unwrap_or(usize::MAX);
+        let connections = (self.connections / count).clamp(1, most.max(1));
+        self.shared.connections.store(connections, Ordering::Relaxed);
         let waiting = std::mem::take(&mut threads.waiting);
         waiting.iter().try_for_each(Sockets::open)?;
         for sockets in waiting {
             let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
-            let log = AccessLog::new(threads.log.clone());
+            let log = AccessLog::new(self.access_log.clone());
             let thread = std::thread::Builder::new().name("traffic".to_owned());
             let running = thread.spawn(move || Worker::run(shared, sockets, log, stage))?;
             threads.running.push(running);
@@ -102,8 +210,11 @@ impl Engine for Native {
             .compiler
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
+        self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
-        self.accept().map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
+        self.follow(&next.global);
+        self.accept(&next.global)
+            .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number })
     }
 
@@ -129,16 +240,26 @@ impl Engine for Native {
             retries: _,
             body: _,
             tls_redirect: _,
+            // Both are a matter of the server.
+            client_certificate: _,
+            ciphers: _,
             redirect: _,
             relative_redirects: _,
             upstream_host: _,
             rewrite: _,
+            errors: _,
+            default_backend: _,
+            mirror: _,
+            logging: _,
             auth_basic: _,
             auth_external: _,
             access: _,
+            limits: _,
+            limit_rate: _,
             cors: _,
             answer_rewrites: _,
             connection_header: _,
+            custom_headers: _,
             balance: _,
         } = policy;
         Vec::new()
@@ -147,8 +268,10 @@ impl Engine for Native {
     async fn drain(self: Arc<Self>, deadline: Duration) {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
         let running = std::mem::take(&mut self.threads().running);
+        let logs = [self.access_log.clone(), self.error_log.clone()];
         let joined = tokio::task::spawn_blocking(move || {
-            running.into_iter().for_each(|thread| drop(thread.join()))
+            running.into_iter().for_each(|thread| drop(thread.join()));
+            logs.iter().for_each(|log| log.settle(SETTLING));
         });
         if joined.await.is_err() {
             tracing::error!("a traffic thread ended badly");

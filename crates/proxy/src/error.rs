@@ -30,6 +30,9 @@ pub enum Error {
     /// All tries failed; this is the last one.
     #[error("{0}")]
     Upstream(TryError),
+    /// An upstream sends the request on to where it cannot go.
+    #[error("the X-Accel-Redirect of the upstream {0}")]
+    Onward(&'static str),
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
@@ -74,7 +77,9 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) | Self::Authenticator(_) => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::BadRewrite(_) | Self::Authenticator(_) | Self::Onward(_) => {
+                StatusCode::INTERNAL_SERVER_ERROR
+            }
         }
     }
 
@@ -93,6 +98,7 @@ impl Error {
             Self::NoEndpoints(_)
             | Self::NoPeerLeft(_)
             | Self::Authenticator(_)
+            | Self::Onward(_)
             | Self::Upstream(_) => Blame::Upstream,
         }
     }

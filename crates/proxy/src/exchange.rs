@@ -1,9 +1,12 @@
 //! A request from its head to its last byte: what phases see and decide.
 
+use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Version};
+use crate::http::{Body, Headers, Request, Squeezed, Version};
+use crate::limits::Slot;
 use crate::phases;
+use crate::phases::x_accel::Onward;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
@@ -40,6 +43,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
     /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
@@ -52,12 +57,18 @@ pub struct Exchange {
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
     pub request_id: Bytes,
+    /// What upstreams that sent the request on left behind.
+    pub onward: Onward,
+    /// Header sections of the answer that variables ask for.
+    pub answer: Answer,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
     /// The phase it is in, or that ended it.
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its place among the requests that its client may have at the same time.
+    pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -117,6 +128,8 @@ pub struct Log {
     pub received: u64,
     /// The tries at upstreams.
     pub tries: Vec<Rc<Try>>,
+    /// What compression did.
+    pub squeezed: Option<Rc<Squeezed>>,
 }
 
 impl Exchange {
@@ -135,15 +148,19 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
+            stands_in: false,
             rewritten: None,
             forwarded_prefix: None,
             allowed_origin: None,
             canary: false,
             session_cookie: None,
             request_id: Bytes::new(),
+            onward: Onward::default(),
+            answer: Answer::default(),
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            slot: None,
             log: Log::default(),
             request,
             connection,
@@ -170,12 +187,21 @@ impl Exchange {
             body: Body::empty(),
             head_size: head.len(),
         };
-        Self::new(request, connection, worker, generation)
+        let mut exchange = Self::new(request, connection, worker, generation);
+        if exchange.generation.global().generate_request_id {
+            exchange.request_id = exchange.worker.random_id();
+        }
+        exchange
     }
 
     /// Notes the phase that begins.
     pub fn enter(&mut self, phase: Phase) {
         self.phase = phase;
+    }
+
+    /// Whether nothing may be sent to anybody: the request is only explained.
+    pub fn is_dry(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
     /// The location that answers.
@@ -184,6 +210,17 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// The target as the client sent it, wherever upstreams have sent the request on to.
+    pub fn received(&self) -> &Bytes {
+        self.onward.received.as_ref().unwrap_or(&self.request.target)
+    }
+
+    /// The tries at the upstream of this location.
+    pub fn tries(&self) -> &[Rc<Try>] {
+        let before = self.onward.tries.last().copied().unwrap_or(0);
+        self.log.tries.get(before..).unwrap_or_default()
     }
 
     /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot

@@ -7,16 +7,15 @@ use crate::generation::Generation;
 use crate::http::{Body, Request, Version};
 use crate::http1::{Limits, parse_request};
 use crate::listen::Listening;
-use crate::log::AccessLog;
+use crate::log::{AccessLog, Writer};
 use crate::phases;
 use crate::trace::{Decision, Trace, decisions};
 use crate::worker::{Shared, Worker};
 use bytes::Bytes;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, LogTarget};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tokio::task::LocalSet;
 
@@ -99,8 +98,8 @@ async fn follow(
     let port = if session.is_some() { https_port } else { http_port };
     let local = SocketAddr::new(client.ip(), port);
     let connection = Rc::new(Connection::new(1, client, local, None, session));
-    // Nobody reads the access log of a request that never was.
-    let (log, _) = sync_channel(1);
+    let log = Writer::start("access-log", LogTarget::Stderr)
+        .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
     let shared = Arc::new(Shared::new(generation.clone(), listening, 1));
     let worker = Rc::new(Worker::new(shared, AccessLog::new(log)));
     let request = request(head, http2, &generation)?;

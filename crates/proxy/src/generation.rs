@@ -1,8 +1,13 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+use crate::answer::Watch;
 use crate::authenticator::Authenticator;
+use crate::limits::Gate;
 use crate::phases::cors::Told;
-use crate::tls::{Certificates, Profile, TlsFront};
+use crate::phases::errors::ErrorPages;
+use crate::phases::mirror::Copies;
+use crate::set_headers::SetHeaders;
+use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
@@ -23,6 +28,12 @@ pub struct Generation {
     pub certificates: Certificates,
     /// TLS towards clients.
     pub front: TlsFront,
+    /// `add-headers`.
+    pub answer_headers: SetHeaders,
+    /// `proxy-set-headers`.
+    pub request_headers: SetHeaders,
+    /// Header sections of answers that variables ask for, whatever the location.
+    pub watch: Watch,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
 }
@@ -32,6 +43,8 @@ pub struct Generation {
 pub struct Site {
     /// What it was made of.
     pub server: Arc<Server>,
+    /// What it asks of all its clients; shared with the handshakes.
+    pub clients: Option<Clients>,
     /// Which location answers a path.
     pub locations: Locations,
     /// The locations, in the order of `server.locations`.
@@ -45,16 +58,39 @@ pub struct Spot {
     pub location: Arc<Location>,
     /// Its upstream; none if it answers by itself.
     pub group: Option<Arc<Group>>,
+    /// What its Ingress asks of clients besides the host.
+    pub clients: Option<Arc<Verifier>>,
     /// Which of its endpoints is next; none: they take turns.
     pub rule: Option<Box<Rule>>,
     /// Another upstream for some of its requests.
     pub canary: Option<Box<Alternative>>,
     /// TLS towards its upstream.
     pub upstream_tls: Option<Arc<Profile>>,
+    /// Who answers in place of errors.
+    pub errors: Option<Box<ErrorPages>>,
+    /// Who stands in while its upstream has no endpoints.
+    pub stand_in: Option<Arc<Group>>,
+    /// Where copies of requests go.
+    pub mirror: Option<Box<Copies>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
+    /// What its limits count with; none if it has none.
+    pub gate: Option<Arc<Gate>>,
     /// What allowed origins are told.
     pub cors: Option<Told>,
+    /// `custom-headers`.
+    pub custom_headers: SetHeaders,
+    /// Header sections of answers that variables of the location ask for.
+    pub watch: Watch,
+}
+
+/// What a host asks of all its clients.
+#[derive(Clone, Debug)]
+pub enum Clients {
+    /// Nobody gets in, for the reason given.
+    Closed(String),
+    /// Certificates are verified like this.
+    Verified(Arc<Verifier>),
 }
 
 impl Generation {

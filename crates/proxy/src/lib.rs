@@ -4,6 +4,7 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
+mod answer;
 mod authenticator;
 mod compile;
 mod connection;
@@ -13,15 +14,18 @@ mod error;
 mod exchange;
 mod explain;
 mod generation;
+mod geoip;
 mod http;
 mod http1;
 mod http2;
 mod io;
+mod limits;
 mod listen;
 mod log;
 mod outbox;
 mod patience;
 mod phases;
+mod set_headers;
 mod timer;
 mod tls;
 mod trace;
@@ -32,6 +36,7 @@ mod worker;
 pub use engine::{Native, StartError};
 pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
+pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 pub use trace::Decision;
 

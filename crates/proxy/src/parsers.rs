@@ -1,5 +1,6 @@
 //! Parsers of what comes from outside, by themselves, so that fuzz targets and benches can call them.
 
+use crate::credentials;
 use crate::http::Frame;
 use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
 use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
@@ -57,4 +58,31 @@ pub fn fastcgi_answer(bytes: &[u8], step: usize) -> Option<(Option<u16>, Vec<u8>
     let body = stdout.split_off(cgi_head_end(&stdout)?);
     let status = parse_cgi_head(&stdout).ok().map(|head| head.status.as_u16());
     Some((status, body))
+}
+
+/// Reads an Authorization value: the name and the password of a Basic one.
+pub fn basic(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    credentials::basic(value).map(|credentials| (credentials.user, credentials.password))
+}
+
+/// Reads an Authorization value: the fields of a Digest one, in the order user, realm, number, URI, `qop`, count, number
+/// of the client, response.
+pub fn digest(value: &[u8]) -> Option<[Vec<u8>; 8]> {
+    credentials::digest(value).map(|answer| {
+        [
+            answer.user,
+            answer.realm,
+            answer.nonce,
+            answer.uri,
+            answer.qop,
+            answer.count,
+            answer.client_nonce,
+            answer.response,
+        ]
+    })
+}
+
+/// Whether a password is the one that a password file knows.
+pub fn is_password(known: &model::policy::Password, password: &[u8]) -> bool {
+    credentials::verify(known, password)
 }

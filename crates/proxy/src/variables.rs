@@ -3,10 +3,11 @@
 use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::client_certificate;
 use crate::phases::fastcgi;
 use crate::upstream::Try;
 use bytes::Bytes;
-use model::{Backend, Part, ServiceRef, Template, Variable};
+use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -46,8 +47,9 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
-        // The answer is gone when the log is written; what it said is not kept.
-        V::ResponseHeader(_) | V::UpstreamHeader(_) => {}
+        V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
+        V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
+        V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),
         V::UpstreamAddr
         | V::UpstreamStatus
@@ -60,9 +62,21 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::SslServerName
         | V::SslSessionReused
         | V::Https
+        | V::SslAlpnProtocol
         | V::Scheme => {
             tls(variable, exchange, out);
         }
+        V::SslClientVerify
+        | V::SslClientSubject
+        | V::SslClientIssuer
+        | V::SslClientSerial
+        | V::SslClientFingerprint
+        | V::SslClientEscapedCert
+        | V::SslClientCert
+        | V::SslClientRawCert
+        | V::SslClientStart
+        | V::SslClientEnd
+        | V::SslClientRemain => client_certificate::push(variable, exchange, out),
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName
         | V::Namespace
@@ -71,14 +85,20 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName => place(variable, exchange, out),
-        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime => time(variable, exchange, out),
+        V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime | V::ConnectionTime => {
+            time(variable, exchange, out)
+        }
         V::RemoteAddr
         | V::RemotePort
         | V::RealipRemoteAddr
         | V::ProxyProtocolAddr
         | V::ProxyProtocolPort
+        | V::ProxyProtocolServerAddr
+        | V::ProxyProtocolServerPort
+        | V::RealipRemotePort
         | V::ServerAddr
         | V::ServerPort
+        | V::PassServerPort
         | V::Connection
         | V::ConnectionRequests
         | V::Hostname => connection(variable, exchange, out),
@@ -151,13 +171,13 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Some(line) => text(line, out),
             None => {
                 put!(out, "{} ", request.method);
-                text(&request.target, out);
+                text(exchange.received(), out);
                 put!(out, " {}", request.version.as_str());
             }
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
-        V::RequestUri => text(&request.target, out),
-        V::EscapedRequestUri => escaped(&request.target, out),
+        V::RequestUri => text(exchange.received(), out),
+        V::EscapedRequestUri => escaped(exchange.received(), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
@@ -183,13 +203,23 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::ContentType => header(&request.headers, "content_type", out),
         V::ProxyAddXForwardedFor => {
+            let before = out.len();
             header(&request.headers, "x_forwarded_for", out);
-            let separator = if out.is_empty() { "" } else { ", " };
+            let separator = if out.len() == before { "" } else { ", " };
             put!(out, "{separator}{}", exchange.client);
         }
         V::BestHttpHost => text(&exchange.forwarded.host, out),
         V::PassAccessScheme => text(&exchange.forwarded.scheme, out),
         V::PassPort => text(&exchange.forwarded.port, out),
+        V::ProxyHost => out.push_str("upstream_balancer"),
+        V::ProxyPort => out.push_str("80"),
+        V::Pid => number(u64::from(std::process::id()), out),
+        V::GzipRatio => {
+            if let Some((whole, hundredths)) = log.squeezed.as_ref().and_then(|count| count.ratio())
+            {
+                put!(out, "{whole}.{hundredths:02}");
+            }
+        }
         V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
         V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
@@ -202,7 +232,7 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let connection = &exchange.connection;
     match variable {
         V::RemoteAddr => text(&exchange.client_text(), out),
-        V::RemotePort => put!(out, "{}", connection.peer.port()),
+        V::RemotePort | V::RealipRemotePort => put!(out, "{}", connection.peer.port()),
         V::RealipRemoteAddr => put!(out, "{}", connection.peer.ip()),
         V::ProxyProtocolAddr => {
             if let Some(announced) = connection.announced {
@@ -214,8 +244,18 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
                 put!(out, "{}", announced.source.port());
             }
         }
+        V::ProxyProtocolServerAddr => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.ip());
+            }
+        }
+        V::ProxyProtocolServerPort => {
+            if let Some(announced) = connection.announced {
+                put!(out, "{}", announced.destination.port());
+            }
+        }
         V::ServerAddr => put!(out, "{}", connection.local.ip()),
-        V::ServerPort => put!(out, "{}", connection.local.port()),
+        V::ServerPort | V::PassServerPort => put!(out, "{}", connection.local.port()),
         V::Connection => put!(out, "{}", connection.serial),
         V::ConnectionRequests => put!(out, "{}", connection.requests.get()),
         V::Hostname => out.push_str(&exchange.worker.listen.hostname),
@@ -230,10 +270,15 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
+        V::ProxyUpstreamName if exchange.stands_in => {
+            let stand_in = &location.policy.default_backend;
+            out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
+        }
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),
-            Backend::Denied(_) => {}
+            // The template of ingress-nginx starts with this value.
+            Backend::Denied(_) => out.push('-'),
         },
         V::Namespace => {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);
@@ -266,6 +311,10 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
         (V::SslServerName, Some(session)) => {
             out.push_str(session.server_name.as_deref().unwrap_or_default())
         }
+        (V::SslAlpnProtocol, Some(_)) => {
+            let h2 = exchange.request.version == crate::http::Version::Http2;
+            out.push_str(if h2 { "h2" } else { "http/1.1" });
+        }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
         _ => {}
     }
@@ -276,6 +325,7 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
         Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
+        Variable::ConnectionTime => seconds(exchange.connection.since.elapsed(), out),
         _ => seconds(exchange.since.elapsed(), out),
     }
 }
@@ -298,7 +348,8 @@ fn seconds(duration: Duration, out: &mut String) {
 fn upstream(variable: &Variable, exchange: &Exchange, out: &mut String) {
     for (number, attempt) in exchange.log.tries.iter().enumerate() {
         if number > 0 {
-            out.push_str(", ");
+            // An upstream that sends the request on begins another group.
+            out.push_str(if exchange.onward.tries.contains(&number) { " : " } else { ", " });
         }
         attempted(variable, attempt, out);
     }

@@ -4,9 +4,11 @@ use crate::authenticator::Answers;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
+use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
+use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -15,7 +17,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
@@ -34,12 +36,14 @@ pub struct Shared {
     /// What is known about the listeners.
     pub listening: Listening,
     /// Connections of clients at most, each thread.
-    pub connections: usize,
+    pub connections: AtomicUsize,
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
     answers: Answers,
     names: Names,
+    /// Databases about addresses.
+    pub geoip: Arc<GeoIp>,
 }
 
 /// What the process is at.
@@ -57,12 +61,13 @@ impl Shared {
         Self {
             current: ArcSwap::new(generation),
             listening,
-            connections,
+            connections: AtomicUsize::new(connections),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
             answers: Answers::default(),
             names: Names::default(),
+            geoip: Arc::default(),
         }
     }
 }
@@ -74,6 +79,8 @@ pub struct Worker {
     pub listen: Listening,
     /// Connections to upstreams.
     pub pool: Rc<Pool>,
+    /// Copies of requests in flight.
+    pub mirrors: Rc<Mirrors>,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
@@ -102,6 +109,7 @@ impl Worker {
             listen: shared.listening.clone(),
             shared,
             pool,
+            mirrors: Rc::default(),
             clock: Clock::default(),
             log,
             remembered: Remembered::default(),
@@ -187,6 +195,11 @@ impl Worker {
         &self.shared.names
     }
 
+    /// Databases about addresses.
+    pub fn geoip(&self) -> &GeoIp {
+        &self.shared.geoip
+    }
+
     /// Whether the process is about to end.
     pub fn is_draining(&self) -> bool {
         self.draining.get()
@@ -199,7 +212,7 @@ impl Worker {
 
     /// Whether there are as many connections as there may be.
     pub fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections
+        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Asks connections without a request to end.

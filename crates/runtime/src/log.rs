@@ -1,9 +1,15 @@
-//! Logs of the process itself: text on stderr, times in UTC.
+//! Logs of the process itself: text on stderr, times in UTC. What one part of it says can go elsewhere, at a level of
+//! its own.
 
-use std::io;
+use std::io::{self, Write};
+use std::sync::{Arc, PoisonError, RwLock};
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
+use tracing_subscriber::fmt::MakeWriter;
+
+pub use tracing::Level;
+pub use tracing_subscriber::filter::LevelFilter;
 
 /// Why logging could not start.
 #[derive(Debug, Error)]
@@ -16,22 +22,113 @@ pub enum LogError {
     Started,
 }
 
-/// Starts logging. `verbosity` is the number of `-v` as ingress-nginx has it: up to 2 is `info`, 3 and 4 `debug`,
-/// from 5 everything. RUST_LOG, where set, decides instead.
-pub fn init(verbosity: u8) -> Result<(), LogError> {
-    let filter = filter(std::env::var("RUST_LOG").ok().as_deref(), verbosity)?;
-    // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.
-    tracing_subscriber::fmt()
-        .log_internal_errors(false)
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .try_init()
-        .map_err(|_| LogError::Started)
+/// Takes a line with its level.
+pub type Line = Arc<dyn Fn(Level, String) + Send + Sync>;
+
+/// What can be changed about logging while it goes on.
+pub struct Control {
+    directives: String,
+    /// RUST_LOG decided.
+    fixed: bool,
+    reload: Box<dyn Fn(EnvFilter) + Send + Sync>,
+    outlet: Outlet,
 }
 
-fn filter(rust_log: Option<&str>, verbosity: u8) -> Result<EnvFilter, LogError> {
-    let directives = match (rust_log.map(str::trim), verbosity) {
-        (Some(own), _) if !own.is_empty() => own,
+/// Starts logging. `verbosity` is the number of `-v` as ingress-nginx has it: up to 2 is `info`, 3 and 4 `debug`,
+/// from 5 everything. RUST_LOG, where set, decides instead.
+pub fn init(verbosity: u8) -> Result<Control, LogError> {
+    let own = std::env::var("RUST_LOG").ok();
+    let (directives, fixed) = directives(own.as_deref(), verbosity);
+    let outlet = Outlet::default();
+    // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.
+    let subscriber = tracing_subscriber::fmt()
+        .log_internal_errors(false)
+        .with_writer(outlet.clone())
+        .with_env_filter(filter(&directives)?)
+        .with_filter_reloading();
+    let handle = subscriber.reload_handle();
+    subscriber.try_init().map_err(|_| LogError::Started)?;
+    let reload = Box::new(move |filter| drop(handle.reload(filter)));
+    Ok(Control { directives, fixed, reload, outlet })
+}
+
+impl Control {
+    /// What `part` (the name of a crate) says goes to `line`, or back to stderr, from `level` on or as `-v` says.
+    /// RUST_LOG goes before the level.
+    pub fn follow(&self, part: &'static str, level: Option<LevelFilter>, line: Option<Line>) {
+        let own = level.filter(|_| !self.fixed).map(|level| format!(",{part}={level}"));
+        let directives = format!("{}{}", self.directives, own.unwrap_or_default());
+        if let Ok(filter) = filter(&directives) {
+            (self.reload)(filter);
+        }
+        let mut diverted = self.outlet.diverted.write().unwrap_or_else(PoisonError::into_inner);
+        *diverted = line.map(|line| (part, line));
+    }
+}
+
+impl std::fmt::Debug for Control {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Control").field("directives", &self.directives).finish_non_exhaustive()
+    }
+}
+
+/// Where lines go: stderr, but for those of one part.
+#[derive(Clone, Default)]
+struct Outlet {
+    diverted: Arc<RwLock<Option<(&'static str, Line)>>>,
+}
+
+/// Takes one line.
+enum Taker {
+    Stderr(io::Stderr),
+    Line(Level, Line),
+}
+
+impl<'a> MakeWriter<'a> for Outlet {
+    type Writer = Taker;
+
+    fn make_writer(&'a self) -> Taker {
+        Taker::Stderr(io::stderr())
+    }
+
+    fn make_writer_for(&'a self, about: &tracing::Metadata<'_>) -> Taker {
+        let diverted = self.diverted.read().unwrap_or_else(PoisonError::into_inner);
+        match diverted.as_ref().filter(|(part, _)| is_of(about.target(), part)) {
+            Some((_, line)) => Taker::Line(*about.level(), line.clone()),
+            None => self.make_writer(),
+        }
+    }
+}
+
+/// Whether a message comes from a module of the crate `part`.
+fn is_of(target: &str, part: &str) -> bool {
+    target.strip_prefix(part).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+}
+
+impl Write for Taker {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Stderr(stderr) => stderr.write(bytes),
+            // The subscriber writes a whole line at once.
+            Self::Line(level, line) => {
+                line(*level, String::from_utf8_lossy(bytes).into_owned());
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Stderr(stderr) => stderr.flush(),
+            Self::Line(..) => Ok(()),
+        }
+    }
+}
+
+/// The directives, and whether RUST_LOG made them.
+fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
+    let own = match (rust_log.map(str::trim), verbosity) {
+        (Some(own), _) if !own.is_empty() => return (own.to_owned(), true),
         (_, 0..=2) => "info,kube_client=off,kube_runtime=off",
         // What libraries say at this level drowns what we say.
         (_, 3..=4) => {
@@ -39,15 +136,21 @@ fn filter(rust_log: Option<&str>, verbosity: u8) -> Result<EnvFilter, LogError> 
         }
         _ => "trace",
     };
+    (own.to_owned(), false)
+}
+
+fn filter(directives: &str) -> Result<EnvFilter, LogError> {
     EnvFilter::try_new(directives).map_err(|error| LogError::Filter(directives.to_owned(), error))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::filter;
+    use super::{Outlet, Taker, directives, filter, is_of};
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
 
     fn level(rust_log: Option<&str>, verbosity: u8) -> String {
-        let filter = filter(rust_log, verbosity).expect("it is understood");
+        let filter = filter(&directives(rust_log, verbosity).0).expect("it is understood");
         filter.max_level_hint().expect("there is a level").to_string()
     }
 
@@ -65,7 +168,26 @@ mod tests {
 
     #[test]
     fn a_rust_log_that_is_not_understood_is_named() {
-        let error = filter(Some("info,=x=y"), 0).expect_err("this is no filter").to_string();
+        let (own, _) = directives(Some("info,=x=y"), 0);
+        let error = filter(&own).expect_err("this is no filter").to_string();
         assert!(error.starts_with("RUST_LOG=info,=x=y: "), "{error}");
+    }
+
+    #[test]
+    fn a_part_is_a_crate_and_not_what_its_name_begins() {
+        assert!(is_of("proxy", "proxy") && is_of("proxy::phases", "proxy"));
+        assert!(!is_of("proxying", "proxy") && !is_of("log", "proxy"));
+    }
+
+    #[test]
+    fn a_line_that_goes_elsewhere_goes_there_whole_and_with_its_level() {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let own = seen.clone();
+        let line = move |level, text| own.lock().expect("nobody panicked").push((level, text));
+        let mut taker = Taker::Line(tracing::Level::WARN, Arc::new(line));
+        taker.write_all(b"a line\n").expect("it takes all");
+        let expected = [(tracing::Level::WARN, "a line\n".to_owned())];
+        assert_eq!(*seen.lock().expect("nobody panicked"), expected);
+        assert!(Outlet::default().diverted.read().expect("nobody panicked").is_none());
     }
 }

@@ -5,6 +5,7 @@ mod aliases;
 mod annotations;
 mod certificate;
 mod check;
+mod ciphers;
 mod config_map;
 mod host;
 mod ingress;
@@ -13,13 +14,16 @@ mod options;
 mod passwords;
 mod problems;
 mod review;
+mod set_headers;
 mod settings;
 mod translator;
 mod upstream;
 
+pub use annotations::cache_durations;
 pub use check::{Check, Finding, Remark, Standing, check};
 pub use ingress::references;
 pub use options::Options;
+pub use passwords::PasswordFile;
 pub use problems::Problems;
 pub use review::{Review, review};
 pub use settings::{

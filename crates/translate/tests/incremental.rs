@@ -31,6 +31,16 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("auth-url", "http://auth"),
     ("auth-tls-secret", "x/one"),
     ("canary", "true"),
+    ("canary", "true"),
+    ("canary-weight", "20"),
+    ("canary-by-header", "X-Canary"),
+    ("canary-by-header-pattern", "(["),
+    ("affinity", "cookie"),
+    ("affinity-canary-behavior", "legacy"),
+    ("session-cookie-name", "a;b"),
+    ("load-balance", "ewma"),
+    ("upstream-hash-by", "$nope$request_uri"),
+    ("service-upstream", "true"),
     ("enable-global-auth", "false"),
     ("server-alias", "b.test, c.test, *.a.test"),
     ("server-alias", "www.b.test, c.test, ~c, .d.test"),
@@ -93,6 +103,7 @@ impl Change {
 
 fn change_service(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8) {
     let mut new = service(namespace, name, 80 + u16::from(kind % 2));
+    new.cluster_ip = (kind == 1).then(|| "10.96.0.1".to_owned());
     if kind > 2 {
         let names = ["db.example", "s.x.svc.cluster.local", "y-s.x.svc"];
         new.kind = "ExternalName".to_owned();
@@ -181,7 +192,16 @@ fn rules() -> impl Strategy<Value = Vec<IngressRule>> {
     let path = (select(&["/", "/p", "/p/", "/p(", ""][..]), kind, select(SERVICES), port())
         .prop_map(|(at, kind, service, port)| path(at, kind, backend(service, port)));
     let host = select(
-        &[None, Some("a.test"), Some("*.a.test"), Some("b.test"), Some("A.test"), Some("_"), Some("c.test"), Some("www.a.test")][..],
+        &[
+            None,
+            Some("a.test"),
+            Some("*.a.test"),
+            Some("b.test"),
+            Some("A.test"),
+            Some("_"),
+            Some("c.test"),
+            Some("www.a.test"),
+        ][..],
     );
     vec(
         (host, option::weighted(0.8, vec(path, 0..3))).prop_map(|(host, paths)| rule(host, paths)),
@@ -274,6 +294,10 @@ proptest! {
             prop_assert!(has_root, "{} has no root", server.name);
             for location in &server.locations {
                 if let model::Backend::Upstream(id) = &location.backend {
+                    prop_assert!(configuration.upstreams.contains_key(id), "{id} is nowhere");
+                }
+                if let Some(canary) = &location.canary {
+                    let id = &canary.upstream;
                     prop_assert!(configuration.upstreams.contains_key(id), "{id} is nowhere");
                 }
             }

@@ -187,3 +187,70 @@ fn an_external_name_that_names_a_service_of_the_cluster_follows_its_endpoints() 
     put_slice(&mut snapshot, slice("other", "real-1", "real", vec![endpoint("10.0.0.1")]));
     assert_eq!(addresses(&snapshot), ["10.0.0.1:8000"]);
 }
+
+#[test]
+fn the_address_of_the_service_is_used_on_demand_and_only_where_it_has_one() {
+    let mut snapshot = shop();
+    put_slice(&mut snapshot, slice("demo", "s-1", "s", vec![endpoint("10.0.0.1")]));
+    let mut by_address = simple("demo", "shop", "shop.test", "/", "s");
+    annotate(&mut by_address, "service-upstream", "true");
+    put_ingress(&mut snapshot, by_address);
+    assert_eq!(ready(&snapshot), ["10.0.0.1:8000"], "it has no address");
+    let mut with_address = service("demo", "s", 80);
+    with_address.cluster_ip = Some("10.96.0.1".to_owned());
+    put_service(&mut snapshot, with_address);
+    assert_eq!(ready(&snapshot), ["10.96.0.1:80"]);
+    // Another Ingress of the same Service is not concerned.
+    put_ingress(&mut snapshot, simple("demo", "plain", "plain.test", "/", "s"));
+    let upstreams = translate(&snapshot, &Options::default()).configuration.upstreams;
+    let found: Vec<String> = upstreams
+        .values()
+        .map(|upstream| format!("{} {:?}", upstream.id, upstream.endpoints.ready))
+        .collect();
+    assert_eq!(found, ["cluster-ip:demo/s:80 [10.96.0.1:80]", "demo-s-80 [10.0.0.1:8000]"]);
+}
+
+#[test]
+fn a_zone_has_its_own_endpoints_where_the_service_asks_for_it() {
+    let hinted = |address: &str, zones: &[&str]| {
+        let mut endpoint = endpoint(address);
+        endpoint.zones = Some(zones.iter().map(|zone| (*zone).to_owned()).collect());
+        endpoint
+    };
+    let here = ["10.0.0.1:8000"];
+    let all = ["10.0.0.1:8000", "10.0.0.2:8000"];
+    let cases = [
+        // annotation, trafficDistribution, zone of this process, hints of the second endpoint: who is behind
+        (Some("Auto"), None, "a", Some(["b"]), &here[..]),
+        (Some("Auto"), None, "c", Some(["b"]), &[][..]),
+        (Some("Auto"), None, "a", None, &all[..]),
+        (Some("Disabled"), None, "a", Some(["b"]), &all[..]),
+        (None, Some("PreferClose"), "a", Some(["b"]), &here[..]),
+        (None, Some("PreferClose"), "c", Some(["b"]), &all[..]),
+        (None, None, "a", Some(["b"]), &all[..]),
+    ];
+    for (mode, distribution, zone, hints, wanted) in cases {
+        let mut snapshot = shop();
+        let mut service = service("demo", "s", 80);
+        service.traffic_distribution = distribution.map(str::to_owned);
+        if let Some(mode) = mode {
+            let name = "service.kubernetes.io/topology-mode".to_owned();
+            service.meta.annotations.insert(name, mode.to_owned());
+        }
+        put_service(&mut snapshot, service);
+        let second = match hints {
+            Some(zones) => hinted("10.0.0.2", &zones),
+            None => endpoint("10.0.0.2"),
+        };
+        let endpoints = vec![hinted("10.0.0.1", &["a"]), second];
+        put_slice(&mut snapshot, slice("demo", "s-1", "s", endpoints));
+        let options = Options { zone: Some(zone.to_owned()), ..Options::default() };
+        let id = UpstreamId::new("demo-s-80");
+        let found = translate(&snapshot, &options).configuration.upstreams[&id].clone();
+        let found: Vec<String> = found.endpoints.ready.iter().map(ToString::to_string).collect();
+        assert_eq!(found, wanted, "{mode:?} {distribution:?} {zone} {hints:?}");
+        let nowhere =
+            translate(&snapshot, &Options::default()).configuration.upstreams[&id].clone();
+        assert_eq!(nowhere.endpoints.ready.len(), 2, "no zone, no difference");
+    }
+}

@@ -56,6 +56,7 @@ fn document(results: &Results) -> String {
         tables::throughput(results),
         tables::latency(results),
         tables::idle(results),
+        tables::limits(results),
         tables::control(results),
         tables::instructions(results),
         ORIGINAL.to_owned(),

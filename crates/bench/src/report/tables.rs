@@ -105,6 +105,17 @@ pub(super) fn idle(results: &Results) -> String {
     table("## Idle connections\n\nBytes for each connection; less is better.\n", "", &rows)
 }
 
+/// Memory of rate limits.
+pub(super) fn limits(results: &Results) -> String {
+    let Some(limits) = &results.limits else { return String::new() };
+    format!(
+        "## Rate limits\n\n{} client addresses under a rate limit take {} bytes each; at most 65,536 are remembered for \
+         each Ingress.\n",
+        grouped(limits.addresses as f64, 0),
+        range(&limits.bytes_per_address, 0)
+    )
+}
+
 /// The control side.
 pub(super) fn control(results: &Results) -> String {
     let mut controls: Vec<_> = results.control.values().collect();

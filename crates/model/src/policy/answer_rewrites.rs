@@ -50,4 +50,19 @@ impl AnswerRewrites {
         let Self { redirect, cookie_domain, cookie_path } = self;
         *redirect == RedirectRewrite::Off && cookie_domain.is_none() && cookie_path.is_none()
     }
+
+    /// All its templates.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        let Self { redirect, cookie_domain, cookie_path } = self;
+        let redirect = match redirect {
+            RedirectRewrite::Replace(replacement) => Some(replacement),
+            RedirectRewrite::Off | RedirectRewrite::UpstreamAddress => None,
+        };
+        let all = redirect.into_iter().chain(cookie_domain).chain(cookie_path);
+        all.flat_map(|Replacement { from, to }| match from {
+            Replaced::Text(from) => [Some(from), Some(to)],
+            Replaced::Pattern(_) => [None, Some(to)],
+        })
+        .flatten()
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// A fixed Connection header towards the upstream. With it no request leaves HTTP, whatever its Upgrade header asks.
+/// A fixed Connection header towards the upstream, even for requests that ask for an upgrade.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum ConnectionHeader {
     /// `close`.

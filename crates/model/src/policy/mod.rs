@@ -9,9 +9,17 @@ mod auth_external;
 mod balance;
 mod body;
 mod canary;
+mod ciphers;
+mod client_certificate;
 mod connection_header;
 mod cors;
+mod custom_headers;
+mod errors;
 mod fastcgi;
+mod limit_rate;
+mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -26,9 +34,19 @@ pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
 pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
+pub use ciphers::Ciphers;
+pub use client_certificate::{
+    ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification,
+};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
+pub use custom_headers::CustomHeaders;
+pub use errors::Errors;
 pub use fastcgi::FastCgi;
+pub use limit_rate::LimitRate;
+pub use limits::{LimitKey, Limits, RequestLimit};
+pub use logging::Logging;
+pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -36,7 +54,7 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
-use crate::Template;
+use crate::{Template, UpstreamId};
 use serde::Serialize;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
@@ -58,6 +76,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// What its Ingress asks of clients; the host as a whole asks for [`crate::Server::client_certificate`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Cipher suites that its Ingress asks for; [`crate::Server::ciphers`] counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
     /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
     pub redirect: Option<Redirect>,
     /// Redirects name no host (`relative-redirects`).
@@ -66,18 +90,32 @@ pub struct Policy {
     pub upstream_host: Option<Template>,
     /// Another path towards the upstream.
     pub rewrite: Option<Rewrite>,
+    /// Who answers in place of errors.
+    pub errors: Option<Errors>,
+    /// `default-backend`: stands in while the backend has no endpoints.
+    pub default_backend: Option<UpstreamId>,
+    /// Copies of requests.
+    pub mirror: Option<Mirror>,
+    /// What is logged about its requests.
+    pub logging: Logging,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.
     pub auth_external: Option<AuthExternal>,
     /// Address lists, and how the guards of the access phase are combined.
     pub access: Access,
+    /// How many requests a client may make, and how many at once.
+    pub limits: Limits,
+    /// How fast an answer is sent.
+    pub limit_rate: LimitRate,
     /// Which origins may read answers.
     pub cors: Option<Cors>,
     /// Addresses in the upstream's answers.
     pub answer_rewrites: AnswerRewrites,
     /// A fixed Connection header towards the upstream.
     pub connection_header: Option<ConnectionHeader>,
+    /// Header fields of every answer.
+    pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
 }

@@ -19,8 +19,13 @@ pub struct UpstreamTls {
     pub server_name: bool,
     /// Certificate chain (DER, leaf first) and key presented to the upstream.
     pub identity: Option<Identity>,
+    /// Certificates at most between the upstream's one and the authority, where it is verified; zero means nginx's
+    /// default, one.
+    pub depth: u32,
     /// TLS versions that may be used; empty: all.
     pub versions: BTreeSet<TlsVersion>,
+    /// Cipher suites of TLS 1.2 by OpenSSL's names, in order of preference; empty: all.
+    pub ciphers: Vec<String>,
 }
 
 /// A certificate chain with its key, presented to upstreams.

@@ -13,3 +13,4 @@ pub(crate) use authorization::{basic, digest};
 pub(crate) use digest::{Digests, Judgement};
 pub(crate) use remembered::Remembered;
 pub(crate) use verifier::{Busy, Verifier};
+pub(crate) use verify::verify;

@@ -26,7 +26,7 @@ pub(super) fn is_costly(known: &Password) -> bool {
 }
 
 /// Whether `password` is the known one. Takes up to seconds; the time does not depend on how much of it is right.
-pub(super) fn verify(known: &Password, password: &[u8]) -> bool {
+pub(crate) fn verify(known: &Password, password: &[u8]) -> bool {
     match known {
         Password::Plain(plain) => same(plain, password),
         Password::Sha1(hash) => same(hash.as_bytes(), STANDARD.encode(sha1(password)).as_bytes()),

@@ -1,11 +1,13 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Coding, Compressed, Headers, Spool};
+use super::{Coding, Compressed, Headers, Pace, Spool, Squeezed};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
+use crate::limits::Slot;
 use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// A piece of a body.
@@ -52,6 +54,18 @@ pub struct Body {
     kind: Kind,
     /// Bytes that may still come.
     allowed: Option<u64>,
+    /// How it is sent, where it may not just go.
+    sending: Option<Box<Sending>>,
+}
+
+/// How a body is sent.
+#[derive(Debug)]
+struct Sending {
+    pace: Option<Pace>,
+    /// What was read and may not go yet.
+    rest: Bytes,
+    /// Given back with the last piece, so that whoever got all of it may ask again.
+    _slot: Option<Slot>,
 }
 
 #[derive(Debug)]
@@ -69,7 +83,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        Self { kind, allowed: None }
+        Self { kind, allowed: None, sending: None }
     }
 
     /// The same body, which is too large if it brings more than `allowed` bytes.
@@ -108,8 +122,8 @@ impl Body {
     }
 
     /// The same body, compressed.
-    pub fn compressed(body: Self, coding: Coding) -> Self {
-        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding))))
+    pub fn compressed(body: Self, coding: Coding, count: Rc<Squeezed>) -> Self {
+        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding, count))))
     }
 
     /// The body of a FastCGI answer.
@@ -126,7 +140,7 @@ impl Body {
     pub fn into_upgraded(self) -> Result<Upgraded, Self> {
         match self.kind {
             Kind::Upgraded(upgraded) => Ok(*upgraded),
-            other => Err(Self { kind: other, allowed: self.allowed }),
+            other => Err(Self { kind: other, ..self }),
         }
     }
 
@@ -134,12 +148,36 @@ impl Body {
     pub fn into_spool(self) -> Result<Spool, Self> {
         match self.kind {
             Kind::Spool(spool) => Ok(*spool),
-            other => Err(Self { kind: other, allowed: self.allowed }),
+            other => Err(Self { kind: other, ..self }),
         }
+    }
+
+    /// The body, if it was read whole.
+    pub fn as_spool(&self) -> Option<&Spool> {
+        match &self.kind {
+            Kind::Spool(spool) => Some(spool),
+            _ => None,
+        }
+    }
+
+    /// The same body, sent at a pace, and holding its client's slot until it is at its end.
+    pub fn paced(mut self, pace: Option<Pace>, slot: Option<Slot>) -> Self {
+        if (pace.is_some() || slot.is_some()) && !self.is_empty() {
+            self.sending = Some(Box::new(Sending { pace, rest: Bytes::new(), _slot: slot }));
+        }
+        self
     }
 
     /// How much is still to come.
     pub fn length(&self) -> Length {
+        let waiting = self.sending.as_ref().map_or(0, |sending| sending.rest.len() as u64);
+        match self.length_to_read() {
+            Length::Known(length) => Length::Known(length + waiting),
+            Length::Unknown => Length::Unknown,
+        }
+    }
+
+    fn length_to_read(&self) -> Length {
         match &self.kind {
             Kind::Empty | Kind::Full(None) | Kind::Upgraded(_) => Length::Known(0),
             Kind::Full(Some(data)) => Length::Known(data.len() as u64),
@@ -172,6 +210,43 @@ impl Body {
 
     /// The next piece; none at the end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let Some(mut sending) = self.sending.take() else { return self.poll_read(cx) };
+        let frame = self.poll_piece(&mut sending, cx);
+        let is_over = match &frame {
+            Poll::Pending => false,
+            Poll::Ready(Ok(Some(_))) => sending.rest.is_empty() && self.is_empty(),
+            Poll::Ready(Ok(None) | Err(_)) => true,
+        };
+        if !is_over {
+            self.sending = Some(sending);
+        }
+        frame
+    }
+
+    /// As much of the next piece as may go now.
+    fn poll_piece(
+        &mut self,
+        sending: &mut Sending,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
+        let most = match &mut sending.pace {
+            Some(pace) => ready!(pace.poll_turn(cx)),
+            None => usize::MAX,
+        };
+        if sending.rest.is_empty() {
+            match ready!(self.poll_read(cx))? {
+                Some(Frame::Data(data)) => sending.rest = data,
+                other => return Poll::Ready(Ok(other)),
+            }
+        }
+        let piece = sending.rest.split_to(most.min(sending.rest.len()));
+        if let Some(pace) = &mut sending.pace {
+            pace.went(piece.len());
+        }
+        Poll::Ready(Ok(Some(Frame::Data(piece))))
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let frame = ready!(self.poll_any(cx))?;
         if let (Some(Frame::Data(data)), Some(allowed)) = (&frame, &mut self.allowed) {
             *allowed = allowed.checked_sub(data.len() as u64).ok_or(BodyError::TooLarge)?;

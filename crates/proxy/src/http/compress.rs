@@ -4,8 +4,10 @@
 use super::{Body, BodyError, Frame, Headers, Length};
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
+use std::cell::Cell;
 use std::fmt;
 use std::io::Write;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 
 /// Compressed bytes that go out before more is read.
@@ -24,6 +26,23 @@ pub enum Coding {
     Brotli(u8),
 }
 
+/// Bytes before and after compression.
+#[derive(Debug, Default)]
+pub struct Squeezed {
+    before: Cell<u64>,
+    after: Cell<u64>,
+}
+
+impl Squeezed {
+    /// How many times more came in than went out, and hundredths of it, as nginx's `$gzip_ratio` has it.
+    pub fn ratio(&self) -> Option<(u64, u64)> {
+        let (before, after) = (self.before.get(), self.after.get());
+        let thousandths = before.saturating_mul(1000).checked_div(after)?;
+        let hundredths = (thousandths + 5) / 10;
+        Some((hundredths / 100, hundredths % 100))
+    }
+}
+
 /// A body that is compressed on its way.
 #[derive(Debug)]
 pub struct Compressed {
@@ -32,13 +51,14 @@ pub struct Compressed {
     /// Bytes given to the encoder since it was flushed.
     unflushed: usize,
     trailers: Option<Headers>,
+    count: Rc<Squeezed>,
 }
 
 impl Compressed {
     /// `body` in this coding. Memory: about 300 KiB for gzip, up to 2 MiB for brotli, less for short bodies.
-    pub fn new(body: Body, coding: Coding) -> Self {
+    pub fn new(body: Body, coding: Coding, count: Rc<Squeezed>) -> Self {
         let encoder = Some(Encoder::new(coding, body.length()));
-        Self { inner: body, encoder, unflushed: 0, trailers: None }
+        Self { inner: body, encoder, unflushed: 0, trailers: None, count }
     }
 
     pub(super) fn poll_frame(
@@ -63,6 +83,7 @@ impl Compressed {
                 Poll::Ready(Some(Frame::Data(piece))) => {
                     self.unflushed += piece.len();
                     taken += piece.len();
+                    self.count.before.set(self.count.before.get() + piece.len() as u64);
                     encoder.write(&piece);
                     let enough = encoder.output().len() >= GATHERED;
                     if enough { std::mem::take(encoder.output()) } else { Vec::new() }
@@ -76,6 +97,7 @@ impl Compressed {
             };
             // A piece of no bytes would be a chunk that ends the message.
             if !ready.is_empty() {
+                self.count.after.set(self.count.after.get() + ready.len() as u64);
                 return Poll::Ready(Ok(Some(Frame::Data(Bytes::from(ready)))));
             }
             if taken >= TURN {
@@ -186,13 +208,16 @@ fn window(length: Length, least: u8, most: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Coding, Compressed, Frame, Length, window};
+    use super::{Body, Coding, Compressed, Frame, Length, Squeezed, window};
     use bytes::Bytes;
+    use std::cell::Cell;
     use std::io::Read;
+    use std::rc::Rc;
     use std::task::{Context, Poll, Waker};
 
     fn drained(coding: Coding, body: &[u8]) -> Vec<u8> {
-        let mut compressed = Compressed::new(Body::full(Bytes::copy_from_slice(body)), coding);
+        let body = Body::full(Bytes::copy_from_slice(body));
+        let mut compressed = Compressed::new(body, coding, Rc::default());
         let mut out = Vec::new();
         loop {
             match compressed.poll_frame(&mut Context::from_waker(Waker::noop())) {
@@ -234,6 +259,15 @@ mod tests {
         }
         assert!(drained(Coding::Gzip(1), &[b'x'; 5000]).len() < 200);
         assert!(drained(Coding::Brotli(4), &[b'x'; 5000]).len() < 200);
+    }
+
+    #[test]
+    fn the_ratio_has_two_decimals() {
+        let ratio =
+            |before, after| Squeezed { before: Cell::new(before), after: Cell::new(after) }.ratio();
+        assert_eq!(ratio(1000, 300), Some((3, 33)));
+        assert_eq!(ratio(1999, 1000), Some((2, 0)));
+        assert_eq!(ratio(10, 0), None);
     }
 
     #[test]

@@ -50,6 +50,13 @@ pub fn iso8601(second: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}+00:00")
 }
 
+/// The time in datagrams for syslog, `Nov  1 08:00:00` (RFC 3164 section 4.1.2).
+pub fn syslog_time(second: u64) -> String {
+    let date = Date::of(second);
+    let Date { day, hour, minute, second, .. } = date;
+    format!("{} {day:2} {hour:02}:{minute:02}:{second:02}", date.month())
+}
+
 /// The date in a cookie's `Expires` (nginx: ngx_http_cookie_time).
 pub fn cookie_date(second: u64) -> String {
     let date = Date::of(second);
@@ -108,13 +115,14 @@ impl Date {
 
 #[cfg(test)]
 mod tests {
-    use super::{Date, cookie_date, iso8601};
+    use super::{Date, cookie_date, iso8601, syslog_time};
 
     #[test]
     fn the_example_of_rfc_9110_is_spelled_so() {
         assert_eq!(Date::of(784_111_777).http(), "Sun, 06 Nov 1994 08:49:37 GMT");
         assert_eq!(Date::of(784_111_777).local(), "06/Nov/1994:08:49:37 +0000");
         assert_eq!(iso8601(784_111_777), "1994-11-06T08:49:37+00:00");
+        assert_eq!(syslog_time(784_111_777), "Nov  6 08:49:37");
         assert_eq!(cookie_date(1_290_079_655), "Thu, 18-Nov-10 11:27:35 GMT");
         assert_eq!(cookie_date(2_500_000_000), "Fri, 22-Mar-2049 04:26:40 GMT");
     }

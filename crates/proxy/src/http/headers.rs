@@ -52,6 +52,14 @@ impl Headers {
         self.add(name, value);
     }
 
+    /// Replaces all fields called `name` by one, or by none if the value is empty.
+    pub fn replace(&mut self, name: &Bytes, value: Bytes) {
+        self.fields.retain(|field| !field.name.eq_ignore_ascii_case(name));
+        if !value.is_empty() {
+            self.push(name.clone(), value);
+        }
+    }
+
     /// Removes all fields called `name`.
     pub fn remove(&mut self, name: &str) {
         self.fields.retain(|field| !field.is(name));

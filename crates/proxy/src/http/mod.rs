@@ -7,13 +7,15 @@ mod date;
 mod error_page;
 mod headers;
 mod message;
+mod pace;
 mod spool;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use body::{Body, BodyError, Frame, Length};
-pub use compress::{Coding, Compressed};
-pub use date::{Clock, cookie_date, iso8601, since_epoch};
+pub use compress::{Coding, Compressed, Squeezed};
+pub use date::{Clock, cookie_date, iso8601, since_epoch, syslog_time};
 pub use error_page::{error_page, reason};
 pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use message::{Request, Response, Source, Version};
+pub use pace::Pace;
 pub use spool::Spool;

@@ -4,7 +4,7 @@
 use super::framing::{Decoder, Framing};
 use super::lines::{has_bare_newline, head_end};
 use crate::connection::Connection;
-use crate::http::{Body, BodyError, Frame, Length};
+use crate::http::{Body, BodyError, Frame, Length, is_token_byte};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::timer::Timer;
@@ -271,8 +271,13 @@ impl Client {
     }
 }
 
-/// Whether bytes may be the beginning of a head: its lines end in CR LF, and the first one names HTTP.
+/// Whether bytes may be the beginning of a head: it starts with a method, its lines end in CR LF, and the first one
+/// names HTTP.
 fn may_become_head(bytes: &[u8]) -> bool {
+    // A handshake of TLS, for one, need not be waited for.
+    if bytes.first().is_some_and(|&byte| !is_token_byte(byte) && byte != b'\r' && byte != b'\n') {
+        return false;
+    }
     let names_http = |at| memchr::memmem::find(&bytes[..at], b" HTTP/").is_some();
     !has_bare_newline(bytes) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
 }

@@ -2,7 +2,9 @@
 
 mod accept;
 mod sockets;
+mod wanted;
 
 pub use accept::accept;
 pub(crate) use accept::session;
 pub use sockets::{BindError, Listen, Listening, Sockets, bind};
+pub use wanted::Wanted;

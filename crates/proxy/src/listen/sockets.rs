@@ -95,7 +95,10 @@ fn bind_port(
                     sockets.push(socket);
                 }
                 // A machine without IPv6 is served over IPv4 alone.
-                Err(error) if all && ip.is_ipv6() && is_unsupported(&error) => {}
+                Err(error)
+                    if (all || addresses.len() > 1)
+                        && *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                        && is_unsupported(&error) => {}
                 Err(source) => {
                     return Err(BindError { address, remedy: remedy(&source, flag), source });
                 }

@@ -2,7 +2,7 @@
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
 use super::{Stop, auth_basic, auth_external};
-use crate::exchange::Exchange;
+use crate::exchange::{Authenticated, Exchange};
 use crate::http::Response;
 use http::StatusCode;
 use model::policy::Satisfy;
@@ -28,6 +28,8 @@ impl Verdict {
 
 /// Asks the guards, in nginx's order.
 pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
+    // What guards of another location left, before the upstream sent the request on to this one, is not for this one.
+    exchange.authenticated = Authenticated::default();
     let decided = decide(exchange).await;
     decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
 }
@@ -49,6 +51,9 @@ async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
 /// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module).
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
+    if access.deny.is_empty() && access.allow.is_none() {
+        return blocked(exchange);
+    }
     if access.deny.contains(exchange.client) {
         return Verdict::forbidden();
     }
@@ -56,6 +61,14 @@ fn address(exchange: &Exchange) -> Verdict {
         None => Verdict::Silent,
         Some(allowed) if allowed.contains(exchange.client) => Verdict::Pass,
         Some(_) => Verdict::forbidden(),
+    }
+}
+
+/// `block-cidrs`: lists of a location replace it, as nginx's inheritance goes.
+fn blocked(exchange: &Exchange) -> Verdict {
+    match exchange.generation.global().block.addresses.contains(exchange.client) {
+        true => Verdict::forbidden(),
+        false => Verdict::Silent,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::variables;
-use model::{Backend, Global, Part};
+use model::{Backend, Global, Part, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
@@ -17,13 +17,15 @@ pub(crate) fn write(exchange: &Exchange) {
             match part {
                 Part::Text(text) => line.push_str(text),
                 Part::Capture(_) => {}
+                Part::Variable(variable) if !format.raw && !format.json => {
+                    plain(variable, exchange, &mut value, line);
+                }
                 Part::Variable(variable) => {
                     value.clear();
                     variables::push(variable, exchange, &mut value);
-                    match (format.raw, format.json) {
-                        (true, _) => line.push_str(&value),
-                        (_, true) => escape_json(&value, line),
-                        _ => escape(&value, line),
+                    match format.raw {
+                        true => line.push_str(&value),
+                        false => escape_json(&value, line),
                     }
                 }
             }
@@ -31,17 +33,71 @@ pub(crate) fn write(exchange: &Exchange) {
     });
 }
 
+/// Appends a variable as nginx does without `escape=`.
+fn plain(variable: &Variable, exchange: &Exchange, value: &mut String, line: &mut String) {
+    if let (Variable::Request, Some(request)) = (variable, &exchange.request.line) {
+        // What is no text, such as TLS on the plain port, is logged byte by byte.
+        return if request.is_empty() { line.push('-') } else { escape(request, line) };
+    }
+    value.clear();
+    variables::push(variable, exchange, value);
+    if value.is_empty() && !exists(variable, exchange) {
+        line.push('-');
+    }
+    escape(value.as_bytes(), line);
+}
+
+/// Whether a variable without a value has the empty one rather than none, for which `-` stands.
+fn exists(variable: &Variable, exchange: &Exchange) -> bool {
+    use Variable as V;
+    match variable {
+        V::RequestHeader(name) => variables::header_of(exchange, name).is_some(),
+        // The template of ingress-nginx sets them, or starts them as empty.
+        V::ProxyUpstreamName
+        | V::ProxyAlternativeUpstreamName
+        | V::Namespace
+        | V::IngressName
+        | V::ServiceName
+        | V::ServicePort
+        | V::LocationPath
+        | V::BestHttpHost
+        | V::PassAccessScheme
+        | V::PassPort
+        | V::ReqId => true,
+        // nginx itself has the empty value for these.
+        V::IsArgs | V::Https | V::Http2 | V::RequestCompletion => true,
+        _ => false,
+    }
+}
+
+/// `enable-rewrite-log`: says what became of a path (ngx_http_rewrite_module, rewrite_log).
+pub(super) fn note_rewrite(exchange: &Exchange) {
+    if !exchange.spot().location.policy.logging.rewrite {
+        return;
+    }
+    let path = String::from_utf8_lossy(&exchange.path);
+    let (client, host) = (exchange.client, exchange.host.as_str());
+    match &exchange.rewritten {
+        Some(target) => {
+            let target = String::from_utf8_lossy(target);
+            tracing::info!(%client, host, "{path:?} is rewritten to {target:?}");
+        }
+        None => tracing::info!(%client, host, "{path:?} is not rewritten"),
+    }
+}
+
 fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
+    if exchange.place.as_ref().is_some_and(|place| !place.spot().location.policy.logging.access) {
+        return true;
+    }
     let unclaimed = match &exchange.place {
         Some(place) => {
             place.site.server.name.as_str() == "_"
                 && matches!(place.spot().location.backend, Backend::NotFound)
         }
-        None => exchange
-            .request
-            .line
-            .as_ref()
-            .is_some_and(|_| exchange.host.is_empty() && exchange.log.status == 200),
+        // The health path of the catch-all server is never logged.
+        None if exchange.log.status == 200 => return true,
+        None => false,
     };
     if unclaimed && !global.default_backend_access_log {
         return true;
@@ -49,21 +105,20 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
     if global.skip_access_log.is_empty() && global.skip_access_log_patterns.is_empty() {
         return false;
     }
-    let uri = String::from_utf8_lossy(&exchange.request.target);
-    global.skip_access_log.contains(uri.as_ref())
+    let uri = String::from_utf8_lossy(exchange.received());
+    // Literal keys of nginx's map have no case.
+    global.skip_access_log.contains(uri.to_ascii_lowercase().as_str())
         || global.skip_access_log_patterns.iter().any(|pattern| pattern.is_match(&uri))
 }
 
-/// nginx's default: `-` for nothing, `\xXX` for quotes, backslashes and what cannot be printed.
-fn escape(value: &str, line: &mut String) {
-    if value.is_empty() {
-        line.push('-');
-    }
-    if value.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\') {
-        line.push_str(value);
+/// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.
+fn escape(value: &[u8], line: &mut String) {
+    let printable = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"' && *byte != b'\\';
+    if let (true, Ok(text)) = (value.iter().all(printable), std::str::from_utf8(value)) {
+        line.push_str(text);
         return;
     }
-    for byte in value.bytes() {
+    for &byte in value {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => push_hex(byte, line),
             _ => line.push(char::from(byte)),

@@ -22,7 +22,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
 }
 
 /// The only Authorization field. nginx refuses two of them everywhere; who stands behind them cannot be told.
-fn authorization(exchange: &Exchange) -> Result<Option<Bytes>, Error> {
+pub(super) fn authorization(exchange: &Exchange) -> Result<Option<Bytes>, Error> {
     let mut values = exchange.request.headers.all("authorization");
     match (values.next(), values.next()) {
         (value, None) => Ok(value.cloned()),
@@ -58,7 +58,7 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     let judgement = answer.map(|answer| {
         let request = &exchange.request;
         let method = request.method.as_str();
-        digests.judge(policy, &answer, method, &request.target, exchange.client)
+        digests.judge(policy, &answer, method, exchange.received(), exchange.client)
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {

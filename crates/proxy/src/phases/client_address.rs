@@ -16,16 +16,18 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.request_id = request_id(exchange, global);
 }
 
-/// The peer, the PROXY protocol's source, or the last untrusted address of the forwarded-for header.
+/// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
+/// untrusted address of the forwarded-for header.
 fn address(exchange: &Exchange, global: &Global) -> IpAddr {
+    let (real, peer) = (&global.real_ip, exchange.connection.peer.ip());
+    let believes_header = real.forwarded_headers || (real.enabled && !global.proxy_protocol);
+    if !(believes_header || global.proxy_protocol) || !is_trusted(real, peer) {
+        return peer;
+    }
     let announced =
         exchange.connection.announced.map(|Announced { source, .. }| source.ip().to_canonical());
-    let real = &global.real_ip;
-    if global.proxy_protocol && !real.forwarded_headers && !real.enabled {
-        return announced.unwrap_or(exchange.connection.peer.ip());
-    }
-    let peer = announced.unwrap_or(exchange.connection.peer.ip());
-    if !(real.forwarded_headers || real.enabled) || !is_trusted(real, peer) {
+    let peer = announced.unwrap_or(peer);
+    if !believes_header || !is_trusted(real, peer) {
         return peer;
     }
     let mut client = peer;
@@ -40,6 +42,21 @@ fn address(exchange: &Exchange, global: &Global) -> IpAddr {
         }
     }
     client
+}
+
+/// What ingress-nginx tells upstreams in X-Forwarded-For-Proxy-Protocol, where connections announce clients and headers
+/// do, too: the header of a proxy that is trusted, else the address that is announced.
+pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
+    let global = exchange.generation.global();
+    let (real, announced) = (&global.real_ip, exchange.connection.announced?);
+    if !(global.proxy_protocol && real.forwarded_headers) {
+        return None;
+    }
+    let source = announced.source.ip().to_canonical();
+    match exchange.request.headers.get(&real.forwarded_for_header) {
+        Some(header) if is_trusted(real, source) => Some(header.clone()),
+        _ => Some(source.to_string().into()),
+    }
 }
 
 fn is_trusted(real: &RealIp, address: IpAddr) -> bool {

@@ -2,12 +2,13 @@
 //! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
 
 use crate::exchange::Exchange;
-use crate::http::{Body, Coding, Length, Response, Version, takes_brotli, takes_gzip};
+use crate::http::{Body, Coding, Length, Response, Squeezed, Version, takes_brotli, takes_gzip};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
+use std::rc::Rc;
 
-pub(super) fn filter(exchange: &Exchange, response: Response) -> Response {
+pub(super) fn filter(exchange: &mut Exchange, response: Response) -> Response {
     let Compression { gzip, brotli } = &exchange.generation.global().compression;
     if gzip.is_none() && brotli.is_none() || !may_be(&response) {
         return response;
@@ -34,7 +35,11 @@ pub(super) fn filter(exchange: &Exchange, response: Response) -> Response {
         response.headers.add("Vary", Bytes::from_static(b"Accept-Encoding"));
     }
     match coding {
-        Some(coding) => compressed(response, coding, exchange.request.method == Method::HEAD),
+        Some(coding) => {
+            let to_head = exchange.request.method == Method::HEAD;
+            let count = exchange.log.squeezed.insert(Rc::default()).clone();
+            compressed(response, coding, to_head, count)
+        }
         None => response,
     }
 }
@@ -61,7 +66,12 @@ fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {
 }
 
 /// The answer with its body compressed. The answer to HEAD has the same fields and no body.
-fn compressed(mut response: Response, coding: Coding, to_head: bool) -> Response {
+fn compressed(
+    mut response: Response,
+    coding: Coding,
+    to_head: bool,
+    count: Rc<Squeezed>,
+) -> Response {
     let name = match coding {
         Coding::Gzip(_) => &b"gzip"[..],
         Coding::Brotli(_) => &b"br"[..],
@@ -72,8 +82,8 @@ fn compressed(mut response: Response, coding: Coding, to_head: bool) -> Response
     response.announced_length = None;
     weaken(&mut response);
     if !to_head {
-        response.body =
-            Body::compressed(std::mem::replace(&mut response.body, Body::empty()), coding);
+        let plain = std::mem::replace(&mut response.body, Body::empty());
+        response.body = Body::compressed(plain, coding, count);
     }
     response
 }

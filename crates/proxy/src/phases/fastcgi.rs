@@ -51,7 +51,7 @@ fn standard(exchange: &Exchange, params: &mut Params) {
     put("CONTENT_TYPE", value(&V::ContentType).as_bytes());
     put("CONTENT_LENGTH", value(&V::ContentLength).as_bytes());
     put("SCRIPT_NAME", &script_name(exchange));
-    put("REQUEST_URI", &exchange.request.target);
+    put("REQUEST_URI", exchange.received());
     put("DOCUMENT_URI", &path);
     put("DOCUMENT_ROOT", DOCUMENT_ROOT.as_bytes());
     put("SERVER_PROTOCOL", exchange.request.version.as_str().as_bytes());
@@ -105,8 +105,11 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     let mut seen: Vec<&Field> = Vec::new();
     for field in request.headers.iter() {
         let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(&field.name));
-        let said = request_headers::is_said(&exchange.spot().location.policy, field);
-        if again || said || DROPPED.iter().any(|name| field.is(name)) {
+        let policy = &exchange.spot().location.policy;
+        // Who asks for a password keeps it from the application.
+        let password = policy.auth_basic.is_some() && field.is("authorization");
+        let said = request_headers::is_said(policy, field);
+        if again || password || said || DROPPED.iter().any(|name| field.is(name)) {
             continue;
         }
         seen.push(field);

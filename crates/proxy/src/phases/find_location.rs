@@ -1,6 +1,6 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::{Stop, redirects};
+use super::{Stop, client_certificate, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Length, Response};
@@ -10,8 +10,12 @@ use model::Backend;
 use route::Found;
 use std::borrow::Cow;
 
-pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
+/// The host asked for, as servers are named.
+pub(super) fn hear_host(exchange: &mut Exchange) {
     exchange.host = host(exchange);
+}
+
+pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
     let raw = exchange.request.target.clone();
     let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
@@ -24,6 +28,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(site) = generation.sites.find(&exchange.host) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
+    client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -39,6 +44,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Found::AddSlash { index } => (index, true),
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
+    client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
     fits(exchange)?;
     if slash {
@@ -46,12 +52,11 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
-        // That there is nothing is said only where an upstream would be asked.
+        // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
 }
 
-/// The host asked for, as servers are named.
 fn host(exchange: &Exchange) -> String {
     route::host::parse(&exchange.request.authority)
         .map(|host| host.name.into_owned())

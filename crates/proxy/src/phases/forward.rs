@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, request_headers};
+use super::{Stop, choose_backend, errors, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -17,18 +17,19 @@ const STALE: u32 = 2;
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
 
-/// A location whose upstream has no endpoints answers 503, before limits and guards are asked.
-pub(super) fn has_endpoints(exchange: &Exchange) -> Result<(), Stop> {
+/// A location whose upstream has no endpoints answers 503, unless somebody stands in.
+pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
+    exchange.stands_in = false;
     match &exchange.spot().group {
-        Some(group) if group.is_empty() => Err(Error::NoEndpoints(group.id.clone()).into()),
+        Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
         Some(_) | None => Ok(()),
     }
 }
 
-/// A location that nothing is behind answers 404 to whom its guards let pass.
+/// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
 pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
-    match exchange.spot().group {
+    match &exchange.spot().group {
         Some(_) => Ok(()),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
@@ -46,15 +47,30 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
         }
     }
     let upgrade = request_headers::upgrade(exchange).is_some();
-    let started = Instant::now();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
+    let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;
+    // An error page gets the same body, and so does where X-Accel-Redirect leads.
+    if exchange.spot().errors.is_some() || outcome.as_ref().is_ok_and(x_accel::asks) {
+        exchange.request.body = body.kept();
+    }
+    outcome
+}
+
+async fn tries(
+    exchange: &mut Exchange,
+    policy: &Policy,
+    head: &Head,
+    upgrade: bool,
+    body: &mut Bodies,
+) -> Result<Response, Stop> {
+    let started = Instant::now();
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
-        let attempt =
-            Attempt { exchange, policy: &policy, head: &head, upgrade, target, journal: &journal };
+        let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
-        let more = may_repeat && tries_left(exchange, &policy.retries, started);
+        let made = exchange.tries().len() + stale as usize;
+        let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
             Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
                 journal.end();
@@ -112,6 +128,14 @@ impl Bodies {
         }
     }
 
+    /// The body once more, if it can be sent again.
+    fn kept(self) -> Body {
+        match self {
+            Self::Kept(Some(spool)) => Body::spool(spool),
+            Self::Kept(None) | Self::Streamed(_) => Body::empty(),
+        }
+    }
+
     /// One try; whether there could be another one with the same body.
     async fn attempt(&mut self, attempt: Attempt<'_>) -> (Result<Response, Failed>, bool) {
         let Attempt { exchange, policy, head, upgrade, target, journal } = attempt;
@@ -148,10 +172,10 @@ struct Attempt<'a> {
     journal: &'a Rc<Try>,
 }
 
-fn tries_left(exchange: &Exchange, retries: &Retries, started: Instant) -> bool {
+fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
     let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
-    !retries.conditions.is_empty() && in_time && exchange.log.tries.len() < allowed as usize
+    !retries.conditions.is_empty() && in_time && made < allowed as usize
 }
 
 /// Whether the status of an answer counts as a failed try.

@@ -1,6 +1,7 @@
 //! The header section of the answer: what stays between proxy and upstream goes, what Fairway adds comes
 //! (ngx_http_proxy_module's hidden fields; compat/behaviour.md sections 12 and 15).
 
+use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
 use crate::http::{Field, Response, Source};
 use bytes::Bytes;
@@ -21,14 +22,20 @@ const HIDDEN: [&str; 10] = [
     "te",
 ];
 
-pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
-    let global = exchange.generation.global();
+pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Response {
+    let generation = &exchange.generation;
+    let global = generation.global();
+    let watch = watch(exchange);
+    if watch.upstream && response.source == Source::Upstream {
+        exchange.answer.upstream = answer::section(&response, exchange.request.version);
+    }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let nominated = response.headers.get("connection").cloned();
         response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
         super::answer_rewrites::apply(exchange, &mut response.headers);
     }
+    super::x_accel::carry(exchange, &mut response);
     authenticated(exchange, &mut response);
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
@@ -43,8 +50,28 @@ pub(super) fn filter(exchange: &Exchange, mut response: Response) -> Response {
             .headers
             .set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
     }
+    if watch.sent {
+        exchange.answer.sent = answer::section(&response, exchange.request.version);
+    }
+    generation.answer_headers.apply(exchange, &mut response.headers);
+    if let Some(place) = &exchange.place {
+        place.spot().custom_headers.apply(exchange, &mut response.headers);
+    }
     super::cors::tell(exchange, &mut response);
     response
+}
+
+/// Keeps the header section that is sent, if the log asks for it.
+pub(super) fn keep(exchange: &mut Exchange, response: &Response) {
+    if watch(exchange).sent {
+        exchange.answer.sent = answer::section(response, exchange.request.version);
+    }
+}
+
+/// The header sections that a variable asks for, in the log or at the location.
+fn watch(exchange: &Exchange) -> Watch {
+    let here = exchange.place.as_ref().map_or(Watch::default(), |place| place.spot().watch);
+    exchange.generation.watch.or(here)
 }
 
 /// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.

@@ -5,18 +5,26 @@ pub mod access_log;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
+mod block;
 pub(crate) mod choose_backend;
 mod client_address;
+pub(crate) mod client_certificate;
+mod client_fields;
 mod compression;
 pub(crate) mod cors;
+pub(crate) mod errors;
 pub(crate) mod fastcgi;
 mod find_location;
 mod forward;
 mod headers;
+mod limit_rate;
+mod limits;
+pub(crate) mod mirror;
 mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+pub(crate) mod x_accel;
 
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -49,18 +57,32 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
     let response = match request(exchange).await {
         Ok(response) => response,
-        Err(Stop::Answer(response)) => *response,
-        Err(Stop::Fail(error)) => answer_error(exchange, &error),
+        Err(stop) => response_of(exchange, stop),
     };
+    let response = errors::replace(exchange, response).await;
+    let pace = limit_rate::pace(exchange, &response);
     let mut response = headers::filter(exchange, response);
     choose_backend::tell(exchange, &mut response);
     let mut response = compression::filter(exchange, response);
     trace::end(exchange, &mut response);
-    response
+    headers::keep(exchange, &response);
+    limits::hold(exchange, response, pace)
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_address::find(exchange); // post-read
+    let mut answer = located(exchange).await?;
+    while x_accel::follow(exchange, &mut answer)? {
+        answer = located(exchange).await?;
+    }
+    Ok(answer)
+}
+
+/// The life of a request from the choice of its location on; it may begin anew with another path.
+async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
+    find_location::hear_host(exchange);
+    exchange.enter(Phase::Blocks);
+    block::headers(exchange)?; // server-rewrite
     exchange.enter(Phase::Location);
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
@@ -69,18 +91,31 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
     redirects::configured(exchange)?;
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
+    access_log::note_rewrite(exchange);
     exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
+    client_certificate::over_tls(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    exchange.enter(Phase::Limits);
+    limits::check(exchange)?; // preaccess
     exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
     read_body::whole(exchange).await?; // content
     exchange.enter(Phase::Upstream);
+    mirror::copy(exchange);
     choose_backend::decide(exchange);
     forward::send(exchange).await
+}
+
+/// The answer that ended a request early.
+fn response_of(exchange: &Exchange, stop: Stop) -> Response {
+    match stop {
+        Stop::Answer(response) => *response,
+        Stop::Fail(error) => answer_error(exchange, &error),
+    }
 }
 
 /// The only place where an error becomes an answer.
@@ -95,7 +130,7 @@ fn answer_error(exchange: &Exchange, error: &Error) -> Response {
 fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = exchange.host.as_str();
-    let request = String::from_utf8_lossy(&exchange.request.target);
+    let request = String::from_utf8_lossy(exchange.received());
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     match error.level() {

@@ -1,7 +1,7 @@
 //! `proxy-request-buffering`: the body is read whole before an upstream is chosen, in memory and then in a file
 //! (ngx_http_request_body.c). Without buffering, and to gRPC services, it is only counted on its way.
 
-use super::Stop;
+use super::{Stop, mirror};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, BodyError, Frame, Spool};
@@ -23,11 +23,20 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
     // CGI wants to know how long a body is before it begins.
     let fcgi = location.policy.protocol == Protocol::Fcgi;
-    let buffers = fcgi || (policy.request_buffering && !streams);
+    let buffers = fcgi || (policy.request_buffering && !streams) || mirror::wants_body(exchange);
     // A body that came whole with its head costs nothing to keep (nginx: preread).
     if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());
     }
+    spool(exchange).await
+}
+
+/// Reads the body whole, unless it was.
+pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
+    if exchange.request.body.is_empty() || exchange.request.body.as_spool().is_some() {
+        return Ok(());
+    }
+    let policy = exchange.spot().location.policy.body;
     let limits = exchange.generation.global().limits;
     let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
     let (mut patience, timer) =

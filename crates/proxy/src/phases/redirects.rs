@@ -126,7 +126,7 @@ fn to_www(exchange: &Exchange, host: &str) -> Bytes {
 fn target(exchange: &Exchange, port: Option<u16>, keep_slash: bool) -> Bytes {
     let host = &exchange.forwarded.host;
     let host = host.split(|&byte| byte == b':').next().unwrap_or_default();
-    let uri = &exchange.request.target;
+    let uri = exchange.received();
     let uri = if keep_slash { uri.as_ref() } else { uri.strip_suffix(b"/").unwrap_or(uri) };
     let mut location = BytesMut::from(&b"https://"[..]);
     location.extend_from_slice(host);

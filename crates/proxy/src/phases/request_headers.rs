@@ -1,17 +1,18 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
+use super::{client_address, errors};
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
-use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
 /// Bytes of the longest name in [`is_own`].
-const LONGEST: usize = 25;
+const LONGEST: usize = 30;
 
 /// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
 /// would be believed as proof of a client certificate.
@@ -43,6 +44,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
             | b"x-scheme"
             | b"x-original-forwarded-for"
             | b"x-original-forwarded-host"
+            | b"x-forwarded-for-proxy-protocol"
             | b"ssl-client-cert"
             | b"ssl-client-verify"
             | b"ssl-client-subject-dn"
@@ -54,6 +56,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
+    let configured = &exchange.generation.request_headers;
     let prefix = exchange.forwarded_prefix.is_some();
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
@@ -65,7 +68,9 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
-            || is_said(policy, field);
+            || is_said(policy, field)
+            || (exchange.stands_in && errors::is_about(field))
+            || configured.has(&field.name);
         !(replaced || is_named)
     })
 }
@@ -78,12 +83,27 @@ pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
-    if exchange.spot().location.policy.connection_header.is_some() {
-        return None;
-    }
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
+}
+
+/// The fields that are sent by configuration or by Fairway itself; those of `proxy-set-headers` replace the others
+/// (compat/decisions.md row 17).
+fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
+    let configured = &exchange.generation.request_headers;
+    let mut own = |name: &[u8], value: &[u8]| {
+        if !configured.has(name) {
+            put(name, value);
+        }
+    };
+    own(b"Host", &exchange.forwarded.host);
+    set(exchange, |name, value| own(name.as_bytes(), value));
+    configured.each(exchange, |name, value| {
+        if !value.is_empty() {
+            put(name, &value);
+        }
+    });
 }
 
 /// The fields that Fairway sets, in the order of ingress-nginx.
@@ -93,6 +113,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
+    super::client_certificate::headers(exchange, &mut put);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }
@@ -126,7 +147,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
     if global.original_uri_header {
-        put("X-Original-URI", &request.target);
+        put("X-Original-URI", exchange.received());
     }
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
@@ -136,6 +157,12 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     }
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
+    }
+    if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
+        put("X-Forwarded-For-Proxy-Protocol", &told);
+    }
+    if exchange.stands_in {
+        errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     }
 }
 
@@ -165,6 +192,13 @@ fn target(exchange: &Exchange) -> &Bytes {
     exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
 }
 
+/// The query towards the upstream, without `?`.
+pub(super) fn query(exchange: &Exchange) -> Option<&[u8]> {
+    let target = target(exchange);
+    let start = target.iter().position(|&byte| byte == b'?')?;
+    Some(&target[start + 1..])
+}
+
 /// The head for an upstream that speaks this protocol; none if HTTP/2 has no way to say it.
 pub(super) fn head(exchange: &Exchange) -> Option<Head> {
     match exchange.spot().location.policy.protocol {
@@ -184,24 +218,25 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
+    set_all(exchange, |name, value| write::field(&mut out, name, value));
     write::field(&mut out, b"Host", &host(exchange));
     set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
     for (name, value) in &exchange.authenticated.headers {
         write::field(&mut out, name, value);
     }
-    match (upgrade(exchange), old || !exchange.worker.pool.keeps()) {
-        (Some(wanted), _) => {
-            write::field(&mut out, b"Upgrade", wanted);
-            write::field(&mut out, b"Connection", b"upgrade");
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::Close) => {
-            write::field(&mut out, b"Connection", b"close")
-        }
-        (None, _) if policy.connection_header == Some(ConnectionHeader::KeepAlive) => {
-            write::field(&mut out, b"Connection", b"keep-alive")
-        }
-        (None, true) => write::field(&mut out, b"Connection", b"close"),
-        (None, false) => {}
+    let upgrade = upgrade(exchange);
+    if let Some(wanted) = upgrade {
+        write::field(&mut out, b"Upgrade", wanted);
+    }
+    let connection: &[u8] = match policy.connection_header {
+        Some(ConnectionHeader::Close) => b"close",
+        Some(ConnectionHeader::KeepAlive) => b"keep-alive",
+        None if upgrade.is_some() => b"upgrade",
+        None if old || !exchange.worker.pool.keeps() => b"close",
+        None => b"",
+    };
+    if !connection.is_empty() {
+        write::field(&mut out, b"Connection", connection);
     }
     match request.body.length() {
         Length::Unknown => write::field(&mut out, b"Transfer-Encoding", b"chunked"),
@@ -250,10 +285,11 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             headers.append(name, value);
         }
     };
-    if !secure {
-        put(b"host", authority.as_bytes());
-    }
-    set(exchange, |name, value| put(name.as_bytes(), value));
+    set_all(exchange, |name, value| {
+        if !(secure && name.eq_ignore_ascii_case(b"host")) {
+            put(name, value);
+        }
+    });
     for (name, value) in &exchange.authenticated.headers {
         put(name, value);
     }

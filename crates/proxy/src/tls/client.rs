@@ -1,16 +1,20 @@
 //! TLS towards upstreams (ngx_http_proxy_module, proxy_ssl_*).
 
+use super::ciphers::chosen;
 use model::TlsVersion;
 use model::policy::UpstreamTls;
-use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme, version};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
+    SignatureScheme, version,
+};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
+use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
 /// The name that nginx verifies where `proxy-ssl-name` is absent: that of its proxy_pass.
 const DEFAULT_NAME: &str = "upstream_balancer";
@@ -65,7 +69,9 @@ impl Profiles {
 }
 
 fn config(settings: &UpstreamTls, http2: bool) -> Result<ClientConfig, Error> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut provider = aws_lc_rs::default_provider();
+    provider.cipher_suites = chosen(&settings.ciphers, &provider.cipher_suites);
+    let provider = Arc::new(provider);
     let wanted = |version| settings.versions.is_empty() || settings.versions.contains(&version);
     let versions = [(TlsVersion::Tls12, &version::TLS12), (TlsVersion::Tls13, &version::TLS13)];
     let versions: Vec<_> =
@@ -105,17 +111,9 @@ fn verifier(
     if roots.is_empty() {
         return Ok(Arc::new(Nobody(provider)));
     }
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
-    Ok(verifier.map_err(|error| Error::General(error.to_string()))?)
+    let depth = if settings.depth == 0 { DEPTH } else { settings.depth as usize };
+    Ok(Arc::new(Verified { provider, roots, depth }))
 }
-
-/// Believes every certificate, as `proxy_ssl_verify off` does; signatures are still checked.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-/// Believes none: verification is asked for and no authority is known.
-#[derive(Debug)]
-struct Nobody(Arc<CryptoProvider>);
 
 macro_rules! checks_signatures {
     () => {
@@ -129,7 +127,7 @@ macro_rules! checks_signatures {
                 message,
                 certificate,
                 signed,
-                &self.0.signature_verification_algorithms,
+                &self.provider().signature_verification_algorithms,
             )
         }
 
@@ -143,14 +141,86 @@ macro_rules! checks_signatures {
                 message,
                 certificate,
                 signed,
-                &self.0.signature_verification_algorithms,
+                &self.provider().signature_verification_algorithms,
             )
         }
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.0.signature_verification_algorithms.supported_schemes()
+            self.provider().signature_verification_algorithms.supported_schemes()
         }
     };
+}
+
+/// nginx's `proxy_ssl_verify_depth`.
+const DEPTH: usize = 1;
+
+/// Believes certificates of the name that descend from an authority, over so many others at most.
+#[derive(Debug)]
+struct Verified {
+    provider: Arc<CryptoProvider>,
+    roots: RootCertStore,
+    depth: usize,
+}
+
+impl Verified {
+    fn provider(&self) -> &CryptoProvider {
+        &self.provider
+    }
+}
+
+impl ServerCertVerifier for Verified {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let refused = |error: webpki::Error| {
+            Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
+        };
+        let is_short = |path: &VerifiedPath<'_>| match path.intermediate_certificates().count() {
+            count if count <= self.depth => Ok(()),
+            _ => Err(webpki::Error::UnknownIssuer),
+        };
+        let certificate = EndEntityCert::try_from(certificate).map_err(refused)?;
+        certificate
+            .verify_for_usage(
+                self.provider().signature_verification_algorithms.all,
+                &self.roots.roots,
+                others,
+                now,
+                KeyUsage::server_auth(),
+                None,
+                Some(&is_short),
+            )
+            .map_err(refused)?;
+        certificate.verify_is_valid_for_subject_name(name).map_err(refused)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    checks_signatures!();
+}
+
+/// Believes every certificate, as `proxy_ssl_verify off` does; signatures are still checked.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl Unverified {
+    fn provider(&self) -> &CryptoProvider {
+        &self.0
+    }
+}
+
+/// Believes none: verification is asked for and no authority is known.
+#[derive(Debug)]
+struct Nobody(Arc<CryptoProvider>);
+
+impl Nobody {
+    fn provider(&self) -> &CryptoProvider {
+        &self.0
+    }
 }
 
 impl ServerCertVerifier for Unverified {
@@ -177,8 +247,74 @@ impl ServerCertVerifier for Nobody {
         _: &[u8],
         _: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        Err(Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer))
+        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
     }
 
     checks_signatures!();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{config, verifier};
+    use model::policy::UpstreamTls;
+    use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+    use rustls::crypto::aws_lc_rs;
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+    use std::sync::Arc;
+
+    /// A chain from the leaf for `a.test` up to the root, over `between` other authorities.
+    fn chain(between: usize) -> Vec<CertificateDer<'static>> {
+        let authority = |name: &str| {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            params.distinguished_name.push(rcgen::DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            params
+        };
+        let key = || KeyPair::generate().expect("a key");
+        let (params, root_key) = (authority("root"), key());
+        let mut chain = vec![params.self_signed(&root_key).expect("a root").der().clone()];
+        let mut issuer = Issuer::new(params, root_key);
+        for number in 0..between {
+            let (params, own) = (authority(&number.to_string()), key());
+            chain.insert(0, params.signed_by(&own, &issuer).expect("signed").der().clone());
+            issuer = Issuer::new(params, own);
+        }
+        let leaf = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+        chain.insert(0, leaf.signed_by(&key(), &issuer).expect("signed").der().clone());
+        chain
+    }
+
+    fn accepts(depth: u32, between: usize, name: &'static str) -> bool {
+        let chain = chain(between);
+        let (leaf, others) = chain.split_first().expect("a leaf");
+        let (root, others) = others.split_last().expect("a root");
+        let settings = UpstreamTls {
+            verify: true,
+            depth,
+            authorities: vec![Arc::from(root.as_ref())],
+            ..UpstreamTls::default()
+        };
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = verifier(&settings, provider).expect("valid settings");
+        let name = ServerName::try_from(name).expect("a name");
+        verifier.verify_server_cert(leaf, others, &name, &[], UnixTime::now()).is_ok()
+    }
+
+    #[test]
+    fn a_chain_may_be_as_long_as_its_depth_allows() {
+        assert!(accepts(0, 0, "a.test") && accepts(0, 1, "a.test"));
+        assert!(!accepts(0, 2, "a.test") && !accepts(1, 2, "a.test"));
+        assert!(accepts(2, 2, "a.test"));
+        assert!(!accepts(2, 1, "b.test"));
+    }
+
+    #[test]
+    fn suites_of_tls_1_2_are_those_that_were_named() {
+        let ciphers = vec!["ECDHE-RSA-AES256-GCM-SHA384".to_owned()];
+        let settings = UpstreamTls { ciphers, ..UpstreamTls::default() };
+        let config = config(&settings, false).expect("valid settings");
+        let suites = &config.crypto_provider().cipher_suites;
+        let old: Vec<_> = suites.iter().filter(|suite| suite.tls13().is_none()).collect();
+        assert_eq!(old.len(), 1);
+    }
 }

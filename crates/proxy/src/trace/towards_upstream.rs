@@ -9,6 +9,10 @@ pub(super) fn tell(story: &mut Story<'_>) {
     }
     side(story);
     endpoints(story);
+    if let Some(copies) = &story.exchange.spot().mirror {
+        let authority = copies.destination.authority(story.exchange);
+        story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
+    }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {
@@ -31,9 +35,14 @@ fn endpoints(story: &mut Story<'_>) {
     let spot = exchange.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => Some(&canary.group),
+        None if exchange.stands_in => spot.stand_in.as_ref(),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
+    if exchange.stands_in {
+        let outcome = format!("{} stands in: the backend has no endpoints", group.id);
+        story.say("default-backend", outcome);
+    }
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();

@@ -59,7 +59,7 @@ impl Destination {
         groups: &OrdMap<UpstreamId, Arc<Group>>,
         profiles: &Profiles,
     ) -> Result<Self, rustls::Error> {
-        let name = url.authority.literal().map(|authority| bare(authority).to_owned());
+        let name = url.authority.literal().map(|authority| host_of(authority).to_owned());
         let settings = UpstreamTls { name, server_name: true, ..UpstreamTls::default() };
         let tls = url.secure.then(|| profiles.profile(&settings, false)).transpose()?;
         let group = url.upstream.as_ref().and_then(|id| groups.get(id)).cloned();
@@ -73,15 +73,19 @@ impl Destination {
 
     /// Where it leads for a request; none if its host is nowhere to be found.
     pub async fn way(&self, exchange: &Exchange) -> Option<Way> {
+        self.way_to(&self.authority(exchange), &exchange.worker).await
+    }
+
+    /// Where it leads with this authority.
+    pub async fn way_to(&self, authority: &str, worker: &Worker) -> Option<Way> {
         if let Some(group) = &self.group {
             return Some(Way { group: group.clone(), tls: self.tls.clone() });
         }
-        let authority = self.authority(exchange);
         let (host, port) = route::host::parse(authority.as_bytes())
             .ok()
             .map(|host| (host.name.into_owned(), host.port))?;
         let port = port.unwrap_or(if self.url.secure { 443 } else { 80 });
-        let endpoints = exchange.worker.names().lookup(&host, port).await?;
+        let endpoints = worker.names().lookup(&host, port).await?;
         let group = Arc::new(Group::new(UpstreamId::new(authority), endpoints));
         let tls = self.tls.as_ref().map(|profile| Arc::new(profile.named(&host)));
         Some(Way { group, tls })
@@ -89,7 +93,7 @@ impl Destination {
 }
 
 /// A host without its port.
-fn bare(authority: &str) -> &str {
+pub fn host_of(authority: &str) -> &str {
     match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => host,
         _ => authority,

@@ -12,7 +12,7 @@ mod pool;
 mod resolver;
 mod rule;
 
-pub use call::{Call, Destination, Way, call};
+pub use call::{Call, Destination, Way, call, host_of};
 pub use connect::{Connection, Target};
 pub use fastcgi::{FastCgiBody, Params};
 pub(crate) use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};
@@ -27,7 +27,7 @@ pub use rule::{Alternative, Rule, Session};
 
 use crate::http::{Body, BodyError, Response};
 use http::Method;
-use model::policy::{Policy, Protocol};
+use model::policy::Policy;
 use std::rc::Rc;
 
 /// One request as it is sent to an upstream.
@@ -96,11 +96,9 @@ pub async fn send(
     request: &mut Outgoing<'_>,
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
-    match request.policy.protocol {
-        Protocol::Grpc | Protocol::Grpcs => http2::send(pool, target, request, journal).await,
-        Protocol::Http | Protocol::Https | Protocol::AutoHttp => {
-            http1::send(pool, target, request, journal).await
-        }
-        Protocol::Fcgi => fastcgi::send(target, request, journal).await,
+    match request.head {
+        Head::Http1(_) => http1::send(pool, target, request, journal).await,
+        Head::Http2(_) => http2::send(pool, target, request, journal).await,
+        Head::FastCgi(_) => fastcgi::send(target, request, journal).await,
     }
 }

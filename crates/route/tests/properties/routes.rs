@@ -58,11 +58,19 @@ fn covered(alias: &Alias, host: &str) -> Option<(u8, usize)> {
 /// What nginx chooses, by looking at every name of every server.
 fn chosen<'a>(servers: &'a [Aliased], host: &str) -> Option<&'a str> {
     let own = servers.iter().map(|(name, _)| name.as_str());
-    if let Some(name) = own.clone().find(|name| *name == host && *name != "_" && !name.starts_with("*.")) {
+    if let Some(name) =
+        own.clone().find(|name| *name == host && *name != "_" && !name.starts_with("*."))
+    {
         return Some(name);
     }
-    let all = || servers.iter().flat_map(|(name, aliases)| aliases.iter().map(move |alias| (name.as_str(), alias)));
-    let best = all().filter_map(|(name, alias)| Some((covered(alias, host)?, name))).max_by_key(|(how, _)| *how);
+    let all = || {
+        servers
+            .iter()
+            .flat_map(|(name, aliases)| aliases.iter().map(move |alias| (name.as_str(), alias)))
+    };
+    let best = all()
+        .filter_map(|(name, alias)| Some((covered(alias, host)?, name)))
+        .max_by_key(|(how, _)| *how);
     if let Some((_, name)) = best {
         return Some(name);
     }
@@ -71,7 +79,8 @@ fn chosen<'a>(servers: &'a [Aliased], host: &str) -> Option<&'a str> {
         if name.starts_with("*.") && reference(&own, host).is_some() {
             return Some(name);
         }
-        let matches = |alias: &Alias| matches!(alias, Alias::Pattern(pattern) if pattern.is_match(host));
+        let matches =
+            |alias: &Alias| matches!(alias, Alias::Pattern(pattern) if pattern.is_match(host));
         if aliases.iter().any(matches) {
             return Some(name);
         }

@@ -169,7 +169,8 @@ fn plain<'t>(text: &'t str, allowed: &str) -> Result<&'t str, String> {
     match text.chars().find(|c| !c.is_ascii_alphanumeric() && !allowed.contains(*c)) {
         None => Ok(text),
         Some(wrong) => {
-            Err(format!("has {wrong:?} in it: write letters, digits and {allowed} only"))
+            let marks = allowed.trim_end();
+            Err(format!("has {wrong:?} in it: write letters, digits and {marks} only"))
         }
     }
 }

@@ -34,7 +34,7 @@ static ALGORITHM: Key<Name> = Key::both("load-balance", algorithm)
 static HASH_BY: Key<Template> = Key::annotation("upstream-hash-by", hash_by)
     .says(
         "text with nginx variables",
-        "",
+        "none",
         "The same text, the same endpoint: consistent hashing with the points of ingress-nginx. A variable that does not \
          exist is empty.",
     )

@@ -22,7 +22,7 @@ static CANARY: Key<bool> = Key::annotation("canary", parse::boolean).says(
 static HEADER: Key<String> = Key::annotation("canary-by-header", parse::plain)
     .says(
         "header name",
-        "",
+        "none",
         "always in this header: to the canary; never: to the main side; else the cookie decides.",
     )
     .risk(Risk::Medium);
@@ -30,7 +30,7 @@ static HEADER: Key<String> = Key::annotation("canary-by-header", parse::plain)
 static VALUE: Key<String> = Key::annotation("canary-by-header-value", parse::plain)
     .says(
         "text",
-        "",
+        "none",
         "Exactly this in the header: to the canary; anything else: the cookie decides.",
     )
     .risk(Risk::Medium);
@@ -38,7 +38,7 @@ static VALUE: Key<String> = Key::annotation("canary-by-header-value", parse::pla
 static PATTERN: Key<String> = Key::annotation("canary-by-header-pattern", pattern)
     .says(
         "regular expression",
-        "",
+        "none",
         "A match in the header: to the canary; else the cookie decides. One that is no regular expression keeps whoever \
          sends the header on the main side. canary-by-header-value counts before it.",
     )
@@ -47,7 +47,7 @@ static PATTERN: Key<String> = Key::annotation("canary-by-header-pattern", patter
 static COOKIE: Key<String> = Key::annotation("canary-by-cookie", parse::plain)
     .says(
         "cookie name",
-        "",
+        "none",
         "always in this cookie: to the canary; never: to the main side; else the weight decides.",
     )
     .risk(Risk::Medium);

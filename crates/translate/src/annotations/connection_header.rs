@@ -10,7 +10,7 @@ static HEADER: Key<ConnectionHeader> = Key::annotation("connection-proxy-header"
     .says(
         "close or keep-alive",
         "none",
-        "The Connection header towards the upstream. With it no request can change to another protocol such as WebSocket.",
+        "The Connection header towards the upstream. Most upstreams do not change to another protocol such as WebSocket then.",
     )
     .on_bad(OnBad::Reject);
 

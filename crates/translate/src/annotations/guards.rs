@@ -6,46 +6,21 @@ use model::Severity;
 /// When the text of a guard's annotation asks for it.
 #[derive(Clone, Copy)]
 enum Asks {
-    /// In any case, even empty.
-    Always,
     /// Unless it is empty.
     IfSet,
-    /// Unless it is empty or zero.
-    UnlessZero,
     /// If it is true.
     IfTrue,
 }
 
-const GUARDS: &[(&str, Asks)] = &[
-    ("auth-tls-secret", Asks::IfSet),
-    ("allowlist-source-range", Asks::Always),
-    ("whitelist-source-range", Asks::Always),
-    ("denylist-source-range", Asks::Always),
-    ("limit-rps", Asks::UnlessZero),
-    ("limit-rpm", Asks::UnlessZero),
-    ("limit-connections", Asks::UnlessZero),
-    ("enable-modsecurity", Asks::IfTrue),
-];
+const GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
 
 /// The same in the ConfigMap, for every location.
-const GLOBAL_GUARDS: &[(&str, Asks)] = &[
-    ("whitelist-source-range", Asks::IfSet),
-    ("denylist-source-range", Asks::IfSet),
-    ("block-cidrs", Asks::IfSet),
-    ("block-user-agents", Asks::IfSet),
-    ("block-referers", Asks::IfSet),
-    ("enable-modsecurity", Asks::IfTrue),
-];
-
-/// A client certificate is a matter of the whole host, not of the Ingress that asks for it.
-const OF_THE_HOST: &str = "auth-tls-secret";
+const GLOBAL_GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
 
 impl Asks {
     fn is_asked(self, text: &str) -> bool {
         match self {
-            Self::Always => true,
             Self::IfSet => !text.is_empty(),
-            Self::UnlessZero => !text.is_empty() && parse::count(text) != Ok(0),
             Self::IfTrue => parse::boolean(text) == Ok(true),
         }
     }
@@ -63,9 +38,6 @@ pub(super) fn check(settings: &mut Settings<'_>) {
         );
         settings.note(name, Severity::Error, message);
         let reason = format!("{name} is not supported yet");
-        if *name == OF_THE_HOST {
-            settings.verdict.hosts_denied.get_or_insert_with(|| reason.clone());
-        }
         settings.verdict.denied.get_or_insert(reason);
     }
 }

@@ -60,8 +60,10 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     }
     let message = match known.fate {
         // They have their own, louder word.
-        NameFate::Later if guards::is_guard(name) => return,
+        NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
+        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
             return settings.reject(name, "is neither true nor false");
         }
@@ -80,7 +82,7 @@ fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     if limits.snippets {
         // Nobody can tell whether the text holds a guard.
-        settings.deny(name, "raw configuration is not supported yet: remove it");
+        settings.deny(name, "raw configuration is for the nginx engine only: remove it");
     } else {
         let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
         settings.note(name, Severity::Warning, message);

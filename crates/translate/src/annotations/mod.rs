@@ -1,5 +1,6 @@
 //! Annotations of Ingresses, one file per family; the names are those of the files in `model/policy`.
 
+mod access;
 mod affinity;
 mod answer_rewrites;
 mod auth_basic;
@@ -7,11 +8,19 @@ mod auth_external;
 mod balance;
 mod body;
 mod canary;
+mod ciphers;
+mod client_certificate;
 mod connection_header;
 mod cors;
+mod custom_headers;
+mod errors;
 mod fastcgi;
 mod guards;
 mod known;
+mod limit_rate;
+mod limits;
+mod logging;
+mod mirror;
 mod protocol;
 mod redirects;
 mod retries;
@@ -21,6 +30,7 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub use auth_external::cache_durations;
 pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
@@ -55,9 +65,18 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
+    client_certificate::FAMILY,
+    ciphers::FAMILY,
+    errors::FAMILY,
+    mirror::FAMILY,
+    logging::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
+    access::FAMILY,
+    limits::FAMILY,
+    limit_rate::FAMILY,
     cors::FAMILY,
+    custom_headers::FAMILY,
     answer_rewrites::FAMILY,
     connection_header::FAMILY,
     balance::FAMILY,

@@ -4,12 +4,12 @@ use super::Family;
 use crate::certificate::{self, Trust};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::policy::{Policy, Protocol, UpstreamTls};
-use model::{Severity, TlsVersion};
+use model::{Severity, TlsSettings, TlsVersion};
 use std::collections::BTreeSet;
 
 pub(super) const FAMILY: Family = Family {
     name: "upstream_tls",
-    keys: &[&SECRET, &VERIFY, &NAME, &SERVER_NAME, &PROTOCOLS],
+    keys: &[&SECRET, &VERIFY, &DEPTH, &NAME, &SERVER_NAME, &PROTOCOLS, &CIPHERS],
     apply,
 };
 
@@ -29,6 +29,12 @@ static VERIFY: Key<bool> = Key::annotation("proxy-ssl-verify", parse::on_off).sa
     "The upstream's certificate is verified against ca.crt of the Secret.",
 );
 
+static DEPTH: Key<u32> = Key::annotation("proxy-ssl-verify-depth", parse::count).says(
+    "number",
+    "1",
+    "Certificates at most between the upstream's one and the authority; 0 is the default.",
+);
+
 static NAME: Key<String> = Key::annotation("proxy-ssl-name", name)
     .says(
         "host name",
@@ -46,12 +52,23 @@ static SERVER_NAME: Key<bool> = Key::annotation("proxy-ssl-server-name", parse::
 static PROTOCOLS: Key<BTreeSet<TlsVersion>> = Key::annotation("proxy-ssl-protocols", protocols)
     .says("words: TLSv1.2, TLSv1.3", "TLSv1.2", "TLS versions towards the upstream.");
 
+static CIPHERS: Key<Vec<String>> = Key::annotation("proxy-ssl-ciphers", ciphers)
+    .says(
+        "OpenSSL names, colon separated",
+        "all that there are",
+        "Cipher suites of TLS 1.2 towards the upstream in order of preference; those of ssl-ciphers in the ConfigMap \
+         exist, others are left out.",
+    )
+    .risk(Risk::Medium);
+
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let Some(reference) = settings.get(&SECRET) else { return };
     let name = settings.get(&NAME);
     let server_name = settings.get_or(&SERVER_NAME, false);
     let verify = settings.get_or(&VERIFY, false);
     let versions = settings.get(&PROTOCOLS);
+    let depth = settings.get_or(&DEPTH, 0);
+    let ciphers = settings.get(&CIPHERS);
     let (authorities, identity) = match trust(settings, &reference) {
         Ok(found) => found,
         Err(reason) => return settings.deny(SECRET.about.name, &reason),
@@ -65,6 +82,8 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let mut tls = UpstreamTls { name, server_name, ..UpstreamTls::default() };
     if !authorities.is_empty() {
         tls.verify = verify;
+        tls.depth = depth;
+        tls.ciphers = known(settings, ciphers.unwrap_or_default());
         tls.versions = versions.unwrap_or_else(|| BTreeSet::from([TlsVersion::Tls12]));
         tls.identity = identity;
         tls.authorities = authorities;
@@ -84,6 +103,32 @@ fn trust(settings: &Settings<'_>, reference: &str) -> Result<Trust, String> {
     }
     let secret = settings.secret(reference)?;
     certificate::trust(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
+}
+
+/// The suites that exist. Keywords and exclusions speak of suites that do not.
+fn known(settings: &mut Settings<'_>, names: Vec<String>) -> Vec<String> {
+    let all = TlsSettings::default().ciphers;
+    let (known, other): (Vec<String>, Vec<String>) =
+        names.into_iter().partition(|name| all.contains(name));
+    let other: Vec<String> = other
+        .into_iter()
+        .filter(|name| name != "DEFAULT" && !name.starts_with(['!', '-']))
+        .collect();
+    if !other.is_empty() {
+        let rest = if known.is_empty() { "all that exist are used" } else { "they are left out" };
+        let message = format!("{} are no suites that exist here; {rest}", other.join(", "));
+        settings.note(CIPHERS.about.name, Severity::Warning, message);
+    }
+    known
+}
+
+fn ciphers(text: &str) -> Result<Vec<String>, String> {
+    let valid = |c: char| c.is_ascii_alphanumeric() || "+:_-!".contains(c);
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    if plain.chars().all(valid) {
+        return Ok(plain.split(':').filter(|name| !name.is_empty()).map(str::to_owned).collect());
+    }
+    Err("is no list of cipher suites: write OpenSSL names, colon separated".to_owned())
 }
 
 fn reference(text: &str) -> Result<String, String> {

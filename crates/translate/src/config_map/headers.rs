@@ -1,8 +1,9 @@
 //! Headers towards the upstream and towards the client.
 
 use super::Area;
+use crate::set_headers;
 use crate::settings::{Key, Settings, parse};
-use model::Global;
+use model::{Global, SetHeader, Severity};
 
 pub(super) const AREA: Area = Area {
     name: "headers",
@@ -18,6 +19,8 @@ pub(super) const AREA: Area = Area {
         &HSTS_AGE,
         &HSTS_SUBDOMAINS,
         &HSTS_PRELOAD,
+        &ADD,
+        &SET,
     ],
     apply,
 };
@@ -66,6 +69,18 @@ static HSTS_PRELOAD: Key<bool> = Key::config_map("hsts-preload", parse::boolean)
     "Strict-Transport-Security asks for the lists of browsers.",
 );
 
+static ADD: Key<String> = Key::config_map("add-headers", parse::text).says(
+    "namespace/name of a ConfigMap",
+    "none",
+    "Every entry of the ConfigMap is a header of every answer, in place of the upstream's; values may hold variables.",
+);
+static SET: Key<String> = Key::config_map("proxy-set-headers", parse::text).says(
+    "namespace/name of a ConfigMap",
+    "none",
+    "Every entry of the ConfigMap is a header towards every upstream, in place of what Fairway or the client sends under \
+     that name; values may hold variables, an empty one removes the header.",
+);
+
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     global.underscores_in_headers = settings.get_or(&UNDERSCORES, global.underscores_in_headers);
     global.ignore_invalid_headers = settings.get_or(&IGNORE_INVALID, global.ignore_invalid_headers);
@@ -76,6 +91,21 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         settings.get_or(&UPSTREAM_SERVER, global.upstream_server_header);
     global.hide_headers = settings.get(&HIDE).into_iter().flatten().collect();
     global.hsts = hsts(settings);
+    global.add_headers = set_headers(settings, &ADD);
+    global.proxy_set_headers = set_headers(settings, &SET);
+}
+
+/// The headers of the ConfigMap that a key names. Those that cannot be set are left out, one by one.
+fn set_headers(settings: &mut Settings<'_>, key: &Key<String>) -> Vec<SetHeader> {
+    let Some(reference) = settings.get(key) else { return Vec::new() };
+    let (headers, wrong) = match settings.config_map(&reference) {
+        Ok(map) => set_headers::templates(map),
+        Err(wrong) => (Vec::new(), vec![format!("{wrong}; until then no header is set")]),
+    };
+    for wrong in wrong {
+        settings.note(key.about.name, Severity::Error, wrong);
+    }
+    headers
 }
 
 fn hsts(settings: &mut Settings<'_>) -> Option<String> {

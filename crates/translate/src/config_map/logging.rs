@@ -64,7 +64,8 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
 fn skip(settings: &mut Settings<'_>, global: &mut Global) {
     for item in settings.get_or(&SKIP, Vec::new()) {
         let Some(pattern) = item.strip_prefix('~') else {
-            global.skip_access_log.insert(item);
+            // Literal keys of nginx's map have no case.
+            global.skip_access_log.insert(item.to_ascii_lowercase());
             continue;
         };
         let (pattern, ignore_case) =

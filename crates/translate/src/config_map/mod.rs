@@ -1,9 +1,13 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
 mod authentication;
+mod block;
 mod compression;
 mod connections;
+mod geoip2;
 mod headers;
+mod listeners;
+mod log_targets;
 mod logging;
 mod permissions;
 mod real_ip;
@@ -13,7 +17,7 @@ mod tls;
 pub(crate) use permissions::Permissions;
 
 use crate::annotations::FAMILIES;
-use crate::settings::{AnyKey, CONFIG_MAP, NameFate, Settings, nearest};
+use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use model::{Global, Severity};
 
 /// Keys that belong together, and what they do to the settings of the process.
@@ -34,6 +38,10 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    geoip2::AREA,
+    log_targets::AREA,
+    listeners::AREA,
+    block::AREA,
     permissions::AREA,
     authentication::AREA,
 ];
@@ -61,9 +69,7 @@ pub(crate) fn keys() -> impl Iterator<Item = (&'static str, &'static dyn AnyKey)
     all.filter(|(_, key)| key.about().in_config_map().is_some())
 }
 
-const NO_EFFECT: &str = "has no effect here: what it tunes does not exist";
-const SNIPPET: &str =
-    "raw configuration is not supported yet: what it guards is open, remove it or guard otherwise";
+const SNIPPET: &str = "raw configuration is for the nginx engine only: what it guards is open, remove it or guard otherwise";
 
 /// Notes every key that has no effect.
 pub(crate) fn check(settings: &mut Settings<'_>) {
@@ -72,18 +78,24 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
         if keys().any(|(_, key)| key.about().in_config_map() == Some(name)) {
             continue;
         }
-        let (severity, message) = match CONFIG_MAP.get(name).map(|known| known.fate) {
+        let (severity, message) = match CONFIG_MAP.get(name) {
             // Nobody can tell whether the text holds a guard.
-            Some(NameFate::Later) if name.ends_with("-snippet") => {
+            Some(known) if known.fate == NameFate::Nginx && name.ends_with("-snippet") => {
                 (Severity::Error, SNIPPET.to_owned())
             }
-            Some(NameFate::Later) => (Severity::Notice, "not supported yet".to_owned()),
-            Some(NameFate::NoEffect | NameFate::Removed) => {
-                (Severity::Notice, NO_EFFECT.to_owned())
-            }
+            Some(known) => (Severity::Notice, without_key(known)),
             None => (Severity::Warning, misspelt(name)),
         };
         settings.note(name, severity, message);
+    }
+}
+
+fn without_key(known: &Name) -> String {
+    match known.fate {
+        NameFate::Later => "not supported yet".to_owned(),
+        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
+        NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod tls;
 
 pub(crate) use canary::beside_nobody;
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use kubernetes::objects::{Ingress, ObjectKey};
-use model::policy::{Policy, Protocol, TlsRedirect, UpstreamTls};
+use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
     Severity, UpstreamId,
@@ -56,8 +57,11 @@ pub(crate) fn server(
     host.of_the_host(drafts);
     host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
+    let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
+    let ciphers = tls::ciphers(drafts);
     let Host { locations, regex, problems, .. } = host;
-    (Server { certificate, regex, locations, ..Server::new(name.clone()) }, problems)
+    let own = Server::new(name.clone());
+    (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
 }
 
 struct Host<'a> {
@@ -89,7 +93,7 @@ impl Host<'_> {
             let ingress = &draft.ingress.meta.key;
             let Some(owner) = self.claims.get(&claim).cloned() else {
                 self.claims.insert(claim.clone(), ingress.clone());
-                self.locations.push(with_upstream(route, surroundings));
+                self.locations.push(with_upstreams(draft, route, surroundings));
                 continue;
             };
             if standing == Standing::Taken {
@@ -127,7 +131,7 @@ impl Host<'_> {
         // What is not taken must not change how the paths of others match.
         self.regex |=
             route.regex && (draft.standing == Standing::Taken || self.locations.is_empty());
-        self.locations.push(with_upstream(route, surroundings));
+        self.locations.push(with_upstreams(draft, route, surroundings));
     }
 
     /// The implicit `/`: it has all policy of the Ingress that created the host.
@@ -155,7 +159,13 @@ impl Host<'_> {
             (None, Some(target)) => Backend::Upstream(surroundings.upstream(target)),
             (None, None) => default.clone(),
         };
-        let mut policy = creator.map_or(&self.ground.policy, |draft| &draft.root.0).clone();
+        let mut policy = match creator {
+            Some(draft) => named(draft, &draft.root.0, surroundings),
+            None => Arc::clone(&self.ground.policy),
+        };
+        if is_catch_all {
+            policy = Arc::new(of_the_catch_all(&policy, &backend));
+        }
         if target.is_none()
             && (policy.protocol != Protocol::Http || policy.upstream_tls != UpstreamTls::default())
         {
@@ -259,11 +269,6 @@ impl Host<'_> {
     /// What one Ingress asks for and the whole host gets.
     fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
         let taken = || drafts.values().filter(|draft| draft.standing == Standing::Taken);
-        if let Some(reason) = taken().find_map(|draft| draft.hosts_denied.as_ref()) {
-            for location in &mut self.locations {
-                Arc::make_mut(location).backend = Backend::Denied(reason.clone());
-            }
-        }
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }
@@ -315,6 +320,17 @@ impl Host<'_> {
     }
 }
 
+/// Policy of the catch-all without an Ingress: it never redirects, and what answers 404 by itself guards nothing
+/// (compat/behaviour.md section 6).
+fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
+    let tls_redirect = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
+    let access = match backend {
+        Backend::NotFound => Access::default(),
+        Backend::Upstream(_) | Backend::Denied(_) => policy.access.clone(),
+    };
+    Policy { tls_redirect, access, ..policy.clone() }
+}
+
 /// The Secret of the first TLS section that lists the host, else of the first one whose certificate covers it.
 fn secret_for(
     host: &str,
@@ -335,14 +351,28 @@ fn secret_for(
     covering.next()
 }
 
-/// The location of a route, with the upstream's name that its target has in this cluster.
-fn with_upstream(route: &Route, surroundings: &impl Surroundings) -> Arc<Location> {
+/// The location of a route, with the names that its upstreams have in this cluster.
+fn with_upstreams(draft: &Draft, route: &Route, surroundings: &impl Surroundings) -> Arc<Location> {
     let id = surroundings.upstream(&route.target);
-    match &route.location.backend {
-        Backend::Upstream(plain) if *plain != id => Arc::new(Location {
-            backend: Backend::Upstream(id),
-            ..Location::clone(&route.location)
-        }),
-        _ => Arc::clone(&route.location),
+    let policy = named(draft, &route.location.policy, surroundings);
+    let backend = match &route.location.backend {
+        Backend::Upstream(plain) if *plain != id => Backend::Upstream(id),
+        _ if Arc::ptr_eq(&policy, &route.location.policy) => return Arc::clone(&route.location),
+        backend => backend.clone(),
+    };
+    Arc::new(Location { backend, policy, ..Location::clone(&route.location) })
+}
+
+/// A policy with the name that its default backend has in this cluster. Those that URLs name are unique by themselves.
+fn named(draft: &Draft, policy: &Arc<Policy>, surroundings: &impl Surroundings) -> Arc<Policy> {
+    let Some(plain) = &policy.default_backend else { return Arc::clone(policy) };
+    let target = draft.extra.iter().find(|target| target.id() == *plain);
+    let id = target.map(|target| surroundings.upstream(target)).filter(|id| id != plain);
+    let Some(id) = id else { return Arc::clone(policy) };
+    let mut renamed = Policy::clone(policy);
+    if let Some(own) = renamed.errors.as_mut().and_then(|errors| errors.backend.as_mut()) {
+        *own = id.clone();
     }
+    renamed.default_backend = Some(id);
+    Arc::new(renamed)
 }

@@ -104,6 +104,15 @@ impl Target {
         }
     }
 
+    /// What follows when nobody is behind it: the end of a problem's sentence.
+    pub(crate) fn without_endpoints(&self) -> &'static str {
+        match self {
+            Self::Service { role: Role::Errors, .. } => "until then nothing stands in",
+            Self::Service { role: Role::Url, .. } | Self::Name { .. } => "requests to it fail",
+            _ => "what leads there answers 503",
+        }
+    }
+
     /// The Service for logs, metrics and error pages.
     pub(crate) fn service_ref(&self) -> Option<ServiceRef> {
         let Self::Service { service, port, .. } = self else { return None };

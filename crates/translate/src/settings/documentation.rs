@@ -12,6 +12,8 @@ pub enum Fate {
     Works,
     /// It is accepted and does nothing yet; guards deny.
     NotYet,
+    /// It sets something that only nginx has.
+    Nginx,
     /// It is accepted and does nothing, because what it tunes does not exist here.
     NoEffect,
     /// ingress-nginx removed it.
@@ -37,6 +39,8 @@ pub struct Row {
     pub fate: Fate,
     /// One sentence.
     pub doc: &'static str,
+    /// Why it does nothing, if it does nothing.
+    pub reason: &'static str,
     /// Whether the other of annotation and ConfigMap has it, too.
     pub in_both: bool,
 }
@@ -67,6 +71,7 @@ fn works(family: &'static str, about: &About, name: &'static str) -> Row {
         risk: about.risk,
         fate: Fate::Works,
         doc: about.doc,
+        reason: "",
         in_both: about.in_annotations() && about.in_config_map().is_some(),
     }
 }
@@ -74,6 +79,7 @@ fn works(family: &'static str, about: &About, name: &'static str) -> Row {
 fn unread(name: &super::names::Name) -> Row {
     let fate = match name.fate {
         NameFate::Later => Fate::NotYet,
+        NameFate::Nginx => Fate::Nginx,
         NameFate::NoEffect => Fate::NoEffect,
         NameFate::Removed => Fate::Removed,
     };
@@ -86,6 +92,7 @@ fn unread(name: &super::names::Name) -> Row {
         risk: name.risk,
         fate,
         doc: name.doc,
+        reason: name.reason,
         in_both: false,
     }
 }
@@ -94,6 +101,9 @@ fn sorted(mut rows: Vec<Row>) -> Vec<Row> {
     rows.sort_by_key(|row| row.name);
     rows
 }
+
+/// Title of what the native engine cannot do.
+const NGINX: &str = "Works in the nginx engine only";
 
 /// The page docs/annotations.md.
 pub fn annotations_markdown() -> String {
@@ -106,6 +116,7 @@ pub fn annotations_markdown() -> String {
     let rows = annotation_rows();
     section(&mut page, "Works", &rows, Fate::Works, true);
     section(&mut page, "Not yet", &rows, Fate::NotYet, true);
+    section(&mut page, NGINX, &rows, Fate::Nginx, true);
     section(&mut page, "Accepted, without effect", &rows, Fate::NoEffect, true);
     section(&mut page, "Removed from ingress-nginx", &rows, Fate::Removed, true);
     page
@@ -120,6 +131,7 @@ pub fn config_map_markdown() -> String {
     let rows = config_map_rows();
     section(&mut page, "Works", &rows, Fate::Works, false);
     section(&mut page, "Not yet", &rows, Fate::NotYet, false);
+    section(&mut page, NGINX, &rows, Fate::Nginx, false);
     section(&mut page, "Accepted, without effect", &rows, Fate::NoEffect, false);
     page
 }
@@ -127,6 +139,9 @@ pub fn config_map_markdown() -> String {
 fn section(page: &mut String, title: &str, rows: &[Row], fate: Fate, risk: bool) {
     let (head, line) = if risk { (" Risk |", "---|") } else { ("", "") };
     let rows: Vec<&Row> = rows.iter().filter(|row| row.fate == fate).collect();
+    if rows.is_empty() {
+        return;
+    }
     let mut text = format!(
         "\n## {title}\n\n| Key | Value | Default |{head} What it does |\n|---|---|---|{line}---|\n"
     );
@@ -139,7 +154,11 @@ fn section(page: &mut String, title: &str, rows: &[Row], fate: Fate, risk: bool)
         let both =
             if row.in_both && !page.starts_with("# The") { " Also in the ConfigMap." } else { "" };
         let cells = [cell(row.kind), cell(row.default)].join(" | ");
-        writeln!(text, "| {} | {cells} |{risk} {}{both} |", names.join(", "), cell(row.doc))
+        let (doc, why) = match row.reason {
+            "" => (row.doc, String::new()),
+            why => (row.doc.trim_end_matches('.'), format!(". No effect: {}.", cell(why))),
+        };
+        writeln!(text, "| {} | {cells} |{risk} {}{both}{why} |", names.join(", "), cell(doc))
             .expect("a String takes all");
     }
     page.push_str(&text);

@@ -55,8 +55,6 @@ pub(crate) struct Verdict {
     pub(crate) rejections: Vec<Rejection>,
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
-    /// Why every path of its hosts answers 503.
-    pub(crate) hosts_denied: Option<String>,
 }
 
 /// The settings of one Ingress, or those of the ConfigMap alone.
@@ -135,7 +133,7 @@ impl<'a> Settings<'a> {
         if text.is_empty() {
             return None;
         }
-        (key.parse)(&text).map_err(|wrong| self.bad_config_map(name, &text, &wrong)).ok()
+        (key.parse)(&text).map_err(|wrong| self.bad_config_map(about, name, &text, &wrong)).ok()
     }
 
     /// The value of a key, or `default`.
@@ -161,6 +159,11 @@ impl<'a> Settings<'a> {
     /// What is looked at besides the annotations.
     pub(crate) fn scope(&self) -> Scope<'a> {
         self.scope
+    }
+
+    /// Whether the ConfigMap alone is read: then its problems are noted, not those of an Ingress.
+    pub(crate) fn is_config_map(&self) -> bool {
+        self.annotations.is_none()
     }
 
     /// Namespace of the Ingress.
@@ -223,8 +226,10 @@ impl<'a> Settings<'a> {
     fn bad_annotation(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
         let reason = format!("{} {wrong}", quote(text));
         match about.on_bad {
-            OnBad::Reject if self.scope.validate => self.reject(name, &reason),
-            OnBad::Deny => self.deny(name, &reason),
+            OnBad::Reject | OnBad::RejectOrDeny if self.scope.validate => {
+                self.reject(name, &reason);
+            }
+            OnBad::Deny | OnBad::RejectOrDeny => self.deny(name, &reason),
             OnBad::Reject | OnBad::Default => {
                 let instead = match about.in_config_map() {
                     Some(_) => "the ConfigMap's value or the default is used instead",
@@ -235,8 +240,13 @@ impl<'a> Settings<'a> {
         }
     }
 
-    fn bad_config_map(&mut self, name: &str, text: &str, wrong: &str) {
-        if self.annotations.is_none() {
+    fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
+        if self.annotations.is_none() && about.on_bad == OnBad::Deny {
+            let reason = format!("{} {wrong}", quote(text));
+            let message = format!("{reason}; every location answers 503 until it is mended");
+            self.note(name, Severity::Error, message);
+            self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));
+        } else if self.annotations.is_none() {
             let message = format!("{} {wrong}; the default is used instead", quote(text));
             self.note(name, Severity::Warning, message);
         }

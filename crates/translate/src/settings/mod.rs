@@ -10,7 +10,7 @@ pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
 pub(crate) use lookup::{Rejection, Rule, Scope, Settings, normalise};
-pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, NameFate, nearest};
+pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, nearest};
 
 /// Where a key may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,10 @@ pub enum OnBad {
     Default,
     /// The Ingress is not taken; its last valid version stays.
     Reject,
-    /// The paths of the Ingress answer 503.
+    /// The paths of the Ingress answer 503; where the ConfigMap has the value, every path does.
     Deny,
+    /// The Ingress is not taken; where values are not validated, its paths answer 503.
+    RejectOrDeny,
 }
 
 /// What there is to know about a key besides its type.
@@ -120,9 +122,24 @@ impl<T> Key<T> {
         Self::new(Source::ConfigMap, name, parse)
     }
 
+    /// A key of both that the ConfigMap calls `config_map`.
+    pub const fn both_as(
+        name: &'static str,
+        config_map: &'static str,
+        parse: fn(&str) -> Result<T, String>,
+    ) -> Self {
+        Self::new(Source::BothAs(config_map), name, parse)
+    }
+
     /// A key of both.
     pub const fn both(name: &'static str, parse: fn(&str) -> Result<T, String>) -> Self {
         Self::new(Source::Both, name, parse)
+    }
+
+    /// Other names of the annotation, which are read when the first one is absent or empty.
+    pub const fn aliases(mut self, aliases: &'static [&'static str]) -> Self {
+        self.about.aliases = aliases;
+        self
     }
 
     /// What a value looks like, the default and one sentence.

@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 pub(crate) enum NameFate {
     /// It will be.
     Later,
+    /// It sets something that only nginx has.
+    Nginx,
     /// It sets something that does not exist here.
     NoEffect,
     /// ingress-nginx does not read it either.
@@ -23,7 +25,10 @@ pub(crate) struct Name {
     pub(crate) default: &'static str,
     pub(crate) risk: Risk,
     pub(crate) fate: NameFate,
+    /// What ingress-nginx does with it.
     pub(crate) doc: &'static str,
+    /// Why it has no effect here; where it has none.
+    pub(crate) reason: &'static str,
 }
 
 /// Known names in order.
@@ -62,11 +67,13 @@ fn row(line: &'static str) -> Option<Name> {
     let risk = Risk::named(cell()?)?;
     let fate = match cell()? {
         "later" => NameFate::Later,
+        "nginx" => NameFate::Nginx,
         "no-effect" => NameFate::NoEffect,
         "removed" => NameFate::Removed,
         _ => return None,
     };
-    Some(Name { name, aliases, kind, default, risk, fate, doc: cell()? })
+    let (doc, reason) = (cell()?, cell().unwrap_or_default());
+    Some(Name { name, aliases, kind, default, risk, fate, doc, reason })
 }
 
 /// The candidate that a misspelt name most probably means.
@@ -81,7 +88,7 @@ pub(crate) fn nearest<'a>(
 
 #[cfg(test)]
 mod tests {
-    use super::{ANNOTATIONS, CONFIG_MAP, Names, nearest};
+    use super::{ANNOTATIONS, CONFIG_MAP, NameFate, Names, nearest};
 
     #[test]
     fn every_line_of_the_tables_is_read() {
@@ -91,9 +98,18 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_effect_has_a_reason() {
+        for row in ANNOTATIONS.iter().chain(CONFIG_MAP.iter()) {
+            assert_eq!(row.fate == NameFate::NoEffect, !row.reason.is_empty(), "{}", row.name);
+        }
+    }
+
+    #[test]
     fn aliases_lead_to_their_row() {
-        let row = ANNOTATIONS.get("whitelist-source-range").expect("an alias");
-        assert_eq!(row.name, "allowlist-source-range");
+        let table = "head\nnew-name\told-name\tbool\tfalse\tLow\tlater\tSays something.";
+        let names = Names::read(table);
+        let row = names.get("old-name").expect("an alias");
+        assert_eq!(row.name, "new-name");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parsers of values: each says what is wrong with a text and how to mend it.
 
 use ipnet::IpNet;
+use model::Networks;
 use std::time::Duration;
 
 /// The largest number of seconds that makes sense as a time-out: 68 years.
@@ -140,6 +141,18 @@ pub(crate) fn networks(text: &str) -> Result<Vec<IpNet>, String> {
         })
     };
     list(text)?.into_iter().map(network).collect()
+}
+
+/// Networks as a set.
+pub(crate) fn addresses(text: &str) -> Result<Networks, String> {
+    Ok(networks(text)?.into_iter().collect())
+}
+
+/// A whole number as Go's `strconv.Atoi` reads it.
+pub(crate) fn integer(text: &str) -> Result<i64, String> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let number = text.parse().ok().filter(|_| digits.starts_with(|c: char| c.is_ascii_digit()));
+    number.ok_or_else(|| "is no whole number: write digits only, such as 10".to_owned())
 }
 
 #[cfg(test)]

@@ -322,16 +322,17 @@ impl Translator {
                 continue;
             }
             let draft = self.drafts.get(key);
-            let faults = draft
-                .into_iter()
-                .flat_map(|draft| draft.targets())
-                .filter_map(|target| self.faults.get(target));
-            let faults: std::collections::BTreeSet<&String> = faults.collect();
-            let problems = faults.into_iter().map(|fault| Problem {
+            let targets = draft.into_iter().flat_map(|draft| draft.targets());
+            let faults = targets.filter_map(|target| {
+                let fault = self.faults.get(target)?;
+                Some(format!("{fault}; {}", target.without_endpoints()))
+            });
+            let faults: std::collections::BTreeSet<String> = faults.collect();
+            let problems = faults.into_iter().map(|message| Problem {
                 origin: origin(key),
                 key: Some("spec".to_owned()),
                 severity: Severity::Error,
-                message: format!("{fault}; what leads there answers 503"),
+                message,
             });
             let problems = problems.collect();
             self.ledger.set(Finder::Backends(key.clone()), problems);

@@ -174,6 +174,7 @@ impl Translator {
         let permissions = config_map::permissions(&mut settings);
         let policy = Arc::new(annotations::policy(&mut settings));
         let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
+        let denied = settings.verdict.denied.take().or(denied);
         let (problems, targets, config_maps) = settings.finish();
         self.ledger.set(Finder::ConfigMap, problems);
         self.use_for_all(targets, work);

@@ -8,7 +8,7 @@ mod sign_in;
 pub(super) use sign_in::instead_of_401;
 
 use super::access::Verdict;
-use super::{Stop, request_headers};
+use super::{Stop, auth_basic, request_headers};
 use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -30,6 +30,8 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let Some(authenticator) = exchange.spot().authenticator.clone() else {
         return Ok(Verdict::Silent);
     };
+    // Of two the authenticator could judge one and the application believe the other.
+    auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = authenticator.destination.authority(exchange);

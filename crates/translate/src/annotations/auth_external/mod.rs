@@ -4,6 +4,8 @@
 mod keys;
 mod values;
 
+pub use values::durations as cache_durations;
+
 use super::Family;
 use crate::settings::{Settings, parse};
 use model::policy::{AuthCache, AuthExternal, Policy};

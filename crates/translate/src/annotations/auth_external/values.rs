@@ -82,7 +82,7 @@ pub(super) fn usual_durations() -> Vec<CacheDuration> {
 }
 
 /// `200 202 5m, 401 1m`: statuses, then how long they are remembered. Without statuses those of nginx count.
-pub(super) fn durations(text: &str) -> Result<Vec<CacheDuration>, String> {
+pub fn durations(text: &str) -> Result<Vec<CacheDuration>, String> {
     let items = parse::list(text)?;
     if items.is_empty() {
         return Ok(usual_durations());

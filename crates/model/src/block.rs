@@ -1,0 +1,45 @@
+//! `block-cidrs`, `block-user-agents` and `block-referers`: requests that no server answers.
+
+use crate::{Networks, Pattern};
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Requests that are refused whatever they ask for (compat/behaviour.md section 13).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Block {
+    /// By the client's address, in locations that have no address list of their own.
+    pub addresses: Networks,
+    /// By User-Agent.
+    pub user_agents: BlockList,
+    /// By Referer.
+    pub referers: BlockList,
+}
+
+/// Values of a header, as the keys of nginx's `map` are written (ngx_http_map_module).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BlockList {
+    /// Whole values, in lower case; the empty one stands for a header that is not there, too.
+    pub values: BTreeSet<String>,
+    /// What is found anywhere in a value.
+    pub patterns: Vec<Pattern>,
+}
+
+impl Block {
+    /// Whether no header has anything refused.
+    pub fn has_no_headers(&self) -> bool {
+        self.user_agents.is_empty() && self.referers.is_empty()
+    }
+}
+
+impl BlockList {
+    /// Whether nothing is in it.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.patterns.is_empty()
+    }
+
+    /// Whether a value is in it. What is too hard for a pattern to tell counts as found.
+    pub fn has(&self, value: &str) -> bool {
+        self.values.contains(&value.to_ascii_lowercase())
+            || self.patterns.iter().any(|pattern| pattern.try_match(value).unwrap_or(true))
+    }
+}

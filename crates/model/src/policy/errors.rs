@@ -1,0 +1,16 @@
+//! `custom-http-errors`, `disable-proxy-intercept-errors` and `default-backend`: who answers in place of errors.
+
+use crate::UpstreamId;
+use serde::Serialize;
+use std::collections::BTreeSet;
+
+/// Answers with some statuses are replaced by those of an error backend (ngx_http_core_module, error_page).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Errors {
+    /// These statuses.
+    pub statuses: BTreeSet<u16>,
+    /// Whether answers of the upstream are replaced, too, or only those that the proxy makes.
+    pub intercept: bool,
+    /// Who is asked before the default backend of the process, while there is anybody.
+    pub backend: Option<UpstreamId>,
+}

@@ -1,0 +1,54 @@
+//! Logs on their way out: gathered by each thread of traffic, written by a thread of their own, so that a slow disk,
+//! reader or server never holds up traffic.
+
+mod sink;
+mod syslog;
+mod writer;
+
+pub use writer::Writer;
+
+use std::cell::{Cell, RefCell};
+
+/// Bytes gathered before they are handed over.
+const GATHERED: usize = 16 << 10;
+
+/// One thread's end of the access log.
+#[derive(Debug)]
+pub struct AccessLog {
+    gathered: RefCell<String>,
+    dropped: Cell<u64>,
+    writer: Writer,
+}
+
+impl AccessLog {
+    /// A log whose lines go to `writer`.
+    pub fn new(writer: Writer) -> Self {
+        Self { gathered: RefCell::default(), dropped: Cell::new(0), writer }
+    }
+
+    /// Adds the line that `fill` makes.
+    pub fn line(&self, fill: impl FnOnce(&mut String)) {
+        let mut gathered = self.gathered.borrow_mut();
+        fill(&mut gathered);
+        gathered.push('\n');
+        if gathered.len() >= GATHERED {
+            drop(gathered);
+            self.flush();
+        }
+    }
+
+    /// Hands over what was gathered.
+    pub fn flush(&self) {
+        let piece = self.gathered.take();
+        if piece.is_empty() {
+            return;
+        }
+        if let Err(piece) = self.writer.write(None, piece) {
+            let before = self.dropped.get();
+            self.dropped.set(before + piece.lines().count() as u64);
+            if before == 0 {
+                tracing::warn!("what takes the access log is too slow for it: lines are dropped");
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The thread that writes a log, and what others hold of it.
+
+use super::sink::Sink;
+use arc_swap::ArcSwap;
+use model::LogTarget;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+/// Pieces that may wait for a slow reader.
+const WAITING: usize = 256;
+
+/// A handle on the thread that writes a log.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    pieces: SyncSender<Piece>,
+    wanted: Arc<Wanted>,
+}
+
+/// What the thread is to follow.
+#[derive(Debug)]
+struct Wanted {
+    target: ArcSwap<LogTarget>,
+    reopen: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Whole lines, with their syslog severity if it is not the target's.
+    Lines(Option<u8>, String),
+    /// Something changed: look at what is wanted.
+    Look,
+    /// Say so once all before it is written.
+    Settled(SyncSender<()>),
+}
+
+impl Writer {
+    /// Starts the thread `name`, which writes to `target`.
+    pub fn start(name: &str, target: LogTarget) -> io::Result<Self> {
+        let (pieces, receiver) = sync_channel(WAITING);
+        let target = ArcSwap::from_pointee(target);
+        let wanted = Arc::new(Wanted { target, reopen: AtomicBool::new(false) });
+        let own = wanted.clone();
+        std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&receiver, &own))?;
+        Ok(Self { pieces, wanted })
+    }
+
+    /// Hands over lines; gives them back if too many wait already. Never blocks.
+    pub fn write(&self, severity: Option<u8>, lines: String) -> Result<(), String> {
+        let sent = self.pieces.try_send(Piece::Lines(severity, lines));
+        sent.map_err(|error| match error {
+            TrySendError::Full(Piece::Lines(_, lines))
+            | TrySendError::Disconnected(Piece::Lines(_, lines)) => lines,
+            TrySendError::Full(_) | TrySendError::Disconnected(_) => String::new(),
+        })
+    }
+
+    /// Lines go to `target` from now on.
+    pub fn follow(&self, target: &LogTarget) {
+        if **self.wanted.target.load() != *target {
+            self.wanted.target.store(Arc::new(target.clone()));
+            // A full queue wakes the thread anyway.
+            let _ = self.pieces.try_send(Piece::Look);
+        }
+    }
+
+    /// Opens the file again, which somebody moved away.
+    pub fn reopen(&self) {
+        self.wanted.reopen.store(true, Ordering::Release);
+        let _ = self.pieces.try_send(Piece::Look);
+    }
+
+    /// Waits until what was handed over is written, but not for ever.
+    pub fn settle(&self, patience: Duration) {
+        let (settled, wait) = sync_channel(1);
+        if self.pieces.try_send(Piece::Settled(settled)).is_ok() {
+            // It is late either way.
+            let _ = wait.recv_timeout(patience);
+        }
+    }
+}
+
+fn run(pieces: &Receiver<Piece>, wanted: &Wanted) {
+    let mut target = wanted.target.load_full();
+    let mut sink = Sink::open(&target);
+    for piece in pieces {
+        let reopen = wanted.reopen.swap(false, Ordering::AcqRel);
+        let now = wanted.target.load_full();
+        if reopen || !Arc::ptr_eq(&now, &target) || sink.wants_another_try() {
+            target = now;
+            sink = Sink::open(&target);
+        }
+        match piece {
+            Piece::Lines(severity, lines) => sink.write(severity, &lines),
+            Piece::Look => {}
+            Piece::Settled(settled) => drop(settled.try_send(())),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! `custom-http-errors`: answers of some statuses are replaced by those of an error backend (ngx_http_core_module,
+//! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
+
+use super::{Stop, answer_error, client_fields, read_body, request_headers, response_of};
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
+use crate::generation::Spot;
+use crate::http::{Body, Field, Response, Source};
+use crate::http1::write;
+use crate::upstream::{Call, Group, Way, call};
+use crate::variables;
+use bytes::{BufMut, Bytes, BytesMut};
+use http::StatusCode;
+use model::Variable;
+use model::policy::{Errors, Protocol};
+use std::sync::Arc;
+
+/// Fields that tell about an error, in lower case: clients cannot bring them along.
+const ABOUT: [&str; 7] = [
+    "x-code",
+    "x-format",
+    "x-namespace",
+    "x-ingress-name",
+    "x-service-name",
+    "x-service-port",
+    "x-request-id",
+];
+/// Further ones that an error backend gets from the proxy.
+const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
+
+/// Who answers in place of errors.
+#[derive(Debug)]
+pub struct ErrorPages {
+    /// Which answers are replaced.
+    pub errors: Errors,
+    /// Who is asked: the first of them who has endpoints.
+    pub groups: Vec<Arc<Group>>,
+}
+
+/// The answer of the error backend, where this one is to be replaced.
+pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Response {
+    let spot = exchange.place.as_ref().map(Place::spot);
+    let Some(pages) = spot.and_then(|spot| pages(spot, &response)) else { return response };
+    if exchange.is_dry() {
+        return response;
+    }
+    let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
+    let Response { status, headers, close, .. } = response;
+    let mut page = match group {
+        // Boxed: hardly any request comes here.
+        Some(group) => Box::pin(ask(exchange, group, status, close)).await,
+        // The built-in default backend (compat/behaviour.md section 6).
+        None => Response::page(StatusCode::NOT_FOUND),
+    };
+    // A challenge that the client cannot answer without stays (ngx_http_upstream_intercept_errors).
+    if !page.headers.has("www-authenticate") {
+        for challenge in headers.all("www-authenticate") {
+            page.headers.add("WWW-Authenticate", challenge.clone());
+        }
+    }
+    page.close |= close;
+    page
+}
+
+/// The error pages for an answer, if it is to be replaced.
+fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
+    let pages = spot.errors.as_deref()?;
+    // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
+    let http =
+        !matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs | Protocol::Fcgi);
+    let may_be = response.source == Source::Own || (pages.errors.intercept && http);
+    (may_be && pages.errors.statuses.contains(&response.status.as_u16())).then_some(pages)
+}
+
+/// The same request, to `/` of the error backend.
+async fn ask(
+    exchange: &mut Exchange,
+    group: Arc<Group>,
+    status: StatusCode,
+    broken: bool,
+) -> Response {
+    // What a client sends after a message that is none is no body.
+    if broken {
+        exchange.release_body();
+    } else if let Err(stop) = read_body::spool(exchange).await {
+        return response_of(exchange, stop);
+    }
+    let body = std::mem::replace(&mut exchange.request.body, Body::empty()).into_spool().ok();
+    let head = head(exchange, status, body.as_ref().map(crate::http::Spool::size));
+    let location = exchange.spot().location.clone();
+    let method = exchange.request.method.clone();
+    let request = Call { method: &method, head, body: body.as_ref(), policy: &location.policy };
+    let way = Way { group, tls: None };
+    let mut tries = Vec::new();
+    let answer = call(&exchange.worker, &way, &request, &mut tries).await;
+    exchange.log.tries.extend(tries);
+    answer.unwrap_or_else(|error| answer_error(exchange, &error))
+}
+
+/// nginx speaks HTTP/1.0 here, as ingress-nginx sets no other version for error pages.
+fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
+    let request = &exchange.request;
+    let mut out = BytesMut::with_capacity(request.head_size + 512);
+    out.put_slice(request.method.as_str().as_bytes());
+    out.put_slice(b" /");
+    if let Some(query) = request_headers::query(exchange).filter(|query| !query.is_empty()) {
+        out.put_u8(b'?');
+        out.put_slice(query);
+    }
+    out.put_slice(b" HTTP/1.0\r\n");
+    about(exchange, status, |name, value| write::field(&mut out, name.as_bytes(), value));
+    write::field(&mut out, b"X-Original-URI", exchange.received());
+    write::field(&mut out, b"X-Forwarded-For", &exchange.client_text());
+    write::field(&mut out, b"Host", &exchange.forwarded.host);
+    write::field(&mut out, b"Connection", b"close");
+    if let Some(length) = length {
+        write::content_length(&mut out, length);
+    }
+    for field in client_fields::unchanged(exchange) {
+        if !is_about(field) && !OWN.iter().any(|name| field.is(name)) {
+            write::field(&mut out, &field.name, &field.value);
+        }
+    }
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+/// Whether a field tells about an error.
+pub(super) fn is_about(field: &Field) -> bool {
+    ABOUT.iter().any(|name| field.is(name))
+}
+
+/// What an error backend is told about the error; fields without value are left out.
+pub(super) fn about(
+    exchange: &Exchange,
+    status: StatusCode,
+    mut put: impl FnMut(&'static str, &[u8]),
+) {
+    put("X-Code", status.as_str().as_bytes());
+    let known = [
+        ("X-Format", Variable::RequestHeader("accept".to_owned())),
+        ("X-Namespace", Variable::Namespace),
+        ("X-Ingress-Name", Variable::IngressName),
+        ("X-Service-Name", Variable::ServiceName),
+        ("X-Service-Port", Variable::ServicePort),
+    ];
+    for (name, variable) in known {
+        let mut value = String::new();
+        variables::push(&variable, exchange, &mut value);
+        if !value.is_empty() {
+            put(name, value.as_bytes());
+        }
+    }
+    if !exchange.request_id.is_empty() {
+        put("X-Request-ID", &exchange.request_id);
+    }
+}
+
+/// A location whose upstream has no endpoints answers 503, before limits and guards are asked, unless its
+/// `default-backend` stands in (compat/behaviour.md section 6).
+pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
+    let spot = exchange.spot();
+    let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
+    let Some(group) = spot.group.as_ref().filter(|_| !stands_in) else {
+        exchange.stands_in = true;
+        return Ok(());
+    };
+    Err(Error::NoEndpoints(group.id.clone()).into())
+}

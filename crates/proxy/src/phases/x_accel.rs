@@ -1,0 +1,119 @@
+//! `X-Accel-Redirect` of an upstream's answer: the request goes on with another path of the same host
+//! (ngx_http_upstream_module, ngx_http_internal_redirect). Every phase from the choice of the location on runs again.
+
+use super::{Stop, answer_rewrites};
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::{Headers, Response, Source};
+use bytes::{Bytes, BytesMut};
+use http::{Method, StatusCode};
+
+/// How often one request may be sent on (nginx: NGX_HTTP_MAX_URI_CHANGES).
+const MOST: usize = 10;
+
+const NAME: &str = "x-accel-redirect";
+
+/// What of an answer that is not sent stays for the one that is (nginx: `redirect` in ngx_http_upstream_headers_in).
+const CARRIED: [&str; 6] = [
+    "content-type",
+    "set-cookie",
+    "content-disposition",
+    "cache-control",
+    "expires",
+    "accept-ranges",
+];
+
+/// What becomes of a request that an upstream sends on.
+#[derive(Debug, Default)]
+pub struct Onward {
+    /// For each time, how many tries at upstreams were made before.
+    pub tries: Vec<usize>,
+    /// The target as the client sent it.
+    pub received: Option<Bytes>,
+    /// Whether the limits of a location have counted it.
+    pub counted: bool,
+    /// What the final answer gets of those before it.
+    carried: Headers,
+}
+
+/// Whether an upstream asks for another path.
+pub(super) fn asks(response: &Response) -> bool {
+    response.source == Source::Upstream && response.headers.has(NAME)
+}
+
+/// Sends the request on if the answer asks for it; whether it does.
+pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result<bool, Stop> {
+    if !asks(response) {
+        return Ok(false);
+    }
+    let Some(address) = response.headers.get(NAME).cloned() else { return Ok(false) };
+    if exchange.onward.tries.len() >= MOST {
+        return Err(Error::Onward("is one too many for this request").into());
+    }
+    if address.starts_with(b"@") {
+        return Err(Error::Onward("names a location that is not there").into());
+    }
+    let Some(target) = target(&address) else {
+        return Err(Response::page(StatusCode::NOT_FOUND).into());
+    };
+    answer_rewrites::apply(exchange, &mut response.headers);
+    let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
+    for field in carried {
+        exchange.onward.carried.push(field.name.clone(), field.value.clone());
+    }
+    exchange.onward.tries.push(exchange.log.tries.len());
+    let received = std::mem::replace(&mut exchange.request.target, target);
+    exchange.onward.received.get_or_insert(received);
+    if exchange.request.method != Method::HEAD {
+        exchange.request.method = Method::GET;
+    }
+    exchange.rewritten = None;
+    exchange.allowed_origin = None;
+    exchange.canary = false;
+    exchange.authenticated = Default::default();
+    Ok(true)
+}
+
+/// Path and arguments on the wire. None if the path is not absolute or leads upwards (ngx_http_parse_unsafe_uri).
+fn target(address: &[u8]) -> Option<Bytes> {
+    let end = address.iter().position(|&byte| byte == b'?').unwrap_or(address.len());
+    let (path, arguments) = address.split_at(end);
+    if path.is_empty() {
+        return None;
+    }
+    let canonical = route::path::canonical(path).ok().filter(|canonical| !canonical.dotted)?;
+    let mut target = BytesMut::from(route::path::encode(&canonical.path).as_bytes());
+    for &byte in arguments {
+        match byte {
+            0..=b' ' | 0x7f.. => target.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            _ => target.extend_from_slice(&[byte]),
+        }
+    }
+    Some(target.freeze())
+}
+
+/// Gives the final answer what earlier ones left for it.
+pub(super) fn carry(exchange: &Exchange, response: &mut Response) {
+    for field in exchange.onward.carried.iter() {
+        if !(field.is("content-type") && response.headers.has("content-type")) {
+            response.headers.push(field.name.clone(), field.value.clone());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::target;
+
+    #[test]
+    fn a_target_is_a_path_with_arguments_and_nothing_else() {
+        let text = |address: &str| {
+            target(address.as_bytes()).map(|target| String::from_utf8_lossy(&target).into_owned())
+        };
+        assert_eq!(text("/a%20b?x=1").as_deref(), Some("/a%20b?x=1"));
+        assert_eq!(text("/a b?c d").as_deref(), Some("/a%20b?c%20d"));
+        for unsafe_one in ["", "?x", "other", "http://a.test/", "/a/../b", "/a/%2e%2e/b", "/%00"] {
+            assert_eq!(text(unsafe_one), None, "{unsafe_one}");
+        }
+    }
+}

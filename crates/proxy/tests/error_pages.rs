@@ -1,0 +1,112 @@
+//! Error backends and stand-ins behind the engine, over real sockets.
+
+mod bed;
+
+use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
+use model::UpstreamId;
+use model::policy::{Body, Errors, Policy};
+use std::collections::BTreeSet;
+
+const PAGES: &str = "custom-default-backend-demo-pages";
+
+fn errors(statuses: &[u16]) -> Policy {
+    let errors = Errors {
+        statuses: statuses.iter().copied().collect::<BTreeSet<_>>(),
+        intercept: true,
+        backend: Some(UpstreamId::new(PAGES)),
+    };
+    let default_backend = Some(UpstreamId::new(PAGES));
+    Policy { errors: Some(errors), default_backend, ..Policy::default() }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("text")
+}
+
+#[tokio::test]
+async fn an_error_page_gets_the_request_as_it_was_and_cannot_be_told_tales() {
+    let (main, _main) =
+        upstream(answer("404 Not Found", "X-Main: yes\r\n", "gone"), is_whole).await;
+    let (pages, mut seen) = upstream(answer("200 OK", "X-Page: yes\r\n", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages])];
+    let native = start(&configuration(&upstreams, errors(&[404]))).await;
+    let request = b"POST /a?b=c HTTP/1.1\r\nHost: a.test\r\nConnection: close, X-Hop\r\nX-Hop: 1\r\nX-Code: 200\r\n\
+        X-Namespace: forged\r\nAccept: text/html\r\nContent-Length: 4\r\n\r\nbody";
+    let got = talk(&native, request).await;
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("page"), "{got}");
+    assert!(got.contains("X-Page: yes") && !got.contains("X-Main"), "{got}");
+    let seen = text(seen.recv().await.expect("one request"));
+    assert!(
+        seen.starts_with("POST /?b=c HTTP/1.0\r\nX-Code: 404\r\nX-Format: text/html\r\n"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("\r\nX-Original-URI: /a?b=c\r\n") && seen.ends_with("\r\n\r\nbody"),
+        "{seen}"
+    );
+    for absent in ["forged", "X-Code: 200", "X-Hop"] {
+        assert!(!seen.contains(absent), "{absent} in {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_challenge_survives_its_page() {
+    let challenge = "WWW-Authenticate: Basic realm=\"x\"\r\n";
+    let (main, _main) = upstream(answer("401 Unauthorized", challenge, ""), is_whole).await;
+    let (pages, _pages) = upstream(answer("401 Unauthorized", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages])];
+    let native = start(&configuration(&upstreams, errors(&[401]))).await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.contains(challenge) && got.ends_with("page"), "{got}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_goes_nowhere() {
+    let (main, mut main_saw) = upstream(answer("200 OK", "", ""), is_whole).await;
+    let (pages, mut seen) = upstream(answer("413 Too Large", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages])];
+    let body = Body { max_size: Some(3), ..Body::default() };
+    let policy = Policy { body, ..errors(&[413]) };
+    let native = start(&configuration(&upstreams, policy)).await;
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 4\r\n\r\nbody";
+    let got = talk(&native, request).await;
+    assert!(got.starts_with("HTTP/1.1 413 ") && got.ends_with("page"), "{got}");
+    let seen = text(seen.recv().await.expect("one request"));
+    assert!(seen.ends_with("\r\n\r\n") && !seen.contains("Content-Length"), "{seen}");
+    assert!(main_saw.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn without_anybody_to_ask_the_page_is_the_built_in_one() {
+    let (main, _main) = upstream(answer("503 Sorry", "", "sorry"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, Vec::new())];
+    let native = start(&configuration(&upstreams, errors(&[503]))).await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 404 Not Found\r\n") && !got.contains("sorry"), "{got}");
+}
+
+#[tokio::test]
+async fn an_error_of_the_error_backend_is_not_replaced_again() {
+    let (pages, mut seen) = upstream(answer("503 Sorry", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, Vec::new()), (PAGES, vec![pages])];
+    let mut policy = errors(&[503]);
+    policy.default_backend = None;
+    let native = start(&configuration(&upstreams, policy)).await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 503 ") && got.ends_with("page"), "{got}");
+    assert!(seen.try_recv().is_ok() && seen.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_stand_in_gets_the_path_and_is_told_why() {
+    let (pages, mut seen) = upstream(answer("200 OK", "", "instead"), is_whole).await;
+    let upstreams = [(MAIN, Vec::new()), (PAGES, vec![pages])];
+    let policy = Policy { errors: None, ..errors(&[]) };
+    let native = start(&configuration(&upstreams, policy)).await;
+    let request = b"GET /a HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nX-Code: 1\r\n\r\n";
+    let got = talk(&native, request).await;
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("instead"), "{got}");
+    let seen = text(seen.recv().await.expect("one request"));
+    assert!(seen.starts_with("GET /a HTTP/1.1\r\n") && seen.contains("X-Code: 503\r\n"), "{seen}");
+    assert!(!seen.contains("X-Code: 1\r\n"), "{seen}");
+}

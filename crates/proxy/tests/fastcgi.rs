@@ -1,0 +1,155 @@
+//! FastCGI responders behind the engine, over real sockets.
+
+mod bed;
+
+use bed::{MAIN, configuration, start, talk, upstream};
+use model::Template;
+use model::policy::{Condition, FastCgi, Policy, Protocol};
+use std::net::SocketAddr;
+
+/// A record of the one request.
+fn record(kind: u8, content: &[u8]) -> Vec<u8> {
+    let [high, low] = u16::try_from(content.len()).expect("short").to_be_bytes();
+    [&[1, kind, 0, 1, high, low, 0, 0], content].concat()
+}
+
+/// The records of an answer, whole.
+fn whole(stdout: &[u8]) -> Vec<u8> {
+    [record(6, stdout), record(6, b""), record(3, &[0; 8])].concat()
+}
+
+/// Whether the empty piece of the body, which ends a request, is there.
+fn ended(request: &[u8]) -> bool {
+    request.ends_with(&record(5, b""))
+}
+
+fn policy() -> Policy {
+    Policy { protocol: Protocol::Fcgi, ..Policy::default() }
+}
+
+async fn ask(answer: Vec<u8>, request: &str) -> (String, Vec<u8>) {
+    let (address, mut seen) = upstream(answer, ended).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], policy())).await;
+    let answer = talk(&native, request.as_bytes()).await;
+    (answer, seen.try_recv().unwrap_or_default())
+}
+
+const GET: &str = "GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+
+/// The parameter `name`, where name and value are shorter than 128 bytes.
+fn parameter(request: &[u8], name: &str, value: &str) -> bool {
+    let lengths = [name.len() as u8, value.len() as u8];
+    let written = [&lengths[..], name.as_bytes(), value.as_bytes()].concat();
+    request.windows(written.len()).any(|window| window == written)
+}
+
+#[tokio::test]
+async fn the_status_and_the_fields_of_a_script_reach_the_client() {
+    let stdout = b"Status: 418 Short and stout\nX-Script: yes\n\nbody";
+    let (answer, seen) = ask(whole(stdout), GET).await;
+    assert!(answer.starts_with("HTTP/1.1 418 Short and stout\r\n"), "{answer}");
+    assert!(answer.contains("\r\nX-Script: yes\r\n") && !answer.contains("Status:"), "{answer}");
+    assert!(answer.contains("body"), "{answer}");
+    assert!(parameter(&seen, "QUERY_STRING", "y=1") && parameter(&seen, "SCRIPT_NAME", "/x"));
+}
+
+#[tokio::test]
+async fn fields_become_parameters_but_those_that_nobody_may_believe_do_not() {
+    let request = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nProxy: http://evil\r\n\
+                   ssl-client-verify: SUCCESS\r\nX-Two: a\r\nX-Two: b\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n";
+    let (_, seen) = ask(whole(b"\r\n"), request).await;
+    assert!(parameter(&seen, "HTTP_X_TWO", "a, b") && parameter(&seen, "HTTP_COOKIE", "a=1; b=2"));
+    let text = String::from_utf8_lossy(&seen);
+    assert!(!text.contains("HTTP_PROXY") && !text.contains("HTTP_SSL_CLIENT"), "{text}");
+}
+
+#[tokio::test]
+async fn parameters_of_the_configuration_are_filled_in() {
+    let (address, mut seen) = upstream(whole(b"\r\nok"), ended).await;
+    let script = Template::parse("/www$fastcgi_script_name").expect("a known variable");
+    let fastcgi = FastCgi {
+        index: Some("index.php".to_owned()),
+        params: vec![("SCRIPT_FILENAME".to_owned(), script)],
+    };
+    let policy = Policy { fastcgi, ..policy() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    talk(&native, b"GET /dir/ HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    let seen = seen.recv().await.expect("one request");
+    assert!(parameter(&seen, "SCRIPT_FILENAME", "/www/dir/index.php"));
+    assert!(parameter(&seen, "DOCUMENT_URI", "/dir/"));
+}
+
+#[tokio::test]
+async fn a_chunked_body_arrives_with_its_length() {
+    let request = "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   5\r\nhello\r\n0\r\n\r\n";
+    let (_, seen) = ask(whole(b"\r\n"), request).await;
+    assert!(parameter(&seen, "CONTENT_LENGTH", "5"));
+    assert!(seen.ends_with(&[record(5, b"hello"), record(5, b"")].concat()));
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_502() {
+    let heads: [Vec<u8>; 6] = [
+        b"HTTP/1.1 200 OK\r\n\r\n".to_vec(),
+        whole(b"Status: none\r\n\r\n"),
+        whole(b"X Y: z\r\n\r\n"),
+        whole(b"X-Never: ended\r\n"),
+        whole(&[b"X-Long: ".as_slice(), &[b'a'; 5000], b"\r\n\r\n"].concat()),
+        Vec::new(),
+    ];
+    for head in heads {
+        let (answer, _) = ask(head.clone(), GET).await;
+        let status = "HTTP/1.1 502 Bad Gateway\r\n";
+        assert!(answer.starts_with(status), "{:?}: {answer}", String::from_utf8_lossy(&head));
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_not_ended_as_if_it_were_whole() {
+    let (answer, _) = ask(record(6, b"\r\nhalf"), GET).await;
+    assert!(answer.contains("half") && !answer.ends_with("0\r\n\r\n"), "{answer}");
+    let (answer, _) = ask(whole(b"Content-Length: 9\r\n\r\nhalf"), GET).await;
+    assert!(answer.contains("Content-Length: 9\r\n") && answer.ends_with("half"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_ends_where_its_length_says() {
+    let answers = [whole(b"Content-Length: 4\r\n\r\nbodymore"), {
+        // The connection ends before the record that would end the answer.
+        record(6, b"Content-Length: 4\r\n\r\nbody")
+    }];
+    for records in answers {
+        let (answer, _) = ask(records, GET).await;
+        assert!(answer.ends_with("\r\n\r\nbody"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_script_complains_about_is_no_part_of_its_answer() {
+    let answer =
+        [record(7, b"careful"), record(6, b"\r\nok"), record(7, b"!"), whole(b"")].concat();
+    let (answer, _) = ask(answer, GET).await;
+    assert!(answer.contains("ok") && !answer.contains("careful"), "{answer}");
+}
+
+#[tokio::test]
+async fn another_responder_is_asked_where_one_gives_no_valid_answer() {
+    let (bad, _bad) = upstream(whole(b"Status: none\r\n\r\n"), ended).await;
+    let (good, _good) = upstream(whole(b"\r\ngood"), ended).await;
+    let mut policy = policy();
+    policy.retries.conditions.insert(Condition::InvalidHeader);
+    let native = start(&configuration(&[(MAIN, vec![bad, good])], policy)).await;
+    for _ in 0..4 {
+        let answer = talk(&native, GET.as_bytes()).await;
+        assert!(answer.contains("good"), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_who_listens_is_502() {
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+    let native = start(&configuration(&[(MAIN, vec![nobody])], policy())).await;
+    let answer = talk(&native, GET.as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+}

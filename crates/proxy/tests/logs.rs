@@ -1,0 +1,272 @@
+//! Logs over real sockets: what a line says, how it is escaped, and where it goes.
+
+use engine::Engine;
+use model::policy::{Logging, Policy};
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Kind, Location, LogFormat, LogTarget, Logs,
+    Origin, PathKind, Server, ServerName, ServiceRef, Syslog, Template, Upstream, UpstreamId,
+};
+use proxy::{Listen, Native};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// An upstream that gives each connection one answer.
+async fn upstream() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let mut buffer = [0; 4096];
+            let _ = tcp.read(&mut buffer).await;
+            let answer = b"HTTP/1.1 200 OK\r\nX-Up: a \"b\"\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello";
+            let _ = tcp.write_all(answer).await;
+        }
+    });
+    address
+}
+
+fn location(path: &str, id: &UpstreamId, logging: Logging) -> Arc<Location> {
+    let policy = Policy { logging, ..Policy::default() };
+    Arc::new(Location {
+        path: path.to_owned(),
+        kind: PathKind::Prefix,
+        whole: false,
+        backend: Backend::Upstream(id.clone()),
+        service: Some(ServiceRef {
+            namespace: "demo".into(),
+            name: "echo".into(),
+            port: "80".into(),
+        }),
+        origin: Some(Origin { kind: Kind::Ingress, namespace: "demo".into(), name: "web".into() }),
+        policy: Arc::new(policy),
+    })
+}
+
+fn configuration(endpoint: SocketAddr, global: Global) -> Configuration {
+    let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
+    let quiet = Logging { access: false, ..Logging::default() };
+    let locations = vec![location("/", &id, Logging::default()), location("/quiet", &id, quiet)];
+    let server = Server { name: name.clone(), certificate: None, regex: false, locations };
+    let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
+    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    let mut configuration = Configuration::default();
+    configuration.global = Arc::new(global);
+    configuration.servers.insert(name, Arc::new(server));
+    configuration.upstreams.insert(id, Arc::new(upstream));
+    configuration
+}
+
+async fn start(configuration: &Configuration) -> Arc<Native> {
+    let listen = Listen {
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        http_port: 0,
+        https_port: 0,
+        health_path: "/healthz".to_owned(),
+    };
+    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    apply(&native, &Configuration::default(), configuration).await;
+    native
+}
+
+async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
+    let changes = Changes::between(before, next);
+    native.apply(next, &changes).await.expect("a valid configuration");
+}
+
+/// Sends bytes and reads until the proxy closes.
+async fn send(native: &Native, request: &[u8]) -> String {
+    let port = native.listening().http_port;
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
+    tcp.write_all(request).await.expect("written");
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).await.expect("read");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+async fn get(native: &Native, target: &str, headers: &str) -> String {
+    let request =
+        format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{headers}\r\n");
+    send(native, request.as_bytes()).await
+}
+
+fn global(access: LogTarget, format: &str) -> Global {
+    let template = Template::parse(format).expect("known variables");
+    Global {
+        logs: Logs { access, ..Logs::default() },
+        log_format: LogFormat { template, ..LogFormat::default() },
+        ..Global::default()
+    }
+}
+
+fn file(path: &Path) -> LogTarget {
+    LogTarget::File(path.to_str().expect("it is text").to_owned())
+}
+
+/// The lines of a file once the engine has ended, which is when all of them are there.
+async fn lines(native: Arc<Native>, path: &Path) -> Vec<String> {
+    native.drain(Duration::from_secs(5)).await;
+    let text = std::fs::read_to_string(path).expect("the log is a file");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_line_says_what_nginx_would_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let endpoint = upstream().await;
+    let format = Global::default().log_format.template.to_string();
+    let native = start(&configuration(endpoint, global(file(&path), &format))).await;
+    get(&native, "/x?a=1", "User-Agent: \"q\"\\\tend\r\nX-Request-ID: id-1\r\nReferer:\r\n").await;
+    send(&native, b"\x16\x03\x01\xff\x80 \"TLS\r\n\r\n").await;
+    get(&native, "/none", "X-Request-ID: id-2\r\n").await;
+    let lines = lines(native, &path).await;
+    let fields = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };
+    let first = fields(&lines[0]);
+    assert_eq!(first[..3], ["127.0.0.1", "-", "-"], "{lines:?}");
+    assert!(
+        lines[0].contains("] \"GET /x?a=1 HTTP/1.1\" 200 5 \"\" \"\\x22q\\x22\\x5C\\x09end\" ")
+    );
+    let tail = format!(" [demo-echo-80] [] {endpoint} 5 ");
+    assert!(lines[0].contains(&tail) && lines[0].ends_with(" 200 id-1"), "{}", lines[0]);
+    assert!(lines[1].contains("] \"\\x16\\x03\\x01\\xFF\\x80 \\x22TLS\" 400 "), "{}", lines[1]);
+    assert!(
+        lines[1].contains(" \"-\" \"-\" ") && lines[1].contains(" [] [] - - - - "),
+        "{}",
+        lines[1]
+    );
+    assert_eq!(fields(&lines[1]).last().map(String::len), Some(32), "{}", lines[1]);
+    assert!(lines[2].contains(" 200 5 \"-\" \"-\" "), "{}", lines[2]);
+}
+
+#[tokio::test]
+async fn variables_have_the_values_of_request_answer_and_ingress() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let endpoint = upstream().await;
+    let format = "$request_method|$uri|$args|$is_args|$arg_q|$cookie_c|$http_x_own|$host|$scheme|$https|\
+        $namespace/$ingress_name/$service_name:$service_port$location_path|$upstream_http_x_up|$sent_http_x_up|\
+        $proxy_host:$proxy_port|$server_protocol|$status|$upstream_status|$upstream_cache_status|$ssl_protocol|$gzip_ratio";
+    let mut global = global(file(&path), format);
+    global.hide_headers.insert("x-up".to_owned());
+    let native = start(&configuration(endpoint, global)).await;
+    get(&native, "/a%20b?q=1&r", "Cookie: b=1; c=2\r\nX-Own: é\r\n").await;
+    get(&native, "/", "").await;
+    let lines = lines(native, &path).await;
+    assert_eq!(
+        lines[0],
+        "GET|/a b|q=1&r|?|1|2|\\xC3\\xA9|a.test|http||demo/web/echo:80/|a \\x22b\\x22|-|\
+         upstream_balancer:80|HTTP/1.1|200|200|-|-|-"
+    );
+    assert!(lines[1].starts_with("GET|/|-||-|-|-|a.test|http||demo/web/echo:80/|"), "{}", lines[1]);
+}
+
+#[tokio::test]
+async fn json_and_raw_lines_are_escaped_as_they_say() {
+    let format = r#"{"own":"$http_x_own","referer":"$http_referer"}"#;
+    for (json, raw, expected) in [
+        (true, false, r#"{"own":"a\"b\\\té","referer":""}"#),
+        (false, true, "{\"own\":\"a\"b\\\té\",\"referer\":\"\"}"),
+        // Of both, no escaping counts.
+        (true, true, "{\"own\":\"a\"b\\\té\",\"referer\":\"\"}"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("access.log");
+        let mut global = global(file(&path), format);
+        (global.log_format.json, global.log_format.raw) = (json, raw);
+        let native = start(&configuration(upstream().await, global)).await;
+        get(&native, "/", "X-Own: a\"b\\\té\r\n").await;
+        assert_eq!(lines(native, &path).await, [expected], "json {json}, raw {raw}");
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_wants_to_read_is_not_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let mut global = global(file(&path), "$request_uri");
+    global.skip_access_log.insert("/health?deep".to_owned());
+    global
+        .skip_access_log_patterns
+        .push(model::Pattern::new("^/static/", false).expect("a pattern"));
+    let native = start(&configuration(upstream().await, global)).await;
+    for target in ["/quiet/x", "/Health?deep", "/static/a.css", "/health", "/"] {
+        get(&native, target, "").await;
+    }
+    assert_eq!(lines(native, &path).await, ["/health", "/"]);
+}
+
+#[tokio::test]
+async fn a_file_that_was_moved_away_is_opened_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (path, moved) = (folder.path().join("access.log"), folder.path().join("access.log.1"));
+    let before = configuration(upstream().await, global(file(&path), "$request_uri"));
+    let native = start(&before).await;
+    get(&native, "/one", "").await;
+    until_there(&path, "/one\n").await;
+    std::fs::rename(&path, &moved).expect("moved");
+    native.reopen_logs();
+    get(&native, "/two", "").await;
+    until_there(&path, "/two\n").await;
+    assert_eq!(std::fs::read_to_string(&moved).expect("it is still there"), "/one\n");
+    // Another path counts from the next configuration on.
+    let other = folder.path().join("other.log");
+    let next = configuration(upstream().await, global(file(&other), "$request_uri"));
+    apply(&native, &before, &next).await;
+    get(&native, "/three", "").await;
+    assert_eq!(lines(native, &other).await, ["/three"]);
+}
+
+/// Waits until a file holds this text; the writer needs no more than a moment.
+async fn until_there(path: &Path, text: &str) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    for _ in 0..1000 {
+        ticks.tick().await;
+        if std::fs::read_to_string(path).is_ok_and(|held| held == text) {
+            return;
+        }
+    }
+    panic!("{} never held {text:?}", path.display());
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_opened_stops_nothing() {
+    let target = LogTarget::File("/proc/no-such-folder/access.log".to_owned());
+    let native = start(&configuration(upstream().await, global(target, "$status"))).await;
+    assert!(get(&native, "/", "").await.starts_with("HTTP/1.1 200"));
+    native.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test]
+async fn syslog_gets_a_datagram_for_each_line() {
+    let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    server.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");
+    let port = server.local_addr().expect("bound").port();
+    let syslog = Syslog::new("127.0.0.1".to_owned(), port);
+    let own = Syslog { nohostname: true, tag: "edge".to_owned(), facility: 16, ..syslog.clone() };
+    for (syslog, begin, middle) in [(syslog, "<190>", " nginx: "), (own, "<134>", " edge: ")] {
+        let mut global = global(LogTarget::Syslog(syslog.clone()), "$request_uri");
+        global.logs.error = LogTarget::Syslog(syslog);
+        let native = start(&configuration(upstream().await, global)).await;
+        get(&native, "/one", "").await;
+        let line = received(&server);
+        assert!(line.starts_with(begin) && line.ends_with(&format!("{middle}/one")), "{line}");
+        // `Mmm dd hh:mm:ss`, the day filled up with a space.
+        let time = &line[5..20];
+        assert!(time.as_bytes()[3] == b' ' && time.as_bytes()[9] == b':', "{line}");
+        native.log_error(3, "it broke\n".to_owned());
+        let line = received(&server);
+        assert!(line.ends_with(&format!("{middle}it broke")), "{line}");
+        assert_eq!(line.starts_with("<187>"), begin == "<190>", "{line}");
+        native.drain(Duration::from_secs(5)).await;
+    }
+}
+
+fn received(server: &UdpSocket) -> String {
+    let mut buffer = [0; 4096];
+    let count = server.recv(&mut buffer).expect("a datagram");
+    String::from_utf8_lossy(&buffer[..count]).into_owned()
+}

@@ -1,0 +1,120 @@
+//! Copies of requests behind the engine, over real sockets.
+
+mod bed;
+
+use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
+use model::policy::{Body, Errors, Mirror, Policy};
+use model::{Template, UpstreamId, Url};
+use std::time::{Duration, Instant};
+
+const COPY: &str = "url:demo/copy:80";
+
+fn mirrored(target: &str, body: bool) -> Policy {
+    let template = |text| Template::parse(text).expect("known variables");
+    let url = Url {
+        secure: false,
+        authority: template("copy.demo.svc:80"),
+        target: template(target),
+        upstream: Some(UpstreamId::new(COPY)),
+    };
+    Policy { mirror: Some(Mirror { url, host: None, body }), ..Policy::default() }
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).expect("text")
+}
+
+const POST: &[u8] =
+    b"POST /a%20b?x=1 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nX-A: b\r\nProxy: p\r\n\
+    Content-Length: 4\r\n\r\nbody";
+
+async fn copy_of(request: &[u8], policy: Policy) -> String {
+    let (main, _main) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let (copy, mut seen) = upstream(answer("500 Oh", "", "copy"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (COPY, vec![copy])];
+    let native = start(&configuration(&upstreams, policy)).await;
+    let got = talk(&native, request).await;
+    assert!(got.starts_with("HTTP/1.1 200 OK\r\n") && got.ends_with("main"), "{got}");
+    text(seen.recv().await.expect("a copy"))
+}
+
+#[tokio::test]
+async fn a_copy_is_what_the_client_sent_and_nothing_else() {
+    let seen = copy_of(POST, mirrored("$request_uri", true)).await;
+    assert_eq!(
+        seen,
+        "POST /a%20b?x=1 HTTP/1.0\r\nHost: copy.demo.svc\r\nConnection: close\r\nContent-Length: 4\r\nX-A: b\r\n\r\nbody"
+    );
+}
+
+#[tokio::test]
+async fn a_copy_without_its_body_is_a_whole_request() {
+    let seen = copy_of(POST, mirrored("/fixed", false)).await;
+    assert_eq!(
+        seen,
+        "POST /fixed?x=1 HTTP/1.0\r\nHost: copy.demo.svc\r\nConnection: close\r\nX-A: b\r\n\r\n"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_would_be_streamed_is_read_whole_for_its_copy() {
+    let body = Body { request_buffering: false, ..Body::default() };
+    let policy = Policy { body, ..mirrored("/", true) };
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+        4\r\nbody\r\n0\r\n\r\n";
+    let seen = copy_of(request, policy).await;
+    assert!(seen.contains("\r\nContent-Length: 4\r\n") && seen.ends_with("\r\n\r\nbody"), "{seen}");
+}
+
+#[tokio::test]
+async fn what_a_variable_brings_does_not_end_the_request_line() {
+    let request = b"GET /%0d%0aX-Evil:%20yes HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let seen = copy_of(request, mirrored("/copy$uri", true)).await;
+    assert!(seen.starts_with("GET /copy/X-Evil:yes HTTP/1.0\r\nHost: "), "{seen}");
+}
+
+#[tokio::test]
+async fn a_mirror_that_never_answers_delays_nothing() {
+    let (main, _main) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let (copy, _seen) = upstream(Vec::new(), |_| false).await;
+    let upstreams = [(MAIN, vec![main]), (COPY, vec![copy])];
+    let native = start(&configuration(&upstreams, mirrored("/", true))).await;
+    let started = Instant::now();
+    // More than may be in flight at a time.
+    for _ in 0..100 {
+        let got = talk(&native, POST).await;
+        assert!(got.ends_with("main"), "{got}");
+    }
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_mirror_where_nobody_is_changes_nothing() {
+    let (main, _main) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (COPY, Vec::new())];
+    let native = start(&configuration(&upstreams, mirrored("/", true))).await;
+    let got = talk(&native, POST).await;
+    assert!(got.ends_with("main"), "{got}");
+}
+
+#[tokio::test]
+async fn an_error_page_and_a_copy_get_the_same_body() {
+    let (main, _main) = upstream(answer("404 Not Found", "", "main"), is_whole).await;
+    let (copy, mut copied) = upstream(answer("200 OK", "", ""), is_whole).await;
+    let (pages, mut paged) = upstream(answer("404 Not Found", "", "page"), is_whole).await;
+    let pages_id = "custom-default-backend-demo-pages";
+    let upstreams = [(MAIN, vec![main]), (COPY, vec![copy]), (pages_id, vec![pages])];
+    let errors = Errors {
+        statuses: [404].into(),
+        intercept: true,
+        backend: Some(UpstreamId::new(pages_id)),
+    };
+    let policy = Policy { errors: Some(errors), ..mirrored("$request_uri", true) };
+    let native = start(&configuration(&upstreams, policy)).await;
+    let got = talk(&native, POST).await;
+    assert!(got.starts_with("HTTP/1.1 404 ") && got.ends_with("page"), "{got}");
+    for seen in [copied.recv().await, paged.recv().await] {
+        let seen = text(seen.expect("a request"));
+        assert!(seen.ends_with("\r\n\r\nbody"), "{seen}");
+    }
+}

@@ -1,0 +1,68 @@
+//! `allowlist-source-range`, `denylist-source-range` and `satisfy`.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::Networks;
+use model::policy::{Policy, Satisfy};
+
+pub(super) const FAMILY: Family =
+    Family { name: "access", keys: &[&ALLOW, &DENY, &SATISFY], apply };
+
+static ALLOW: Key<Networks> =
+    Key::both_as("allowlist-source-range", "whitelist-source-range", parse::addresses)
+        .aliases(&["whitelist-source-range"])
+        .says(
+            "networks, comma separated",
+            "none",
+            "The only client addresses that are let in; others get 403.",
+        )
+        .risk(Risk::Medium)
+        .on_bad(OnBad::Deny);
+
+static DENY: Key<Networks> = Key::both("denylist-source-range", parse::addresses)
+    .says(
+        "networks, comma separated",
+        "none",
+        "Client addresses that get 403, even if they are allowed, too.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Deny);
+
+static SATISFY: Key<Satisfy> = Key::annotation("satisfy", satisfy).says(
+    "any or all",
+    "all",
+    "Whether one of address lists, password and external authenticator suffices, or all of them have to agree.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let access = &mut policy.access;
+    access.allow = settings.get(&ALLOW);
+    access.deny = settings.get(&DENY).unwrap_or_default();
+    access.satisfy = settings.get_or(&SATISFY, access.satisfy);
+    refuse_gaps(settings, &ALLOW);
+    refuse_gaps(settings, &DENY);
+}
+
+/// An annotation that names nobody, or has an item that does: what it was meant to say is unknown, so nobody gets in
+/// (compat/behaviour.md section 1).
+fn refuse_gaps(settings: &mut Settings<'_>, key: &Key<Networks>) {
+    let names = std::iter::once(&key.about.name).chain(key.about.aliases);
+    let mut texts = names.filter_map(|name| Some((*name, settings.raw(name)?)));
+    let Some(first) = texts.next() else { return };
+    let (name, text) = match first.1.is_empty() {
+        true => texts.find(|(_, text)| !text.is_empty()).unwrap_or(first),
+        false => first,
+    };
+    if text.split(',').any(|item| item.trim().is_empty()) {
+        settings
+            .deny(name, "has an empty item: write networks such as 10.0.0.0/8, comma separated");
+    }
+}
+
+fn satisfy(text: &str) -> Result<Satisfy, String> {
+    match text {
+        "any" => Ok(Satisfy::Any),
+        "all" => Ok(Satisfy::All),
+        _ => Err("is neither any nor all".to_owned()),
+    }
+}

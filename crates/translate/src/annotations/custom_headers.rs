@@ -1,0 +1,89 @@
+//! `custom-headers`: header fields for all answers of a location, from a ConfigMap.
+
+use super::Family;
+use crate::set_headers;
+use crate::settings::{Key, Risk, Settings, parse};
+use kubernetes::objects::{ConfigMap, ObjectKey};
+use model::SetHeader;
+use model::policy::{CustomHeaders, Policy};
+
+pub(super) const FAMILY: Family =
+    Family { name: "custom_headers", keys: &[&HEADERS, &ALLOWED], apply };
+
+static HEADERS: Key<String> = Key::annotation("custom-headers", reference)
+    .says(
+        "namespace/name of a ConfigMap",
+        "none",
+        "Every entry of the ConfigMap is a header of every answer, in place of the upstream's. The names must be listed in \
+         global-allowed-response-headers of the ConfigMap.",
+    )
+    .risk(Risk::Medium);
+static ALLOWED: Key<Vec<String>> = Key::config_map("global-allowed-response-headers", allowed)
+    .says(
+        "header names, comma separated",
+        "none",
+        "The headers that custom-headers may set, in this very spelling.",
+    );
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let allowed = settings.get_or(&ALLOWED, Vec::new());
+    let Some(reference) = settings.get(&HEADERS) else { return };
+    // Unlike other references it may lead to another namespace (compat/behaviour.md section 29).
+    let config_maps = settings.scope().config_maps;
+    let found = named(&reference).map(|key| config_maps.get(&key)).and_then(|found| {
+        found.ok_or_else(|| format!("ConfigMap {reference} does not exist: create it"))
+    });
+    match found.and_then(|map| headers(map, &allowed)) {
+        Ok(headers) => policy.custom_headers = CustomHeaders(headers),
+        Err(wrong) => settings.deny(HEADERS.about.name, &wrong),
+    }
+}
+
+/// All headers of the ConfigMap; one that cannot be set spoils them all.
+fn headers(map: &ConfigMap, allowed: &[String]) -> Result<Vec<SetHeader>, String> {
+    let header = |(name, value): (&String, &String)| {
+        if !allowed.contains(name) {
+            return Err(
+                "is not allowed: list it in global-allowed-response-headers of the ConfigMap"
+                    .to_owned(),
+            );
+        }
+        match value.chars().find(|c| !is_allowed(*c)) {
+            Some(odd) => Err(format!("has {odd:?} in its value, which is not allowed")),
+            None => set_headers::literal(name, value),
+        }
+    };
+    let entries = map.data.iter();
+    let read =
+        entries.map(|entry| header(entry).map_err(|why| set_headers::of_map(map, entry.0, &why)));
+    read.collect()
+}
+
+/// The characters that ingress-nginx takes in a value (compat/annotations.csv).
+fn is_allowed(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "_ :;.,\\/\"'?!(){}[]@<>=-+*#$&`|~^%".contains(c)
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    match text.chars().find(|c| !c.is_ascii_alphanumeric() && !"/-._~: ".contains(*c)) {
+        None => Ok(text.to_owned()),
+        Some(wrong) => Err(format!("has {wrong:?} in it: write namespace/name")),
+    }
+}
+
+fn named(reference: &str) -> Result<ObjectKey, String> {
+    match reference.split_once('/') {
+        Some((namespace, name))
+            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
+        {
+            Ok(ObjectKey::new(namespace, name))
+        }
+        _ => Err(format!("{reference:?} does not name a ConfigMap: write namespace/name")),
+    }
+}
+
+/// Names that are none are passed over.
+fn allowed(text: &str) -> Result<Vec<String>, String> {
+    let is_name = |name: &String| parse::header_name(name).is_ok();
+    Ok(parse::list(text)?.into_iter().filter(is_name).collect())
+}

@@ -1,0 +1,156 @@
+//! `custom-http-errors`, `disable-proxy-intercept-errors` and `default-backend`: who answers in place of errors
+//! (compat/behaviour.md sections 6 and 17).
+
+use super::Family;
+use crate::ingress::{Role, Target};
+use crate::settings::{Key, OnBad, Settings, parse};
+use kubernetes::objects::ObjectKey;
+use model::Severity;
+use model::policy::{Errors, Policy};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    name: "errors",
+    keys: &[&STATUSES, &NO_INTERCEPTION, &BACKEND, &STATUSES_OF_ALL, &NO_INTERCEPTION_OF_ALL],
+    apply,
+};
+
+static STATUSES: Key<Statuses> = Key::annotation("custom-http-errors", statuses)
+    .says(
+        "statuses from 300 to 599, comma separated",
+        "ConfigMap custom-http-errors",
+        "Answers with these statuses, of the upstream or of the proxy itself, are replaced by those of default-backend, \
+         else of the default backend of the process. They replace the ConfigMap's.",
+    )
+    .on_bad(OnBad::Reject);
+
+static NO_INTERCEPTION: Key<bool> =
+    Key::annotation("disable-proxy-intercept-errors", parse::boolean).says(
+        "true or false",
+        "false",
+        "With custom-http-errors: answers of the upstream pass, only those of the proxy itself are replaced.",
+    );
+
+static BACKEND: Key<String> = Key::annotation("default-backend", service)
+    .says(
+        "name of a Service",
+        "none",
+        "Stands in while the backend has no endpoints, and answers in place of custom-http-errors: the first port of \
+         a Service of the same namespace.",
+    )
+    .on_bad(OnBad::Reject);
+
+static STATUSES_OF_ALL: Key<Statuses> = Key::config_map("custom-http-errors", any_statuses).says(
+    "statuses from 300 to 599, comma separated",
+    "none",
+    "Answers with these statuses are replaced by those of the default backend of the process, except where a location \
+     has error pages of its own (custom-http-errors, auth-signin, auth-tls-error-page).",
+);
+
+static NO_INTERCEPTION_OF_ALL: Key<bool> =
+    Key::config_map("disable-proxy-intercept-errors", parse::boolean).says(
+        "true or false",
+        "false",
+        "With custom-http-errors of the ConfigMap: answers of upstreams pass, only those of the proxy itself are replaced.",
+    );
+
+/// Annotations that give a location error pages of its own, so that those of the ConfigMap do not count there.
+const OWN_PAGES: [&str; 2] = ["auth-signin", "auth-tls-error-page"];
+
+/// A list of statuses, with the items that are none.
+#[derive(Default)]
+struct Statuses {
+    valid: BTreeSet<u16>,
+    odd: Vec<String>,
+}
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    if let Some(name) = settings.get(&BACKEND) {
+        let service = ObjectKey::new(Arc::clone(settings.namespace()), name.as_str());
+        let target = Target::Service { service, port: None, role: Role::Errors };
+        policy.default_backend = Some(settings.upstream(target));
+    }
+    let own = settings.get(&STATUSES);
+    let intercept = !settings.get_or(&NO_INTERCEPTION, false);
+    let of_all = settings.get(&STATUSES_OF_ALL);
+    let intercept_all = !settings.get_or(&NO_INTERCEPTION_OF_ALL, false);
+    let errors = match (own, of_all) {
+        (Some(Statuses { valid, odd }), _) => {
+            note(settings, &odd);
+            Errors { statuses: valid, intercept, backend: policy.default_backend.clone() }
+        }
+        (None, Some(Statuses { valid, odd })) if !has_own_pages(settings) => {
+            if settings.is_config_map() {
+                note(settings, &odd);
+            }
+            Errors { statuses: valid, intercept: intercept_all, backend: None }
+        }
+        (None, _) => return,
+    };
+    policy.errors = Some(errors).filter(|errors| !errors.statuses.is_empty());
+}
+
+fn note(settings: &mut Settings<'_>, odd: &[String]) {
+    for item in odd {
+        let message = format!("has {item:?}, which is no status from 300 to 599; it is ignored");
+        settings.note(STATUSES.about.name, Severity::Warning, message);
+    }
+}
+
+fn has_own_pages(settings: &Settings<'_>) -> bool {
+    OWN_PAGES.iter().any(|name| settings.raw(name).is_some_and(|text| !text.is_empty()))
+}
+
+/// An annotation that holds anything but digits and commas is refused as a whole, as in ingress-nginx; numbers that
+/// are no statuses of errors are left out.
+fn statuses(text: &str) -> Result<Statuses, String> {
+    let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+    if !plain.chars().all(|c| c.is_ascii_digit() || c == ',') {
+        return Err("is no list of statuses: write one such as 404,503".to_owned());
+    }
+    any_statuses(&plain)
+}
+
+fn any_statuses(text: &str) -> Result<Statuses, String> {
+    let mut statuses = Statuses::default();
+    for item in parse::list(text)? {
+        match item.parse() {
+            Ok(status) if (300..600).contains(&status) => drop(statuses.valid.insert(status)),
+            _ => statuses.odd.push(item),
+        }
+    }
+    Ok(statuses)
+}
+
+/// A DNS label of RFC 1035.
+fn service(text: &str) -> Result<String, String> {
+    let valid = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    let starts = text.starts_with(|c: char| c.is_ascii_lowercase());
+    if starts && text.len() <= 63 && text.chars().all(valid) && !text.ends_with('-') {
+        return Ok(text.to_owned());
+    }
+    Err("is not the name of a Service: write the name of one in the same namespace".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{any_statuses, service, statuses};
+
+    #[test]
+    fn numbers_that_are_no_statuses_of_errors_are_told_apart() {
+        let read = statuses("404, 503,200,404503,,599").ok().expect("digits and commas");
+        assert_eq!(read.valid.into_iter().collect::<Vec<_>>(), [404, 503, 599]);
+        assert_eq!(read.odd, ["200", "404503"]);
+        assert!(statuses("404,abc").is_err() && statuses("4xx").is_err());
+        assert_eq!(any_statuses("404,abc").ok().expect("a list").odd, ["abc"]);
+    }
+
+    #[test]
+    fn a_service_is_named_without_its_namespace() {
+        assert!(service("errors-1").is_ok());
+        for wrong in ["demo/errors", "Errors", "1errors", "errors-", "", &"a".repeat(64)] {
+            assert!(service(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `limit-rate` and `limit-rate-after`: how fast an answer is sent to the client.
+
+use super::Family;
+use crate::settings::{Key, Settings, parse};
+use model::policy::{LimitRate, Policy};
+
+pub(super) const FAMILY: Family = Family { name: "limit_rate", keys: &[&RATE, &AFTER], apply };
+
+static RATE: Key<i64> = Key::both("limit-rate", parse::integer).says(
+    "KiB per second",
+    "0",
+    "How fast each answer is sent; 0 is as fast as the client takes it.",
+);
+
+static AFTER: Key<i64> = Key::both("limit-rate-after", parse::integer).says(
+    "KiB",
+    "0",
+    "What is sent of an answer before limit-rate counts.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    // Documented in bytes by ingress-nginx, but handed to nginx in KiB (compat/decisions.md row 6).
+    let bytes = |kib: i64| u64::try_from(kib).unwrap_or(0).saturating_mul(1 << 10);
+    policy.limit_rate = LimitRate {
+        rate: bytes(settings.get_or(&RATE, 0)),
+        after: bytes(settings.get_or(&AFTER, 0)),
+    };
+}

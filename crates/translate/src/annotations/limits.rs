@@ -1,0 +1,153 @@
+//! `limit-rps`, `limit-rpm`, `limit-connections` and what belongs to them.
+
+use super::Family;
+use crate::settings::{Key, OnBad, Settings, parse};
+use model::policy::{LimitKey, Limits, Policy, RequestLimit};
+use model::{Networks, Part, Template, Variable};
+
+pub(super) const FAMILY: Family = Family {
+    name: "limits",
+    keys: &[
+        &PER_SECOND,
+        &PER_MINUTE,
+        &CONNECTIONS,
+        &BURST,
+        &EXEMPT,
+        &KEY,
+        &REQUEST_STATUS,
+        &CONNECTION_STATUS,
+    ],
+    apply,
+};
+
+static PER_SECOND: Key<i64> = Key::annotation("limit-rps", parse::integer)
+    .says("number", "0", "Requests each second of one client to the Ingress; 0 is any number.")
+    .on_bad(OnBad::RejectOrDeny);
+
+static PER_MINUTE: Key<i64> = Key::annotation("limit-rpm", parse::integer)
+    .says("number", "0", "Requests each minute of one client to the Ingress; 0 is any number.")
+    .on_bad(OnBad::RejectOrDeny);
+
+static CONNECTIONS: Key<i64> = Key::annotation("limit-connections", parse::integer)
+    .says("number", "0", "Requests of one client to the Ingress at the same time; 0 is any number.")
+    .on_bad(OnBad::RejectOrDeny);
+
+static BURST: Key<i64> = Key::annotation("limit-burst-multiplier", parse::integer).says(
+    "number above 0",
+    "5",
+    "How many times limit-rps or limit-rpm may come at once before requests are refused.",
+);
+
+static EXEMPT: Key<Networks> = Key::annotation("limit-allowlist", exempt)
+    .aliases(&["limit-whitelist"])
+    .says("networks, comma separated", "none", "Client addresses without limits.")
+    .on_bad(OnBad::RejectOrDeny);
+
+static KEY: Key<LimitKey> = Key::config_map("limit-conn-zone-variable", key).says(
+    "text with variables",
+    "$binary_remote_addr",
+    "What tells clients apart for limits; where it is empty there is no limit.",
+);
+
+static REQUEST_STATUS: Key<u16> = Key::config_map("limit-req-status-code", status).says(
+    "status from 400 to 599",
+    "503",
+    "The answer to a request beyond limit-rps or limit-rpm.",
+);
+
+static CONNECTION_STATUS: Key<u16> = Key::config_map("limit-conn-status-code", status).says(
+    "status from 400 to 599",
+    "503",
+    "The answer to a request beyond limit-connections.",
+);
+
+/// Thousandths, in which nginx counts requests.
+const ONE: u64 = 1000;
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let positive = |number: Option<i64>| number.and_then(|number| u64::try_from(number).ok());
+    let above_zero = |number| positive(number).filter(|number| *number > 0);
+    let per_second = above_zero(settings.get(&PER_SECOND));
+    let per_minute = above_zero(settings.get(&PER_MINUTE));
+    let multiplier = settings.get_or(&BURST, 5);
+    let times = positive(Some(multiplier)).unwrap_or(0);
+    if times == 0 && (per_second.is_some() || per_minute.is_some()) {
+        let reason =
+            format!("\"{multiplier}\" is no multiplier: write a number above 0, such as 5");
+        settings.deny(BURST.about.name, &reason);
+    }
+    let bucket = |limit: u64, rate: u64| RequestLimit {
+        rate,
+        burst: limit.saturating_mul(times).saturating_mul(ONE),
+    };
+    policy.limits = Limits {
+        per_second: per_second.map(|limit| bucket(limit, limit.saturating_mul(ONE))),
+        // nginx rounds down, too: 1 each minute is 0.016 each second.
+        per_minute: per_minute.map(|limit| bucket(limit, limit.saturating_mul(ONE) / 60)),
+        connections: above_zero(settings.get(&CONNECTIONS)),
+        exempt: settings.get_or(&EXEMPT, Networks::default()),
+        key: settings.get_or(&KEY, LimitKey::Address),
+        request_status: settings.get_or(&REQUEST_STATUS, 503),
+        connection_status: settings.get_or(&CONNECTION_STATUS, 503),
+    };
+}
+
+/// An item that names nobody makes the whole list one that nobody can read (compat/annotations.csv).
+fn exempt(text: &str) -> Result<Networks, String> {
+    if text.split(',').any(|item| item.trim().is_empty()) {
+        return Err(
+            "has an empty item: write networks such as 10.0.0.0/8, comma separated".to_owned()
+        );
+    }
+    parse::addresses(text)
+}
+
+fn key(text: &str) -> Result<LimitKey, String> {
+    if matches!(text, "$binary_remote_addr" | "${binary_remote_addr}") {
+        return Ok(LimitKey::Address);
+    }
+    let template = Template::parse(text).map_err(|unknown| {
+        format!("has an {unknown}: write a variable that nginx has, such as $http_x_api_key")
+    })?;
+    match template.parts() {
+        [Part::Variable(Variable::RemoteAddr)] => Ok(LimitKey::Address),
+        _ => Ok(LimitKey::Text(template)),
+    }
+}
+
+fn status(text: &str) -> Result<u16, String> {
+    let status = text.parse().ok().filter(|status| (400..600).contains(status));
+    status.ok_or_else(|| {
+        "is no status of an error: write one from 400 to 599, such as 429".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exempt, key, status};
+    use model::policy::LimitKey;
+
+    #[test]
+    fn addresses_are_told_apart_from_texts() {
+        for address in ["$binary_remote_addr", "${binary_remote_addr}", "$remote_addr"] {
+            assert_eq!(key(address), Ok(LimitKey::Address), "{address}");
+        }
+        assert!(matches!(key("$http_x_api_key"), Ok(LimitKey::Text(_))));
+        assert!(matches!(key("$server_name$remote_addr"), Ok(LimitKey::Text(_))));
+        assert!(key("$nothing_known").is_err());
+    }
+
+    #[test]
+    fn statuses_are_those_of_errors() {
+        assert_eq!(status("429"), Ok(429));
+        for wrong in ["200", "399", "600", "4xx", "-1"] {
+            assert!(status(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_list_with_an_empty_item_is_no_list() {
+        assert!(exempt("10.0.0.0/8, 192.0.2.1").is_ok());
+        assert!(exempt("10.0.0.0/8,").is_err());
+    }
+}

@@ -1,0 +1,24 @@
+//! `enable-access-log`, `enable-rewrite-log`.
+
+use super::Family;
+use crate::settings::{Key, Settings, parse};
+use model::policy::Policy;
+
+pub(super) const FAMILY: Family = Family { name: "logging", keys: &[&ACCESS, &REWRITE], apply };
+
+static ACCESS: Key<bool> = Key::annotation("enable-access-log", parse::boolean).says(
+    "true or false",
+    "true",
+    "Requests have a line in the access log.",
+);
+static REWRITE: Key<bool> = Key::annotation("enable-rewrite-log", parse::boolean).says(
+    "true or false",
+    "false",
+    "Rewritten paths have a line in the error log, at level notice.",
+);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let logging = &mut policy.logging;
+    logging.access = settings.get_or(&ACCESS, logging.access);
+    logging.rewrite = settings.get_or(&REWRITE, logging.rewrite);
+}

@@ -1,0 +1,27 @@
+//! A password file has users that its lines name; what is wrong with it is said without the line; and every hash that is
+//! taken can be compared with a password.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use model::policy::Password;
+use translate::PasswordFile;
+
+fuzz_target!(|bytes: &[u8]| {
+    let lines = bytes.split(|byte| *byte == b'\n').count();
+    for file in [PasswordFile::htpasswd(bytes), PasswordFile::htdigest(bytes, "R")] {
+        assert!(file.users.0.len() + file.wrong.len() <= lines);
+        for (user, known) in &file.users.0 {
+            assert!(!user.is_empty() && !user.contains(&b':') && !user.contains(&b'\n'));
+            match known {
+                // They take long on purpose.
+                Password::Bcrypt(_) | Password::ShaCrypt(_) => {}
+                Password::Plain(plain) => assert!(proxy::parsers::is_password(known, plain)),
+                known => {
+                    proxy::parsers::is_password(known, user);
+                }
+            }
+        }
+    }
+    let map = PasswordFile::map(&[("user".to_owned(), bytes.to_vec())].into());
+    assert_eq!(map.users.0.len() + map.wrong.len(), 1);
+});

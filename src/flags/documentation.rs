@@ -1,0 +1,111 @@
+//! docs/flags.md: made of the flags themselves, and of a table of those that are accepted only.
+
+use super::Cli;
+use super::accepted::names;
+use clap::CommandFactory;
+use std::fmt::Write;
+use std::path::Path;
+
+/// What ingress-nginx does with the flags that are accepted only, and why they have no effect here; those without a
+/// reason are still to come.
+const ACCEPTED: &str = include_str!("accepted.tsv");
+
+/// Flags that ingress-nginx does not have.
+const OWN: [&str; 3] = ["manifests", "bind-address", "worker-threads"];
+
+struct Row<'a> {
+    name: &'a str,
+    kind: &'a str,
+    default: &'a str,
+    doc: &'a str,
+    reason: &'a str,
+}
+
+fn accepted() -> Vec<Row<'static>> {
+    let row = |line: &'static str| {
+        let mut cells = line.split('\t');
+        let mut cell = || cells.next().unwrap_or_default();
+        Row { name: cell(), kind: cell(), default: cell(), doc: cell(), reason: cell() }
+    };
+    ACCEPTED.lines().skip(1).map(row).collect()
+}
+
+fn page() -> String {
+    let mut page =
+        "# Flags\n\nGenerated from the flags in `src/flags`; do not edit.\n\nThe flags of ingress-nginx, and Fairway's own \
+         ones. `fairway run --help` says the same in short.\n"
+            .to_owned();
+    works(&mut page);
+    let mut rows = accepted();
+    rows.sort_by_key(|row| row.name);
+    let (later, never): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.reason.is_empty());
+    let tables = [("Not yet", later), ("Accepted, without effect", never)];
+    for (title, rows) in tables.into_iter().filter(|(_, rows)| !rows.is_empty()) {
+        head(&mut page, title);
+        for Row { name, kind, default, doc, reason } in rows {
+            let why = match *reason {
+                "" => String::new(),
+                reason => format!(". No effect: {reason}."),
+            };
+            line(&mut page, &format!("`--{name}`"), kind, default, &format!("{doc}{why}"));
+        }
+    }
+    page
+}
+
+/// What clap knows about the flags of `run`.
+fn works(page: &mut String) {
+    let command = Cli::command();
+    let run = command.find_subcommand("run").expect("there is a command run");
+    let mut flags: Vec<_> = run
+        .get_arguments()
+        .filter(|flag| !flag.is_hide_set() && flag.get_long().is_some())
+        .collect();
+    flags.sort_by_key(|flag| flag.get_long());
+    head(page, "Works");
+    for flag in flags {
+        let long = flag.get_long().unwrap_or_default();
+        let short = flag.get_short().map(|short| format!(", `-{short}`")).unwrap_or_default();
+        let own = if OWN.contains(&long) { " Fairway's own." } else { "" };
+        let kind: Vec<&str> =
+            flag.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+        let defaults = flag.get_default_values().iter().map(|value| value.to_string_lossy());
+        let default = defaults.collect::<Vec<_>>().join(",");
+        let default = if default.is_empty() { "none" } else { &default };
+        let help = flag.get_help().map(ToString::to_string).unwrap_or_default();
+        let doc = format!("{}.{own}", help.trim_end_matches('.'));
+        line(page, &format!("`--{long}`{short}"), &kind.join(" ").to_lowercase(), default, &doc);
+    }
+}
+
+fn head(page: &mut String, title: &str) {
+    let text =
+        format!("\n## {title}\n\n| Flag | Value | Default | What it does |\n|---|---|---|---|\n");
+    page.push_str(&text);
+}
+
+fn line(page: &mut String, flag: &str, kind: &str, default: &str, doc: &str) {
+    let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
+    let cells = [flag.to_owned(), cell(kind), cell(default), cell(doc)].join(" | ");
+    writeln!(page, "| {cells} |").expect("a String takes all");
+}
+
+#[test]
+fn the_page_of_flags_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/flags.md");
+    let page = page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &page).expect("pages can be written");
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/flags.md is stale: UPDATE=1 cargo test --bin fairway flags");
+}
+
+#[test]
+fn every_flag_that_is_accepted_only_is_in_the_table() {
+    let mut flags: Vec<&str> = names().collect();
+    let mut rows: Vec<&str> = accepted().iter().map(|row| row.name).collect();
+    flags.sort_unstable();
+    rows.sort_unstable();
+    assert_eq!(flags, rows);
+}
