@@ -72,16 +72,14 @@ fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuratio
         kind: PathKind::Prefix,
         whole: false,
         backend: Backend::Upstream(id.clone()),
+        canary: None,
         service: None,
+        canary: None,
         origin: None,
         policy: Arc::new(Policy::default()),
+        canary: None,
     };
-    let server = Server {
-        name: name.clone(),
-        certificate: None,
-        regex: false,
-        locations: vec![Arc::new(location)],
-    };
+    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let mut configuration = Configuration::default();

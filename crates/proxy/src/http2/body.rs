@@ -38,7 +38,7 @@ impl StreamBody {
     }
 
     /// The body of an upstream's answer.
-    pub fn of_answer(
+    pub(crate) fn of_answer(
         stream: RecvStream,
         length: Option<u64>,
         idle: Duration,

@@ -109,7 +109,7 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
     }
     out.put_slice(b" HTTP/1.0\r\n");
     about(exchange, status, |name, value| write::field(&mut out, name.as_bytes(), value));
-    write::field(&mut out, b"X-Original-URI", &request.target);
+    write::field(&mut out, b"X-Original-URI", exchange.received());
     write::field(&mut out, b"X-Forwarded-For", &exchange.client_text());
     write::field(&mut out, b"Host", &exchange.forwarded.host);
     write::field(&mut out, b"Connection", b"close");

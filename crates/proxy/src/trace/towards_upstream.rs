@@ -35,9 +35,14 @@ fn endpoints(story: &mut Story<'_>) {
     let spot = exchange.spot();
     let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => Some(&canary.group),
+        None if exchange.stands_in => spot.stand_in.as_ref(),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
+    if exchange.stands_in {
+        let outcome = format!("{} stands in: the backend has no endpoints", group.id);
+        story.say("default-backend", outcome);
+    }
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
