@@ -86,6 +86,8 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Redirect);
+    redirects::configured(exchange)?;
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
     access_log::note_rewrite(exchange);
