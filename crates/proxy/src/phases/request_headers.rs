@@ -110,7 +110,6 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
 pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
-    let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
     super::client_certificate::headers(exchange, &mut put);
