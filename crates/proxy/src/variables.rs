@@ -3,6 +3,7 @@
 use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::client_certificate;
 use crate::phases::fastcgi;
 use crate::upstream::Try;
 use bytes::Bytes;
@@ -46,6 +47,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
+        V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
         V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
         V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),
@@ -64,6 +66,17 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::Scheme => {
             tls(variable, exchange, out);
         }
+        V::SslClientVerify
+        | V::SslClientSubject
+        | V::SslClientIssuer
+        | V::SslClientSerial
+        | V::SslClientFingerprint
+        | V::SslClientEscapedCert
+        | V::SslClientCert
+        | V::SslClientRawCert
+        | V::SslClientStart
+        | V::SslClientEnd
+        | V::SslClientRemain => client_certificate::push(variable, exchange, out),
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName
         | V::Namespace

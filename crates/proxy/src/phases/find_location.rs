@@ -1,6 +1,6 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::{Stop, redirects};
+use super::{Stop, client_certificate, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Length, Response};
@@ -28,6 +28,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(site) = generation.sites.find(&exchange.host) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
+    client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -43,6 +44,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Found::AddSlash { index } => (index, true),
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
+    client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
     fits(exchange)?;
     if slash {

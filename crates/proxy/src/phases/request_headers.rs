@@ -113,6 +113,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
+    super::client_certificate::headers(exchange, &mut put);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }

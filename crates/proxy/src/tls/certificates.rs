@@ -68,6 +68,12 @@ impl Certificates {
         !self.hosts.is_empty() && self.entry(host).is_some()
     }
 
+    /// Whether handshakes may get this one.
+    pub(super) fn serves(&self, key: &Arc<CertifiedKey>) -> bool {
+        let mut served = self.keys.values().chain([&self.fallback]);
+        served.any(|served| Arc::ptr_eq(served, key))
+    }
+
     /// In words, which certificate a handshake with this name gets.
     pub fn describe(&self, name: Option<&str>) -> String {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());

@@ -12,14 +12,10 @@ enum Asks {
     IfTrue,
 }
 
-const GUARDS: &[(&str, Asks)] =
-    &[("auth-tls-secret", Asks::IfSet), ("enable-modsecurity", Asks::IfTrue)];
+const GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
 
 /// The same in the ConfigMap, for every location.
 const GLOBAL_GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
-
-/// A client certificate is a matter of the whole host, not of the Ingress that asks for it.
-const OF_THE_HOST: &str = "auth-tls-secret";
 
 impl Asks {
     fn is_asked(self, text: &str) -> bool {
@@ -42,9 +38,6 @@ pub(super) fn check(settings: &mut Settings<'_>) {
         );
         settings.note(name, Severity::Error, message);
         let reason = format!("{name} is not supported yet");
-        if *name == OF_THE_HOST {
-            settings.verdict.hosts_denied.get_or_insert_with(|| reason.clone());
-        }
         settings.verdict.denied.get_or_insert(reason);
     }
 }

@@ -84,8 +84,7 @@ fn frames(name: &str) -> bool {
 fn travels(name: &[u8], authenticator: &Authenticator) -> bool {
     let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     let proof = name.get(..PROOF.len()).is_some_and(|start| start.eq_ignore_ascii_case(PROOF));
-    let described =
-        authenticator.policy.method.is_some() && DESCRIBED.iter().any(is);
+    let described = authenticator.policy.method.is_some() && DESCRIBED.iter().any(is);
     !(proof || described || DROPPED.iter().any(is))
 }
 
