@@ -200,3 +200,30 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
          that it runs"
     );
 }
+
+#[tokio::test]
+#[ignore = "needs KUBECONFIG"]
+async fn the_zone_of_a_pod_is_that_of_its_node() {
+    let shop = Shop::open("zone").await;
+    let node = format!("zoned-{}", std::process::id());
+    let nodes: Api<core::Node> = Api::all(shop.client.clone());
+    let labels = json!({"topology.kubernetes.io/zone": "a"});
+    let object = from_value(json!({"metadata": {"name": node, "labels": labels}})).expect("fits");
+    nodes.create(&PostParams::default(), &object).await.expect("creates");
+    let pods: Api<core::Pod> = Api::namespaced(shop.client.clone(), &shop.namespace);
+    let containers = json!([{"name": "web", "image": "web"}]);
+    let spec =
+        json!({"nodeName": node, "containers": containers, "automountServiceAccountToken": false});
+    let pod = from_value(json!({"metadata": {"name": "web"}, "spec": spec})).expect("fits");
+    let made = async {
+        // The service account of a new namespace comes a little later.
+        while pods.create(&PostParams::default(), &pod).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(Duration::from_secs(20), made).await.expect("creates");
+    let zone = |pod| kubernetes::zone(&shop.client, &shop.namespace, pod);
+    assert_eq!(zone("web").await, Ok("a".to_owned()));
+    assert!(zone("nobody").await.is_err());
+    nodes.delete(&node, &DeleteParams::default()).await.expect("deletes");
+}

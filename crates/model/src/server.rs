@@ -46,6 +46,12 @@ impl Server {
             locations: Vec::new(),
         }
     }
+
+    /// Every name that leads here besides its own: aliases, and the one that is redirected.
+    pub fn other_names(&self) -> Vec<Alias> {
+        let www = self.www.clone().map(Alias::Name);
+        self.aliases.iter().cloned().chain(www).collect()
+    }
 }
 
 /// How a path is written in an Ingress.

@@ -63,12 +63,23 @@ impl Compiler {
             self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
+        // A name may move from one server to another: first all that was goes.
+        for name in &changes.servers {
+            let old = before.configuration.servers.get(name).map(|server| server.other_names());
+            if let Some(names) = old.filter(|names| !names.is_empty()) {
+                sites = sites.with_aliases(name, &names, None);
+            }
+        }
         let mut changed = Vec::with_capacity(changes.servers.len());
         for name in &changes.servers {
             let server = configuration.servers.get(name);
             let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
             let site = site.map(Arc::new);
             sites = sites.with(name, site.clone());
+            let names = server.map(|server| server.other_names()).unwrap_or_default();
+            if !names.is_empty() {
+                sites = sites.with_aliases(name, &names, site.as_ref());
+            }
             changed.push((name.clone(), site));
         }
         let front = before.front.follow(&configuration.global, &certificates, &changed)?;

@@ -6,6 +6,7 @@ use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::client_certificate;
 use crate::phases::fastcgi;
 use crate::upstream::Try;
+use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -19,6 +20,23 @@ macro_rules! put {
 /// A template with the values of a request; capture groups are empty.
 pub fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
+}
+
+/// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.
+pub fn in_header(bytes: &[u8]) -> Bytes {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    if bytes.iter().all(is_plain) {
+        return Bytes::copy_from_slice(bytes);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if is_plain(byte) {
+            out.push(char::from(*byte));
+        } else {
+            put!(out, "%{byte:02X}");
+        }
+    }
+    out.into()
 }
 
 /// Appends the value of a variable; nothing where it has none.

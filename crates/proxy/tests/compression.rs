@@ -74,6 +74,7 @@ fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuratio
         backend: Backend::Upstream(id.clone()),
         canary: None,
         service: None,
+        canary: None,
         origin: None,
         policy: Arc::new(Policy::default()),
         canary: None,

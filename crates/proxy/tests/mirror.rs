@@ -3,7 +3,7 @@
 mod bed;
 
 use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
-use model::policy::{Body, Mirror, Policy};
+use model::policy::{Body, Errors, Mirror, Policy};
 use model::{Template, UpstreamId, Url};
 use std::time::{Duration, Instant};
 
@@ -95,4 +95,26 @@ async fn a_mirror_where_nobody_is_changes_nothing() {
     let native = start(&configuration(&upstreams, mirrored("/", true))).await;
     let got = talk(&native, POST).await;
     assert!(got.ends_with("main"), "{got}");
+}
+
+#[tokio::test]
+async fn an_error_page_and_a_copy_get_the_same_body() {
+    let (main, _main) = upstream(answer("404 Not Found", "", "main"), is_whole).await;
+    let (copy, mut copied) = upstream(answer("200 OK", "", ""), is_whole).await;
+    let (pages, mut paged) = upstream(answer("404 Not Found", "", "page"), is_whole).await;
+    let pages_id = "custom-default-backend-demo-pages";
+    let upstreams = [(MAIN, vec![main]), (COPY, vec![copy]), (pages_id, vec![pages])];
+    let errors = Errors {
+        statuses: [404].into(),
+        intercept: true,
+        backend: Some(UpstreamId::new(pages_id)),
+    };
+    let policy = Policy { errors: Some(errors), ..mirrored("$request_uri", true) };
+    let native = start(&configuration(&upstreams, policy)).await;
+    let got = talk(&native, POST).await;
+    assert!(got.starts_with("HTTP/1.1 404 ") && got.ends_with("page"), "{got}");
+    for seen in [copied.recv().await, paged.recv().await] {
+        let seen = text(seen.expect("a request"));
+        assert!(seen.ends_with("\r\n\r\nbody"), "{seen}");
+    }
 }

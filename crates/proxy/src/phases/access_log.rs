@@ -105,7 +105,7 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
     if global.skip_access_log.is_empty() && global.skip_access_log_patterns.is_empty() {
         return false;
     }
-    let uri = String::from_utf8_lossy(&exchange.request.target);
+    let uri = String::from_utf8_lossy(exchange.received());
     // Literal keys of nginx's map have no case.
     global.skip_access_log.contains(uri.to_ascii_lowercase().as_str())
         || global.skip_access_log_patterns.iter().any(|pattern| pattern.is_match(&uri))

@@ -58,7 +58,7 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     let judgement = answer.map(|answer| {
         let request = &exchange.request;
         let method = request.method.as_str();
-        digests.judge(policy, &answer, method, &request.target, exchange.client)
+        digests.judge(policy, &answer, method, exchange.received(), exchange.client)
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {

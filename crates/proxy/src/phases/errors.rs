@@ -45,9 +45,6 @@ pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Resp
         return response;
     }
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
-    if exchange.trace.as_ref().is_some_and(|trace| trace.dry) {
-        return response;
-    }
     let Response { status, headers, close, .. } = response;
     let mut page = match group {
         // Boxed: hardly any request comes here.
@@ -112,7 +109,7 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
     }
     out.put_slice(b" HTTP/1.0\r\n");
     about(exchange, status, |name, value| write::field(&mut out, name.as_bytes(), value));
-    write::field(&mut out, b"X-Original-URI", &request.target);
+    write::field(&mut out, b"X-Original-URI", exchange.received());
     write::field(&mut out, b"X-Forwarded-For", &exchange.client_text());
     write::field(&mut out, b"Host", &exchange.forwarded.host);
     write::field(&mut out, b"Connection", b"close");

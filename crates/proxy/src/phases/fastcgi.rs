@@ -51,7 +51,7 @@ fn standard(exchange: &Exchange, params: &mut Params) {
     put("CONTENT_TYPE", value(&V::ContentType).as_bytes());
     put("CONTENT_LENGTH", value(&V::ContentLength).as_bytes());
     put("SCRIPT_NAME", &script_name(exchange));
-    put("REQUEST_URI", &exchange.request.target);
+    put("REQUEST_URI", exchange.received());
     put("DOCUMENT_URI", &path);
     put("DOCUMENT_ROOT", DOCUMENT_ROOT.as_bytes());
     put("SERVER_PROTOCOL", exchange.request.version.as_str().as_bytes());

@@ -14,6 +14,10 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(gate) = spot.gate.clone() else { return Ok(()) };
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
+    // Counted once, however often upstreams send the request on (nginx: limit_req_status of the main request).
+    if exchange.onward.counted {
+        return Ok(());
+    }
     if !may_come(limits, &gate, client) {
         return Err(refusal(limits.request_status));
     }
@@ -21,6 +25,7 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
         let slot = slots.take(client, most).ok_or_else(|| refusal(limits.connection_status))?;
         exchange.slot = Some(slot);
     }
+    exchange.onward.counted = true;
     Ok(())
 }
 

@@ -87,6 +87,8 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Redirect);
+    redirects::configured(exchange)?;
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
     access_log::note_rewrite(exchange);
@@ -128,7 +130,7 @@ fn answer_error(exchange: &Exchange, error: &Error) -> Response {
 fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = exchange.host.as_str();
-    let request = String::from_utf8_lossy(&exchange.request.target);
+    let request = String::from_utf8_lossy(exchange.received());
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
     match error.level() {

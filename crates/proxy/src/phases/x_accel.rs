@@ -30,6 +30,8 @@ pub struct Onward {
     pub tries: Vec<usize>,
     /// The target as the client sent it.
     pub received: Option<Bytes>,
+    /// Whether the limits of a location have counted it.
+    pub counted: bool,
     /// What the final answer gets of those before it.
     carried: Headers,
 }

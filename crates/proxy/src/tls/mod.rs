@@ -1,5 +1,6 @@
 //! TLS: towards clients by the name they ask for, towards upstreams as their policy says (rustls with aws-lc).
 
+mod aliases;
 mod asks;
 mod certificates;
 mod ciphers;

@@ -21,10 +21,10 @@ pub enum Phase {
     /// The client's address, and what it is believed.
     #[default]
     Client,
-    /// The server and location.
-    Location,
     /// Block lists.
     Blocks,
+    /// The server and location.
+    Location,
     /// The client's certificate.
     ClientCertificate,
     /// `/` to the application's root.

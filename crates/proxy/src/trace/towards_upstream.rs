@@ -8,7 +8,6 @@ pub(super) fn tell(story: &mut Story<'_>) {
         return;
     }
     side(story);
-    beside(story);
     endpoints(story);
     if let Some(copies) = &story.exchange.spot().mirror {
         let authority = copies.destination.authority(story.exchange);
@@ -31,22 +30,6 @@ fn side(story: &mut Story<'_>) {
     story.say("side", outcome);
 }
 
-/// Who stands in, and where a copy goes.
-fn beside(story: &mut Story<'_>) {
-    let exchange = story.exchange;
-    let spot = exchange.spot();
-    if let Some(group) = spot.stand_in.as_ref().filter(|_| exchange.stands_in) {
-        story.say(
-            "default-backend",
-            format!("{} stands in: the backend has no endpoints", group.id),
-        );
-    }
-    if let Some(copies) = &spot.mirror {
-        let authority = copies.destination.authority(exchange);
-        story.say("mirror-target", format!("a copy goes to {authority}"));
-    }
-}
-
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
@@ -56,6 +39,10 @@ fn endpoints(story: &mut Story<'_>) {
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
+    if exchange.stands_in {
+        let outcome = format!("{} stands in: the backend has no endpoints", group.id);
+        story.say("default-backend", outcome);
+    }
     let endpoints = group.endpoints();
     let usable = endpoints.usable();
     let listed: Vec<String> = usable.iter().take(8).map(ToString::to_string).collect();
