@@ -7,7 +7,7 @@ use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{Listen, Native};
+use proxy::{GeoFiles, Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -46,6 +46,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         source,
         classes,
         listeners,
+        geoip,
         webhook,
         shutdown_grace_period,
         worker_threads,
@@ -59,6 +60,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
+    engine.locate_geoip(GeoFiles { directory, editions });
     logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());

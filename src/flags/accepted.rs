@@ -43,7 +43,6 @@ const FLAGS: &[(&str, Takes)] = &[
     ("dynamic-configuration-retries", Takes::Value),
     ("disable-sync-events", Takes::Switch),
     ("internal-logger-address", Takes::Value),
-    ("maxmind-edition-ids", Takes::Value),
     ("maxmind-license-key", Takes::Value),
     ("maxmind-mirror", Takes::Value),
     ("maxmind-retries-count", Takes::Value),

@@ -6,6 +6,7 @@ mod classes;
 #[cfg(test)]
 mod documentation;
 mod explain;
+mod geoip;
 mod listen;
 mod source;
 mod webhook;
@@ -13,6 +14,7 @@ mod webhook;
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
+pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
 pub(crate) use webhook::Webhook;
@@ -55,6 +57,8 @@ pub(crate) struct Run {
     pub(crate) classes: Classes,
     #[command(flatten)]
     pub(crate) listeners: Listeners,
+    #[command(flatten)]
+    pub(crate) geoip: GeoIp,
     #[command(flatten)]
     pub(crate) webhook: Webhook,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.

@@ -64,6 +64,8 @@ pub struct Global {
     pub logs: Logs,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
+    /// `use-geoip2`: databases about addresses are read.
+    pub geoip2: bool,
     /// `ssl-*`.
     pub tls: TlsSettings,
     /// `worker-shutdown-timeout`: how long requests may take to finish once the process stops.
@@ -156,6 +158,22 @@ pub enum TlsVersion {
     Tls13,
 }
 
+/// The secret of session tickets. It is never printed and never serialised.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TicketKey(pub Vec<u8>);
+
+impl std::fmt::Debug for TicketKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TicketKey(…)")
+    }
+}
+
+impl Serialize for TicketKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("…")
+    }
+}
+
 /// TLS towards clients.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TlsSettings {
@@ -167,8 +185,18 @@ pub struct TlsSettings {
     pub tickets: bool,
     /// `ssl-session-cache`.
     pub session_cache: bool,
+    /// `ssl-session-ticket-key`; a random one of the process if absent.
+    pub ticket_key: Option<TicketKey>,
+    /// `ssl-session-cache-size`, in bytes.
+    pub session_cache_size: u64,
     /// `ssl-session-timeout`.
     pub session_timeout: Duration,
+    /// `ssl-buffer-size`: bytes of plain text in a record at most.
+    pub record_size: usize,
+    /// `ssl-ecdh-curve`: OpenSSL names of key exchange groups in order of preference; all if empty.
+    pub curves: Vec<String>,
+    /// `enable-ocsp`: answers of the authority about certificates are stapled to handshakes.
+    pub ocsp: bool,
     /// `ssl-reject-handshake`: names that no server has are refused.
     pub reject_unknown_names: bool,
 }
@@ -222,6 +250,7 @@ impl Default for Global {
             listeners: Listeners::default(),
             logs: Logs::default(),
             compression: Compression::default(),
+            geoip2: false,
             tls: TlsSettings::default(),
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,
@@ -274,7 +303,12 @@ impl Default for TlsSettings {
             ciphers: CIPHERS.split(':').map(str::to_owned).collect(),
             tickets: false,
             session_cache: true,
+            ticket_key: None,
+            session_cache_size: 10 << 20,
             session_timeout: Duration::from_secs(600),
+            record_size: 16 << 10,
+            curves: Vec::new(),
+            ocsp: false,
             reject_unknown_names: false,
         }
     }

@@ -14,6 +14,7 @@ mod certificate;
 mod changes;
 mod compression;
 mod configuration;
+mod geoip2;
 mod global;
 mod id;
 mod listen;
@@ -35,8 +36,10 @@ pub use certificate::{Certificate, PrivateKey};
 pub use changes::Changes;
 pub use compression::{Brotli, Compression, Eligible, Gzip, Unwanted};
 pub use configuration::Configuration;
+pub use geoip2::{GeoStep, GeoVariable};
 pub use global::{
-    Global, KeepAlive, Limits, LogFormat, RealIp, TlsSettings, TlsVersion, UpstreamKeepAlive,
+    Global, KeepAlive, Limits, LogFormat, RealIp, TicketKey, TlsSettings, TlsVersion,
+    UpstreamKeepAlive,
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;

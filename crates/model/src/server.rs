@@ -1,6 +1,6 @@
 //! Virtual servers and their locations.
 
-use crate::policy::{Canary, Policy};
+use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
 use crate::{Alias, CertificateId, Origin, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -19,6 +19,12 @@ pub struct Server {
     /// The certificate for handshakes that name the host. Assigning one (even the default one) switches the HTTPS
     /// redirect on (compat/behaviour.md section 11).
     pub certificate: Option<CertificateId>,
+    /// What is asked of all clients of the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Cipher suites of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
     /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.
@@ -34,9 +40,17 @@ impl Server {
             www: None,
             app_root: None,
             certificate: None,
+            client_certificate: None,
+            ciphers: None,
             regex: false,
             locations: Vec::new(),
         }
+    }
+
+    /// Every name that leads here besides its own: aliases, and the one that is redirected.
+    pub fn other_names(&self) -> Vec<Alias> {
+        let www = self.www.clone().map(Alias::Name);
+        self.aliases.iter().cloned().chain(www).collect()
     }
 }
 

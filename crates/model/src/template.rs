@@ -1,5 +1,6 @@
 //! Text with nginx variables, parsed once: literals, known variables and capture groups, nothing else.
 
+use crate::GeoVariable;
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -19,6 +20,8 @@ macro_rules! variables {
             Cookie(String),
             /// `$arg_<name>`.
             Argument(String),
+            /// `$geoip2_<name>`: what a database says about the client's address.
+            GeoIp2(&'static GeoVariable),
         }
 
         impl Variable {
@@ -39,6 +42,7 @@ macro_rules! variables {
                     Self::UpstreamHeader(name) => format!("upstream_http_{name}"),
                     Self::Cookie(name) => format!("cookie_{name}"),
                     Self::Argument(name) => format!("arg_{name}"),
+                    Self::GeoIp2(variable) => format!("geoip2_{}", variable.name),
                 }
             }
         }
@@ -134,6 +138,28 @@ variables! {
     SslServerName = "ssl_server_name",
     /// `r` if the TLS session was resumed, else `.`.
     SslSessionReused = "ssl_session_reused",
+    /// Whether the client's certificate is good: `SUCCESS`, `FAILED:` and why, or `NONE`.
+    SslClientVerify = "ssl_client_verify",
+    /// Subject of the client's certificate (RFC 2253).
+    SslClientSubject = "ssl_client_s_dn",
+    /// Issuer of the client's certificate (RFC 2253).
+    SslClientIssuer = "ssl_client_i_dn",
+    /// Serial number of the client's certificate, hexadecimal.
+    SslClientSerial = "ssl_client_serial",
+    /// SHA-1 of the client's certificate, hexadecimal.
+    SslClientFingerprint = "ssl_client_fingerprint",
+    /// The client's certificate in PEM, percent-encoded.
+    SslClientEscapedCert = "ssl_client_escaped_cert",
+    /// The client's certificate in PEM, each line but the first after a tab.
+    SslClientCert = "ssl_client_cert",
+    /// The client's certificate in PEM.
+    SslClientRawCert = "ssl_client_raw_cert",
+    /// From when on the client's certificate is valid.
+    SslClientStart = "ssl_client_v_start",
+    /// Until when the client's certificate is valid.
+    SslClientEnd = "ssl_client_v_end",
+    /// Days until the client's certificate ends.
+    SslClientRemain = "ssl_client_v_remain",
     /// Addresses of the upstreams that were tried.
     UpstreamAddr = "upstream_addr",
     /// Status of each try.
@@ -205,6 +231,9 @@ type Prefixed = (&'static str, fn(String) -> Variable);
 
 impl Variable {
     fn prefixed(name: &str) -> Option<Self> {
+        if let Some(name) = name.strip_prefix("geoip2_") {
+            return GeoVariable::named(name).map(Self::GeoIp2);
+        }
         let kinds: [Prefixed; 5] = [
             ("http_", Self::RequestHeader),
             ("sent_http_", Self::ResponseHeader),

@@ -2,16 +2,16 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Generation, Site, Spot};
+use crate::generation::{Clients, Generation, Site, Spot};
 use crate::limits::Zones;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
-use crate::tls::{Certificates, Profiles, TlsFront};
+use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
-use model::policy::{Mirror, Protocol};
+use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
 };
@@ -25,6 +25,7 @@ const DEFAULT_BACKEND: &str = "upstream-default-backend";
 #[derive(Debug, Default)]
 pub struct Compiler {
     profiles: Profiles,
+    verifiers: Verifiers,
     zones: Zones,
     resolver: Arc<Resolver>,
 }
@@ -57,17 +58,31 @@ impl Compiler {
         changes: &Changes,
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
-        let front = before.front.follow(&configuration.global, &certificates)?;
         let mut groups = before.groups.clone();
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
         }
         let mut sites = before.sites.clone();
+        // A name may move from one server to another: first all that was goes.
+        for name in &changes.servers {
+            let old = before.configuration.servers.get(name).map(|server| server.other_names());
+            if let Some(names) = old.filter(|names| !names.is_empty()) {
+                sites = sites.with_aliases(name, &names, None);
+            }
+        }
+        let mut changed = Vec::with_capacity(changes.servers.len());
         for name in &changes.servers {
             let server = configuration.servers.get(name);
             let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
-            sites = sites.with(name, site.map(Arc::new));
+            let site = site.map(Arc::new);
+            sites = sites.with(name, site.clone());
+            let names = server.map(|server| server.other_names()).unwrap_or_default();
+            if !names.is_empty() {
+                sites = sites.with_aliases(name, &names, site.as_ref());
+            }
+            changed.push((name.clone(), site));
         }
+        let front = before.front.follow(&configuration.global, &certificates, &changed)?;
         Ok(Generation {
             number: before.number + 1,
             configuration: configuration.clone(),
@@ -86,13 +101,38 @@ impl Compiler {
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Site, rustls::Error> {
-        let spots =
-            server.locations.iter().map(|location| self.spot(&server.name, location, groups));
+        let spots = server.locations.iter().map(|location| {
+            let clients = self.clients_besides(server, location);
+            self.spot(&server.name, location, groups).map(|spot| Spot { clients, ..spot })
+        });
         Ok(Site {
+            clients: server.client_certificate.as_ref().map(|asked| match asked {
+                ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
+                ClientCertificate::Verified(asked) => {
+                    Clients::Verified(self.verifiers.verifier(asked))
+                }
+            }),
             server: server.clone(),
             locations: Locations::compile(server),
             spots: spots.collect::<Result<_, _>>()?,
         })
+    }
+
+    /// What the Ingress of a location asks of clients besides what the host does.
+    fn clients_besides(&self, server: &Server, location: &Location) -> Option<Arc<Verifier>> {
+        if matches!(location.backend, Backend::Denied(_)) {
+            return None;
+        }
+        let own = location.policy.client_certificate.as_ref()?;
+        match own {
+            ClientCertificate::Verified(asked)
+                if Some(own) != server.client_certificate.as_ref() =>
+            {
+                Some(self.verifiers.verifier(asked))
+            }
+            // The host is closed as a whole, then.
+            ClientCertificate::Closed(_) | ClientCertificate::Verified(_) => None,
+        }
     }
 
     fn spot(
@@ -143,6 +183,7 @@ impl Compiler {
         Ok(Spot {
             location: location.clone(),
             group,
+            clients: None,
             rule,
             canary,
             upstream_tls,

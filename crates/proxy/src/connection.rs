@@ -1,5 +1,6 @@
 //! What is known about a client's connection, whatever it speaks.
 
+use crate::tls::Peer;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
@@ -39,6 +40,8 @@ pub struct TlsSession {
     pub cipher: String,
     /// The name asked for.
     pub server_name: Option<String>,
+    /// The certificate that the client has shown.
+    pub client: Option<Peer>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }

@@ -2,6 +2,7 @@
 
 use crate::compile::Compiler;
 use crate::generation::Generation;
+use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::log::{AccessLog, Writer};
 use crate::worker::{Shared, Stage, Worker};
@@ -98,6 +99,11 @@ impl Native {
     /// The ports, as bound.
     pub fn listening(&self) -> &Listening {
         &self.shared.listening
+    }
+
+    /// Says where the databases about addresses are; before the first [`Engine::apply`].
+    pub fn locate_geoip(&self, files: GeoFiles) {
+        self.shared.geoip.locate(files);
     }
 
     /// The generation in force.
@@ -204,6 +210,7 @@ impl Engine for Native {
             .compiler
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
+        self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
         self.follow(&next.global);
         self.accept(&next.global)
@@ -233,6 +240,9 @@ impl Engine for Native {
             retries: _,
             body: _,
             tls_redirect: _,
+            // Both are a matter of the server.
+            client_certificate: _,
+            ciphers: _,
             redirect: _,
             relative_redirects: _,
             upstream_host: _,

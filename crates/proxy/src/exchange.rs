@@ -47,6 +47,8 @@ pub struct Exchange {
     pub stands_in: bool,
     /// Path and query towards the upstream, if they are not those of the request.
     pub rewritten: Option<Bytes>,
+    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
+    pub forwarded_prefix: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
     pub allowed_origin: Option<Bytes>,
     /// Whether the canary of the location has it.
@@ -148,6 +150,7 @@ impl Exchange {
             place: None,
             stands_in: false,
             rewritten: None,
+            forwarded_prefix: None,
             allowed_origin: None,
             canary: false,
             session_cookie: None,

@@ -7,7 +7,7 @@ use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
-use crate::tls::{Certificates, Profile, TlsFront};
+use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Rule};
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
@@ -43,6 +43,8 @@ pub struct Generation {
 pub struct Site {
     /// What it was made of.
     pub server: Arc<Server>,
+    /// What it asks of all its clients; shared with the handshakes.
+    pub clients: Option<Clients>,
     /// Which location answers a path.
     pub locations: Locations,
     /// The locations, in the order of `server.locations`.
@@ -56,6 +58,8 @@ pub struct Spot {
     pub location: Arc<Location>,
     /// Its upstream; none if it answers by itself.
     pub group: Option<Arc<Group>>,
+    /// What its Ingress asks of clients besides the host.
+    pub clients: Option<Arc<Verifier>>,
     /// Which of its endpoints is next; none: they take turns.
     pub rule: Option<Box<Rule>>,
     /// Another upstream for some of its requests.
@@ -78,6 +82,15 @@ pub struct Spot {
     pub custom_headers: SetHeaders,
     /// Header sections of answers that variables of the location ask for.
     pub watch: Watch,
+}
+
+/// What a host asks of all its clients.
+#[derive(Clone, Debug)]
+pub enum Clients {
+    /// Nobody gets in, for the reason given.
+    Closed(String),
+    /// Certificates are verified like this.
+    Verified(Arc<Verifier>),
 }
 
 impl Generation {

@@ -14,6 +14,7 @@ mod error;
 mod exchange;
 mod explain;
 mod generation;
+mod geoip;
 mod http;
 mod http1;
 mod http2;
@@ -35,6 +36,7 @@ mod worker;
 pub use engine::{Native, StartError};
 pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
+pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 pub use trace::Decision;
 

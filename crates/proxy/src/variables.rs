@@ -3,8 +3,10 @@
 use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::{Headers, iso8601, since_epoch};
+use crate::phases::client_certificate;
 use crate::phases::fastcgi;
 use crate::upstream::Try;
+use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -20,6 +22,23 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
 }
 
+/// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.
+pub fn in_header(bytes: &[u8]) -> Bytes {
+    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
+    if bytes.iter().all(is_plain) {
+        return Bytes::copy_from_slice(bytes);
+    }
+    let mut out = String::with_capacity(bytes.len() + 8);
+    for byte in bytes {
+        if is_plain(byte) {
+            out.push(char::from(*byte));
+        } else {
+            put!(out, "%{byte:02X}");
+        }
+    }
+    out.into()
+}
+
 /// Appends the value of a variable; nothing where it has none.
 pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
@@ -28,6 +47,7 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestHeader(name) => header(&exchange.request.headers, name, out),
         V::Cookie(name) => cookie(exchange, name, out),
         V::Argument(name) => argument(exchange, name, out),
+        V::GeoIp2(asked) => exchange.worker.geoip().push(asked, exchange.client, out),
         V::ResponseHeader(name) => header(&exchange.answer.sent, name, out),
         V::UpstreamHeader(name) => header(&exchange.answer.upstream, name, out),
         V::RemoteUser => user(exchange, out),
@@ -46,6 +66,17 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::Scheme => {
             tls(variable, exchange, out);
         }
+        V::SslClientVerify
+        | V::SslClientSubject
+        | V::SslClientIssuer
+        | V::SslClientSerial
+        | V::SslClientFingerprint
+        | V::SslClientEscapedCert
+        | V::SslClientCert
+        | V::SslClientRawCert
+        | V::SslClientStart
+        | V::SslClientEnd
+        | V::SslClientRemain => client_certificate::push(variable, exchange, out),
         V::ProxyUpstreamName
         | V::ProxyAlternativeUpstreamName
         | V::Namespace

@@ -4,6 +4,7 @@ use crate::authenticator::Answers;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
+use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
@@ -41,6 +42,8 @@ pub struct Shared {
     digests: Digests,
     answers: Answers,
     names: Names,
+    /// Databases about addresses.
+    pub geoip: Arc<GeoIp>,
 }
 
 /// What the process is at.
@@ -64,6 +67,7 @@ impl Shared {
             digests: Digests::default(),
             answers: Answers::default(),
             names: Names::default(),
+            geoip: Arc::default(),
         }
     }
 }
@@ -189,6 +193,11 @@ impl Worker {
     /// Hosts that are known only once a request is there.
     pub fn names(&self) -> &Names {
         &self.shared.names
+    }
+
+    /// Databases about addresses.
+    pub fn geoip(&self) -> &GeoIp {
+        &self.shared.geoip
     }
 
     /// Whether the process is about to end.

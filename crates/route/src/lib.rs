@@ -4,6 +4,7 @@
 //! into one meaning, [`Routes::find`] chooses the server, [`Locations::find`] its location. What is forwarded after a
 //! rewrite is written by [`path::encode`].
 
+mod aliases;
 pub mod host;
 mod locations;
 pub mod path;

@@ -1,19 +1,21 @@
 //! All servers by host, in persistent maps: another host costs little, and old versions stay as they were.
 
+use crate::aliases::Aliases;
 use foldhash::fast::FixedState;
 use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
-use model::ServerName;
+use model::{Alias, ServerName};
 use std::sync::Arc;
 
 /// Names come from the configuration, not from clients, so the hash need not be keyed.
-type Names<T> = GenericHashMap<Arc<str>, Arc<T>, FixedState, DefaultSharedPtr>;
+pub(crate) type Names<T> = GenericHashMap<Arc<str>, Arc<T>, FixedState, DefaultSharedPtr>;
 
 /// The servers of a generation by host; `T` is a server as its engine compiled it.
 pub struct Routes<T> {
     exact: Names<T>,
     /// By what follows `*.`.
     wildcard: Names<T>,
+    aliases: Aliases<T>,
     catch_all: Option<Arc<T>>,
 }
 
@@ -43,12 +45,44 @@ impl<T> Routes<T> {
         routes
     }
 
-    /// The server for `host`, as [`crate::host::parse`] gives its name: that of the name itself, else the wildcard of
-    /// its parent, which covers exactly one label of letters, digits, `_` and `-`, else the catch-all.
-    pub fn find(&self, host: &str) -> Option<&Arc<T>> {
-        self.exact.get(host).or_else(|| self.find_wildcard(host)).or(self.catch_all.as_ref())
+    /// A copy in which the aliases of `owner` lead to `server`, or nowhere. Where an alias moves from one server to
+    /// another, it is to be taken away there before it is given here.
+    #[must_use]
+    pub fn with_aliases(
+        &self,
+        owner: &ServerName,
+        aliases: &[Alias],
+        server: Option<&Arc<T>>,
+    ) -> Self {
+        let mut routes = self.clone();
+        routes.aliases.set(owner, aliases, server);
+        routes
     }
 
+    /// The server for `host`, as [`crate::host::parse`] gives its name: that of the name itself, else the longest
+    /// wildcard among the aliases, else what [`Self::find_pattern`] says, else the catch-all.
+    pub fn find(&self, host: &str) -> Option<&Arc<T>> {
+        self.exact
+            .get(host)
+            .or_else(|| self.aliases.named(host))
+            .or_else(|| self.aliases.wildcard(host))
+            .or_else(|| self.find_pattern(host))
+            .or(self.catch_all.as_ref())
+    }
+
+    /// A wildcard host is a regular expression in ingress-nginx, which takes its turn among the patterns of aliases by
+    /// the name of its server (compat/behaviour.md section 4).
+    fn find_pattern(&self, host: &str) -> Option<&Arc<T>> {
+        let wildcard = self.find_wildcard(host);
+        if !self.aliases.has_patterns() {
+            return wildcard;
+        }
+        let name =
+            wildcard.and_then(|_| host.split_once('.')).map(|(_, parent)| format!("*.{parent}"));
+        self.aliases.pattern(host, name.as_deref()).or(wildcard)
+    }
+
+    /// The wildcard host of the parent, which covers exactly one label of letters, digits, `_` and `-`.
     fn find_wildcard(&self, host: &str) -> Option<&Arc<T>> {
         if self.wildcard.is_empty() {
             return None;
@@ -78,6 +112,7 @@ impl<T> Clone for Routes<T> {
         Self {
             exact: self.exact.clone(),
             wildcard: self.wildcard.clone(),
+            aliases: self.aliases.clone(),
             catch_all: self.catch_all.clone(),
         }
     }
@@ -85,14 +120,19 @@ impl<T> Clone for Routes<T> {
 
 impl<T> Default for Routes<T> {
     fn default() -> Self {
-        Self { exact: Names::default(), wildcard: Names::default(), catch_all: None }
+        Self {
+            exact: Names::default(),
+            wildcard: Names::default(),
+            aliases: Aliases::default(),
+            catch_all: None,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Routes;
-    use model::ServerName;
+    use model::{Alias, ServerName};
     use std::sync::Arc;
 
     fn routes(names: &[&'static str]) -> Routes<&'static str> {
@@ -121,6 +161,63 @@ mod tests {
         assert_eq!(found(&routes, "a-_9.lw.test"), Some("*.lw.test"));
         for host in ["lw.test", ".lw.test", "y.x.lw.test", "a~b.lw.test", "*.lw.test", "lw"] {
             assert_eq!(found(&routes, host), None, "{host}");
+        }
+    }
+
+    fn aliased(
+        routes: Routes<&'static str>,
+        owner: &'static str,
+        aliases: &[&str],
+    ) -> Routes<&'static str> {
+        let aliases: Vec<Alias> =
+            aliases.iter().flat_map(|alias| Alias::parse(alias).expect("an alias")).collect();
+        routes.with_aliases(&ServerName::new(owner), &aliases, Some(&Arc::new(owner)))
+    }
+
+    #[test]
+    fn exact_names_go_before_wildcards_and_those_before_patterns() {
+        let routes = routes(&["_", "a.test", "b.test", "*.b.test"]);
+        let routes =
+            aliased(routes, "a.test", &["x.b.test", "*.b.test", "*.y.b.test", "w.*", "w.b.*"]);
+        let routes = aliased(routes, "b.test", &["~w", "~^.y", "*.test"]);
+        let cases = [
+            ("x.b.test", "a.test"),
+            ("b.test", "b.test"),
+            ("z.b.test", "a.test"),
+            ("deep.z.b.test", "a.test"),
+            ("other.test", "b.test"),
+            ("w.anything", "a.test"),
+            ("w.b.c", "a.test"),
+            ("woman", "b.test"),
+            ("my", "b.test"),
+            ("test", "_"),
+            (".test", "_"),
+        ];
+        for (host, server) in cases {
+            assert_eq!(found(&routes, host), Some(server), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_wildcard_host_takes_its_turn_among_the_patterns() {
+        let routes = routes(&["*.b.test", "m.test", "*.a.test"]);
+        let routes = aliased(routes, "*.a.test", &["~^x\\.b\\.test$"]);
+        let routes = aliased(routes, "m.test", &["~^x\\.a\\.test$", "~^y"]);
+        assert_eq!(found(&routes, "x.b.test"), Some("*.a.test"), "*.a.test sorts before *.b.test");
+        assert_eq!(found(&routes, "x.a.test"), Some("*.a.test"), "m.test sorts after *.a.test");
+        assert_eq!(found(&routes, "y.c.test"), Some("m.test"));
+    }
+
+    #[test]
+    fn aliases_that_are_taken_away_lead_nowhere() {
+        let all = ["x.test", "*.x.test", "x.*", "~x", ".z.test"];
+        let with = aliased(routes(&[]), "a.test", &all);
+        let aliases: Vec<Alias> =
+            all.iter().flat_map(|alias| Alias::parse(alias).expect("an alias")).collect();
+        let without = with.with_aliases(&ServerName::new("a.test"), &aliases, None);
+        for host in ["x.test", "y.x.test", "x.y", "ax", "z.test", "y.z.test"] {
+            assert_eq!(found(&with, host), Some("a.test"), "{host}");
+            assert_eq!(found(&without, host), None, "{host}");
         }
     }
 

@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys};
 use std::sync::Arc;
-use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
 
 /// A chain (DER, leaf first) with the key of its leaf.
 type Pair = (Vec<Vec<u8>>, PrivateKey);
@@ -40,6 +40,40 @@ pub(crate) fn trust(secret: &Secret) -> Result<Trust, String> {
         .transpose()?
         .map(|(chain, key)| Identity { chain: chain.into_iter().map(Arc::from).collect(), key });
     Ok((authorities.into_iter().map(Arc::from).collect(), identity))
+}
+
+/// The authorities (`ca.crt`) and revocation lists (`ca.crl`) for certificates of clients, each in DER.
+pub(crate) type Authorities = (Vec<Arc<[u8]>>, Vec<Arc<[u8]>>);
+
+/// What certificates of clients are verified against; the error completes the sentence "Secret x …".
+pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
+    let pem = field(secret, "ca.crt")
+        .ok_or("has no ca.crt: add the authorities of the clients' certificates")?;
+    let authorities = certificates(pem, "ca.crt")?;
+    for der in &authorities {
+        X509Certificate::from_der(der).map_err(|error| {
+            format!("has a ca.crt that is no X.509 certificate ({error}): replace it")
+        })?;
+    }
+    let lists = field(secret, "ca.crl").map_or(Ok(Vec::new()), revocations)?;
+    let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Arc::from).collect();
+    Ok((shared(authorities), shared(lists)))
+}
+
+fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let wrong = |why: &str| {
+        format!("has no revocation list in ca.crl ({why}): put one in PEM there, or remove it")
+    };
+    let mut found = Vec::new();
+    for section in <(SectionKind, Vec<u8>)>::pem_slice_iter(pem) {
+        let (kind, der) = section.map_err(|error| wrong(&error.to_string()))?;
+        if kind != SectionKind::Crl {
+            return Err(wrong(&format!("it holds a {kind:?}")));
+        }
+        CertificateRevocationList::from_der(&der).map_err(|error| wrong(&error.to_string()))?;
+        found.push(der);
+    }
+    if found.is_empty() { Err(wrong("nothing in it is PEM")) } else { Ok(found) }
 }
 
 fn field<'a>(secret: &'a Secret, name: &str) -> Option<&'a [u8]> {

@@ -5,6 +5,7 @@ mod aliases;
 mod annotations;
 mod certificate;
 mod check;
+mod ciphers;
 mod config_map;
 mod host;
 mod ingress;

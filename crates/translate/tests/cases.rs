@@ -86,6 +86,12 @@ fn yaml(configuration: &Configuration) -> String {
     let policy = serde_json::to_value(Policy::default()).expect("plain data");
     value["global"] = differing(&value["global"], &global).unwrap_or_else(|| json!({}));
     for server in value["servers"].as_object_mut().expect("a map").values_mut() {
+        let fields = server.as_object_mut().expect("a map");
+        for name in ["aliases", "www", "app_root"] {
+            if fields.get(name).is_some_and(|value| value.is_null() || *value == json!([])) {
+                fields.remove(name);
+            }
+        }
         for location in server["locations"].as_array_mut().expect("a list") {
             location["policy"] =
                 differing(&location["policy"], &policy).unwrap_or_else(|| json!({}));

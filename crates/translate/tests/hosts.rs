@@ -4,7 +4,7 @@ mod objects;
 
 use kubernetes::Reference;
 use kubernetes::objects::{PathType, PortRef};
-use model::policy::Protocol;
+use model::policy::{ClientCertificate, Protocol};
 use model::{PathKind, ServerName};
 use objects::*;
 use translate::{Options, references, translate};
@@ -109,7 +109,7 @@ fn the_catch_all_takes_the_root_and_a_rule_without_host_its_paths() {
 }
 
 #[test]
-fn a_client_certificate_that_cannot_be_asked_for_denies_the_whole_host() {
+fn an_authority_of_clients_that_is_not_there_closes_the_whole_host_and_no_other() {
     let mut snapshot = cluster();
     let mut guarded = simple("demo", "guarded", "shop.test", "/a", "s");
     annotate(&mut guarded, "auth-tls-secret", "demo/ca");
@@ -117,10 +117,9 @@ fn a_client_certificate_that_cannot_be_asked_for_denies_the_whole_host() {
     put_ingress(&mut snapshot, simple("demo", "other", "shop.test", "/b", "s"));
     put_ingress(&mut snapshot, simple("demo", "else", "else.test", "/b", "s"));
     let configuration = translate(&snapshot, &Options::default()).configuration;
-    assert!(is_denied(&configuration, "shop.test", "/a"));
-    assert!(is_denied(&configuration, "shop.test", "/b"));
-    assert!(is_denied(&configuration, "shop.test", "/"));
-    assert!(!is_denied(&configuration, "else.test", "/b"));
+    let asked = |host| configuration.servers[&ServerName::new(host)].client_certificate.clone();
+    assert!(matches!(asked("shop.test"), Some(ClientCertificate::Closed(_))));
+    assert_eq!(asked("else.test"), None);
 }
 
 #[test]

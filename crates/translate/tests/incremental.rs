@@ -42,6 +42,12 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("upstream-hash-by", "$nope$request_uri"),
     ("service-upstream", "true"),
     ("enable-global-auth", "false"),
+    ("server-alias", "b.test, c.test, *.a.test"),
+    ("server-alias", "www.b.test, c.test, ~c, .d.test"),
+    ("server-alias", "www.a.test, a.test, d.test"),
+    ("from-to-www-redirect", "true"),
+    ("app-root", "/x"),
+    ("permanent-redirect", "/y"),
     ("nonsense", ""),
 ];
 
@@ -186,7 +192,16 @@ fn rules() -> impl Strategy<Value = Vec<IngressRule>> {
     let path = (select(&["/", "/p", "/p/", "/p(", ""][..]), kind, select(SERVICES), port())
         .prop_map(|(at, kind, service, port)| path(at, kind, backend(service, port)));
     let host = select(
-        &[None, Some("a.test"), Some("*.a.test"), Some("b.test"), Some("A.test"), Some("_")][..],
+        &[
+            None,
+            Some("a.test"),
+            Some("*.a.test"),
+            Some("b.test"),
+            Some("A.test"),
+            Some("_"),
+            Some("c.test"),
+            Some("www.a.test"),
+        ][..],
     );
     vec(
         (host, option::weighted(0.8, vec(path, 0..3))).prop_map(|(host, paths)| rule(host, paths)),
@@ -267,6 +282,13 @@ proptest! {
         changes.iter().for_each(|change| change.apply(&mut snapshot));
         let configuration = translate(&snapshot, &options()).configuration;
         prop_assert!(configuration.servers.contains_key(&model::ServerName::catch_all()));
+        let mut names = std::collections::BTreeSet::new();
+        for name in configuration.servers.values().flat_map(|server| server.other_names()) {
+            let name = name.to_string();
+            let is_host = configuration.servers.contains_key(&model::ServerName::new(name.as_str()));
+            prop_assert!(!is_host, "{name} is a host itself");
+            prop_assert!(names.insert(name.clone()), "{name} leads to two servers");
+        }
         for server in configuration.servers.values() {
             let has_root = server.locations.iter().any(|location| location.path == "/" && location.kind == model::PathKind::Prefix);
             prop_assert!(has_root, "{} has no root", server.name);

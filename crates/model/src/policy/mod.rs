@@ -9,6 +9,8 @@ mod auth_external;
 mod balance;
 mod body;
 mod canary;
+mod ciphers;
+mod client_certificate;
 mod connection_header;
 mod cors;
 mod custom_headers;
@@ -32,6 +34,10 @@ pub use auth_external::{AuthCache, AuthExternal, CacheDuration};
 pub use balance::{Affinity, AffinityMode, Algorithm, Balance, SameSite};
 pub use body::Body;
 pub use canary::{Canary, CanaryHeader, CanaryRules, CanaryTest};
+pub use ciphers::Ciphers;
+pub use client_certificate::{
+    ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification,
+};
 pub use connection_header::ConnectionHeader;
 pub use cors::{AllowedOrigin, Cors, Origins};
 pub use custom_headers::CustomHeaders;
@@ -70,6 +76,12 @@ pub struct Policy {
     pub body: Body,
     /// Redirects from HTTP to HTTPS.
     pub tls_redirect: TlsRedirect,
+    /// What its Ingress asks of clients; the host as a whole asks for [`crate::Server::client_certificate`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_certificate: Option<ClientCertificate>,
+    /// Cipher suites that its Ingress asks for; [`crate::Server::ciphers`] counts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ciphers: Option<Ciphers>,
     /// The answer to every request (`permanent-redirect`, `temporal-redirect`).
     pub redirect: Option<Redirect>,
     /// Redirects name no host (`relative-redirects`).

@@ -186,6 +186,7 @@ pub(crate) fn session(connection: &rustls::ServerConnection) -> TlsSession {
         version,
         cipher: suite.map(crate::tls::openssl_name).unwrap_or_default(),
         server_name: connection.server_name().map(str::to_owned),
+        client: connection.peer_certificates().and_then(crate::tls::Peer::new),
         resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
     }
 }

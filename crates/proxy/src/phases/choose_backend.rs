@@ -4,10 +4,11 @@
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::generation::Spot;
 use crate::http::{Response, cookie_date, since_epoch};
 use crate::upstream::{Group, Rule, Session};
 use crate::variables;
-use balance::{Asked, Cookie, Kept, Side, side};
+use balance::{Asked, Claim, Cookie, Kept, Side, side};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Alias;
@@ -50,12 +51,7 @@ pub(super) fn decide(exchange: &mut Exchange) {
 
 /// The endpoint for the next try; `exchange.tries()` are those that failed.
 pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
-    let spot = exchange.spot();
-    let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
-        Some(canary) => (Some(&canary.group), &canary.rule),
-        None if exchange.stands_in => (spot.stand_in.as_ref(), &None),
-        None => (spot.group.as_ref(), &spot.rule),
-    };
+    let (group, rule) = chosen(exchange, exchange.spot());
     let group = group.ok_or_else(|| Response::page(StatusCode::NOT_FOUND))?;
     let nobody = || Error::NoEndpoints(group.id.clone());
     let Some(rule) = rule else { return Ok(group.pick().ok_or_else(nobody)?) };
@@ -74,6 +70,15 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
             exchange.session_cookie = cookie.or(exchange.session_cookie.take());
             Ok(endpoint)
         }
+    }
+}
+
+/// Who is behind the side that was chosen, and how one of them is.
+fn chosen<'a>(exchange: &Exchange, spot: &'a Spot) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
+    match spot.canary.as_deref().filter(|_| exchange.canary) {
+        Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
+        None if exchange.stands_in => (spot.stand_in.as_ref(), None),
+        None => (spot.group.as_ref(), spot.rule.as_deref()),
     }
 }
 
@@ -103,14 +108,13 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
         let random = exchange.worker.below(999_999) + 1;
         format!("{}.{:03}.{}.{random}", now.as_secs(), now.subsec_millis(), std::process::id())
     };
-    group.roster().sessions().choose(
-        affinity.mode,
-        known,
-        &tried(exchange),
-        affinity.change_on_failure,
-        draw,
-        |below| exchange.worker.below(below),
-    )
+    let claim = Claim {
+        mode: affinity.mode,
+        session: known,
+        failed: &tried(exchange),
+        change_on_failure: affinity.change_on_failure,
+    };
+    group.roster().sessions().choose(claim, draw, |below| exchange.worker.below(below))
 }
 
 fn tried(exchange: &Exchange) -> Vec<SocketAddr> {
@@ -189,12 +193,9 @@ pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
 /// Notes how long the last endpoint took, where somebody wants to know.
 pub(crate) fn measure(exchange: &Exchange) {
     let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };
-    let (group, rule) = match spot.canary.as_deref().filter(|_| exchange.canary) {
-        Some(canary) => (Some(&canary.group), &canary.rule),
-        None => (spot.group.as_ref(), &spot.rule),
-    };
+    let (group, rule) = chosen(exchange, spot);
     let measures = |rule: &Rule| rule.algorithm == Algorithm::Ewma && rule.session.is_none();
-    if !rule.as_deref().is_some_and(measures) {
+    if !rule.is_some_and(measures) {
         return;
     }
     if let (Some(group), Some(last)) = (group, exchange.log.tries.last()) {

@@ -71,12 +71,17 @@ fn parse_address(text: &[u8]) -> Option<IpAddr> {
     [Some(text), bracketed, without_port].into_iter().flatten().find_map(|text| text.parse().ok())
 }
 
+/// The value of a forwarded header, if the peer is believed about it.
+pub(super) fn told<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a Bytes> {
+    let real = &exchange.generation.global().real_ip;
+    if !real.forwarded_headers || !is_trusted(real, exchange.connection.peer.ip()) {
+        return None;
+    }
+    exchange.request.headers.get(name).filter(|value| !value.is_empty())
+}
+
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
-    let believed = global.real_ip.forwarded_headers
-        && is_trusted(&global.real_ip, exchange.connection.peer.ip());
-    let header = |name| {
-        exchange.request.headers.get(name).filter(|value| believed && !value.is_empty()).cloned()
-    };
+    let header = |name| told(exchange, name).cloned();
     let host = header("x-forwarded-host").and_then(|hosts| {
         let first = tokens(&hosts).next()?;
         Some(hosts.slice_ref(first))

@@ -1,10 +1,10 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::Stop;
+use super::{Stop, client_certificate, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Length, Response};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
 use route::Found;
@@ -28,6 +28,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(site) = generation.sites.find(&exchange.host) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
+    client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -37,15 +38,17 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
     }
+    redirects::of_the_host(exchange, site)?;
     let (index, slash) = match found {
         Found::Location { index } => (index, false),
         Found::AddSlash { index } => (index, true),
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
+    client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
     fits(exchange)?;
     if slash {
-        return Err(add_slash(exchange).into());
+        return Err(redirects::to_slash(exchange).into());
     }
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
@@ -67,21 +70,4 @@ fn fits(exchange: &Exchange) -> Result<(), Error> {
         (Length::Known(length), Some(limit)) if length > limit => Err(Error::BodyTooLarge),
         _ => Ok(()),
     }
-}
-
-/// nginx answers a path that only its slash keeps from a location with a redirect to the path with the slash.
-fn add_slash(exchange: &Exchange) -> Response {
-    let scheme = if exchange.connection.tls.is_some() { "https" } else { "http" };
-    let relative = exchange.generation.global().relative_redirects;
-    let mut location = BytesMut::new();
-    if !relative {
-        location.extend_from_slice(format!("{scheme}://{}", exchange.host).as_bytes());
-    }
-    location.extend_from_slice(route::path::encode(&exchange.path).as_bytes());
-    location.extend_from_slice(b"/");
-    if let Some(query) = exchange.request.query() {
-        location.extend_from_slice(b"?");
-        location.extend_from_slice(query);
-    }
-    Response::redirect(StatusCode::MOVED_PERMANENTLY, location.freeze())
 }

@@ -51,7 +51,7 @@ impl Mirrors {
             self.in_flight.set(self.in_flight.get() + 1);
             return Some(Entry(self.clone()));
         }
-        if self.left_out.get() % SAID_EVERY == 0 {
+        if self.left_out.get().is_multiple_of(SAID_EVERY) {
             tracing::warn!(
                 most = IN_FLIGHT,
                 left_out = self.left_out.get() + 1,

@@ -8,6 +8,7 @@ mod auth_external;
 mod block;
 pub(crate) mod choose_backend;
 mod client_address;
+pub(crate) mod client_certificate;
 mod client_fields;
 mod compression;
 pub(crate) mod cors;
@@ -86,11 +87,14 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     find_location::choose(exchange)?; // find-config
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
+    exchange.enter(Phase::Redirect);
+    redirects::configured(exchange)?;
     exchange.enter(Phase::Rewrite);
     rewrite::path(exchange)?;
     access_log::note_rewrite(exchange);
     exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
+    client_certificate::over_tls(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
     exchange.enter(Phase::Limits);

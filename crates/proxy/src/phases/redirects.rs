@@ -1,12 +1,60 @@
-//! Redirects from HTTP to HTTPS (compat/behaviour.md section 12.5).
+//! Redirects: of a whole host, to the path with a slash, configured ones, from HTTP to HTTPS (compat/behaviour.md
+//! section 12, in this order; ngx_http_rewrite_module's `return`, ngx_http_header_filter's absolute redirects).
 
-use super::Stop;
+use super::{Stop, client_address::told};
 use crate::exchange::Exchange;
+use crate::generation::Site;
 use crate::http::Response;
+use crate::trace::Phase;
+use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use model::policy::TlsRedirect;
+use model::policy::{Policy, TlsRedirect};
 
+/// Before a location is looked for: the name with or without `www.`, then `app-root`.
+pub(super) fn of_the_host(exchange: &mut Exchange, site: &Site) -> Result<(), Stop> {
+    let server = &site.server;
+    if server.www.as_ref().is_some_and(|www| www.as_str() == exchange.host) {
+        let location = to_www(exchange, server.name.as_str());
+        return Err(Response::redirect(proxy_status(exchange), location).into());
+    }
+    if let Some(target) = server.app_root.as_ref().filter(|_| exchange.path.as_ref() == b"/") {
+        exchange.enter(Phase::AppRoot);
+        let host = String::from_utf8_lossy(&exchange.request.authority);
+        let target = variables::text_of(target, exchange);
+        let location = format!("{}://{host}{target}", own_scheme(exchange));
+        return Err(Response::redirect(StatusCode::FOUND, in_location(&location)).into());
+    }
+    Ok(())
+}
+
+/// nginx answers a path that only its slash keeps from a location with a redirect to the path with the slash.
+pub(super) fn to_slash(exchange: &Exchange) -> Response {
+    let policy = &exchange.spot().location.policy;
+    let mut location = BytesMut::from(prefix(exchange, policy).as_bytes());
+    location.extend_from_slice(route::path::encode(&exchange.path).as_bytes());
+    location.extend_from_slice(b"/");
+    if let Some(query) = exchange.request.query() {
+        location.extend_from_slice(b"?");
+        location.extend_from_slice(query);
+    }
+    Response::redirect(StatusCode::MOVED_PERMANENTLY, location.freeze())
+}
+
+/// `permanent-redirect` and `temporal-redirect`.
+pub(super) fn configured(exchange: &Exchange) -> Result<(), Stop> {
+    let policy = &exchange.spot().location.policy;
+    let Some(redirect) = &policy.redirect else { return Ok(()) };
+    let target = variables::text_of(&redirect.target, exchange);
+    let location = match target.starts_with('/') {
+        true => prefix(exchange, policy) + &target,
+        false => target,
+    };
+    let status = StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::FOUND);
+    Err(Response::redirect(status, in_location(&location)).into())
+}
+
+/// `ssl-redirect` and `force-ssl-redirect`.
 pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     let location = &exchange.spot().location;
     let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } =
@@ -21,10 +69,57 @@ pub(super) fn to_https(exchange: &Exchange) -> Result<(), Stop> {
     if !always && !exchange.generation.certificates.has(&exchange.host) {
         return Ok(());
     }
-    let status =
-        StatusCode::from_u16(global.redirect_status).unwrap_or(StatusCode::PERMANENT_REDIRECT);
     let port = with_port.then_some(exchange.worker.listen.https_port);
-    Err(Response::redirect(status, target(exchange, port, preserve_trailing_slash)).into())
+    let location = target(exchange, port, preserve_trailing_slash);
+    Err(Response::redirect(proxy_status(exchange), location).into())
+}
+
+/// `http-redirect-code`.
+fn proxy_status(exchange: &Exchange) -> StatusCode {
+    let status = exchange.generation.global().redirect_status;
+    StatusCode::from_u16(status).unwrap_or(StatusCode::PERMANENT_REDIRECT)
+}
+
+fn own_scheme(exchange: &Exchange) -> &'static str {
+    if exchange.connection.tls.is_some() { "https" } else { "http" }
+}
+
+/// What nginx puts before a location that starts with a slash: nothing where redirects are relative.
+fn prefix(exchange: &Exchange, policy: &Policy) -> String {
+    if policy.relative_redirects || exchange.generation.global().relative_redirects {
+        return String::new();
+    }
+    let scheme = own_scheme(exchange);
+    let host = match exchange.host.is_empty() {
+        true => exchange.connection.local.ip().to_string(),
+        false => exchange.host.clone(),
+    };
+    let usual = if scheme == "https" { 443 } else { 80 };
+    match exchange.connection.local.port() {
+        port if policy.tls_redirect.with_port && port != usual => {
+            format!("{scheme}://{host}:{port}")
+        }
+        _ => format!("{scheme}://{host}"),
+    }
+}
+
+/// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those of the
+/// connection, unless trusted headers name them.
+fn to_www(exchange: &Exchange, host: &str) -> Bytes {
+    let scheme = told(exchange, "x-forwarded-proto").map(AsRef::as_ref);
+    let port = told(exchange, "x-forwarded-port").cloned();
+    let own_port = || match exchange.connection.local.port() {
+        port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
+        port => exchange.worker.decimal(port),
+    };
+    let mut location = BytesMut::from(scheme.unwrap_or(own_scheme(exchange).as_bytes()));
+    location.extend_from_slice(b"://");
+    location.extend_from_slice(host.as_bytes());
+    location.extend_from_slice(b":");
+    location.extend_from_slice(&port.unwrap_or_else(own_port));
+    let uri = &exchange.request.target;
+    location.extend_from_slice(uri.strip_suffix(b"/").unwrap_or(uri));
+    location.freeze()
 }
 
 /// `https://` with host and target of the request; a `/` at the end goes away unless it is to be kept.
@@ -40,4 +135,9 @@ fn target(exchange: &Exchange, port: Option<u16>, keep_slash: bool) -> Bytes {
     }
     location.extend_from_slice(uri);
     location.freeze()
+}
+
+/// A location as a header field may have it: variables may bring in anything, a path decoded for one.
+fn in_location(text: &str) -> Bytes {
+    variables::in_header(&route::path::bytes(text))
 }

@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
+use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
@@ -56,6 +57,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
+    let prefix = exchange.forwarded_prefix.is_some();
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
@@ -64,6 +66,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
         let replaced = is_own(&field.name)
             || (original_uri && field.is("x-original-uri"))
+            || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
             || (exchange.stands_in && errors::is_about(field))
@@ -94,7 +97,7 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
             put(name, value);
         }
     };
-    own(b"Host", &exchange.forwarded.host);
+    own(b"Host", &host(exchange));
     set(exchange, |name, value| own(name.as_bytes(), value));
     configured.each(exchange, |name, value| {
         if !value.is_empty() {
@@ -107,9 +110,9 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
 pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
-    let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
+    super::client_certificate::headers(exchange, &mut put);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
     }
@@ -148,6 +151,9 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
     }
+    if let Some(prefix) = &exchange.forwarded_prefix {
+        put("X-Forwarded-Prefix", prefix);
+    }
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
         put("X-Original-Forwarded-Host", &received);
     }
@@ -157,6 +163,14 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if exchange.stands_in {
         errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     }
+}
+
+/// The host that the upstream is told (`upstream-vhost`).
+fn host(exchange: &Exchange) -> Bytes {
+    let own = || exchange.forwarded.host.clone();
+    let Some(template) = &exchange.spot().location.policy.upstream_host else { return own() };
+    let text = variables::text_of(template, exchange);
+    if text.is_empty() { own() } else { variables::in_header(text.as_bytes()) }
 }
 
 /// The values of a field in one line; none if it is absent or empty.
@@ -244,7 +258,8 @@ fn wants_length(method: &Method) -> bool {
 fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     let request = &exchange.request;
     let path = String::from_utf8_lossy(target(exchange)).into_owned();
-    let authority = std::str::from_utf8(&exchange.forwarded.host).ok()?;
+    let host = host(exchange);
+    let authority = std::str::from_utf8(&host).ok()?;
     let mut head = Request::new(());
     *head.method_mut() = request.method.clone();
     if secure {

@@ -18,6 +18,8 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
         let text = canonical.text().into_owned();
         if let Some(groups) = rewrite.pattern.captures(&text) {
             exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
+            exchange.forwarded_prefix =
+                rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
             return Ok(());
         }
     }
@@ -27,6 +29,12 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
     }
     Ok(())
+}
+
+/// `X-Forwarded-Prefix` with its groups and variables; none if nothing is left of it.
+fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&str>]) -> Option<Bytes> {
+    let text = variables::filled(prefix, exchange, groups);
+    (!text.is_empty()).then(|| variables::in_header(&route::path::bytes(&text)))
 }
 
 /// The target with its groups and variables filled in. Only a `?` that the target itself has starts arguments.

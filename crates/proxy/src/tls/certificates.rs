@@ -1,6 +1,7 @@
 //! Which certificate a handshake gets: that of its exact name, of the wildcard above it, or the default one
 //! (compat/behaviour.md section 11).
 
+use super::aliases::AliasCertificates;
 use imbl::OrdMap;
 use model::{CertificateId, Changes, Configuration, ServerName};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -11,6 +12,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Certificates {
     hosts: OrdMap<ServerName, CertificateId>,
+    aliases: AliasCertificates,
     keys: OrdMap<CertificateId, Arc<CertifiedKey>>,
     default: Option<CertificateId>,
     fallback: Arc<CertifiedKey>,
@@ -19,7 +21,13 @@ pub struct Certificates {
 impl Certificates {
     /// None but the process's own.
     pub fn new(fallback: Arc<CertifiedKey>) -> Self {
-        Self { hosts: OrdMap::new(), keys: OrdMap::new(), default: None, fallback }
+        Self {
+            hosts: OrdMap::new(),
+            aliases: AliasCertificates::default(),
+            keys: OrdMap::new(),
+            default: None,
+            fallback,
+        }
     }
 
     /// Those of `configuration`, of which `changes` differ from the one before.
@@ -42,6 +50,7 @@ impl Certificates {
                 None => next.hosts.remove(name),
             };
         }
+        next.aliases.follow(configuration, changes);
         next.default.clone_from(&configuration.default_certificate);
         next
     }
@@ -50,13 +59,19 @@ impl Certificates {
     fn entry(&self, host: &str) -> Option<&CertificateId> {
         let wildcard =
             || host.split_once('.').map(|(_, parent)| ServerName::new(format!("*.{parent}")));
-        let exact = self.hosts.get(&ServerName::new(host));
-        exact.or_else(|| self.hosts.get(&wildcard()?))
+        let of = |name: &ServerName| self.hosts.get(name).or_else(|| self.aliases.get(name));
+        of(&ServerName::new(host)).or_else(|| of(&wildcard()?))
     }
 
     /// Whether a host has a certificate, if only the default one.
     pub fn has(&self, host: &str) -> bool {
         !self.hosts.is_empty() && self.entry(host).is_some()
+    }
+
+    /// Whether handshakes may get this one.
+    pub(super) fn serves(&self, key: &Arc<CertifiedKey>) -> bool {
+        let mut served = self.keys.values().chain([&self.fallback]);
+        served.any(|served| Arc::ptr_eq(served, key))
     }
 
     /// In words, which certificate a handshake with this name gets.

@@ -1,18 +1,18 @@
 //! TLS towards clients.
 
-use super::{Certificates, ciphers};
+use super::Certificates;
+use super::config::{Own, config};
+use super::ocsp::Staples;
+use super::sessions::Sessions;
 use crate::connection::TlsSession;
-use crate::generation::Generation;
+use crate::generation::{Clients, Generation, Site};
 use crate::listen::session;
 use arc_swap::ArcSwap;
-use model::{Global, TlsSettings, TlsVersion};
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{
-    ClientHello, NoServerSessionStorage, ResolvesServerCert, ServerSessionMemoryCache,
-    StoresServerSessions,
-};
+use imbl::OrdMap;
+use model::{Global, ServerName, TlsSettings};
+use rustls::ServerConfig;
+use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls::{ServerConfig, SupportedProtocolVersion, version};
 use std::io;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -20,62 +20,135 @@ use tokio::net::TcpStream;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Sessions kept for resumption; about 10 MiB (`ssl-session-cache-size`).
-const SESSIONS: usize = 20_480;
-/// Bytes of plain text in one record (`ssl-buffer-size` is 4k; larger records cost less for large bodies).
-const RECORD: usize = 16 << 10;
 /// The alert for a name that nobody has (RFC 6066 section 3), as a record.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
-/// How TLS is spoken with clients. Sessions survive every change of it.
+/// How TLS is spoken with clients. Sessions survive every change of it but those of who may resume them.
 #[derive(Clone, Debug)]
 pub struct TlsFront {
     config: Arc<ServerConfig>,
+    /// For hosts that ask clients for certificates, or have cipher suites of their own.
+    own: OrdMap<ServerName, (Own, Arc<ServerConfig>)>,
     settings: TlsSettings,
     http2: bool,
-    sessions: Arc<dyn StoresServerSessions>,
-    certificates: Arc<ArcSwap<Certificates>>,
+    sessions: Sessions,
+    by_name: ByName,
 }
 
 /// Gives each handshake the certificate for its name, as of now.
-#[derive(Debug)]
-struct ByName(Arc<ArcSwap<Certificates>>);
+#[derive(Clone, Debug)]
+pub(super) struct ByName {
+    certificates: Arc<ArcSwap<Certificates>>,
+    staples: Option<Arc<Staples>>,
+}
 
 impl ResolvesServerCert for ByName {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(self.0.load().choose(hello.server_name()))
+        let plain = self.certificates.load().choose(hello.server_name());
+        Some(match &self.staples {
+            None => plain,
+            Some(staples) => staples.staple(plain),
+        })
     }
 }
 
 impl TlsFront {
     /// TLS with these settings and certificates.
     pub fn new(global: &Global, certificates: Certificates) -> Result<Self, rustls::Error> {
-        let sessions: Arc<dyn StoresServerSessions> = ServerSessionMemoryCache::new(SESSIONS);
+        let settings = global.tls.clone();
+        let sessions = Sessions::new(settings.session_cache_size, settings.session_timeout);
         let certificates = Arc::new(ArcSwap::from_pointee(certificates));
-        let config = config(global, &sessions, &certificates)?;
+        let by_name = ByName { certificates, staples: None };
         Ok(Self {
-            config,
-            settings: global.tls.clone(),
+            config: config(global, &Own::default(), sessions.clone(), by_name.clone())?,
+            own: OrdMap::new(),
+            settings,
             http2: global.http2,
             sessions,
-            certificates,
+            by_name,
         })
     }
 
-    /// The same after a change of settings and certificates.
+    /// The same after a change of settings, certificates and sites.
     pub fn follow(
         &self,
         global: &Global,
         certificates: &Certificates,
+        changed: &[(ServerName, Option<Arc<Site>>)],
     ) -> Result<Self, rustls::Error> {
         let mut next = self.clone();
         if next.settings != global.tls || next.http2 != global.http2 {
-            next.config = config(global, &next.sessions, &next.certificates)?;
-            next.settings = global.tls.clone();
-            next.http2 = global.http2;
+            next.change(global)?;
         }
-        next.certificates.store(Arc::new(certificates.clone()));
+        for (name, site) in changed {
+            next.server(global, name, site.as_deref())?;
+        }
+        next.by_name.certificates.store(Arc::new(certificates.clone()));
         Ok(next)
+    }
+
+    fn change(&mut self, global: &Global) -> Result<(), rustls::Error> {
+        let settings = global.tls.clone();
+        let same_size = self.settings.session_cache_size == settings.session_cache_size;
+        self.sessions = match same_size {
+            true => self.sessions.living(settings.session_timeout),
+            false => Sessions::new(settings.session_cache_size, settings.session_timeout),
+        };
+        self.settings = settings;
+        self.http2 = global.http2;
+        self.by_name.staples = match (self.settings.ocsp, self.by_name.staples.take()) {
+            (false, _) => None,
+            (true, Some(staples)) => Some(staples),
+            (true, None) => Staples::start(self.by_name.certificates.clone()),
+        };
+        let by_name = self.by_name.clone();
+        self.config = config(global, &Own::default(), self.sessions.clone(), by_name)?;
+        for (name, (own, _)) in self.own.clone() {
+            self.insert(global, name, own)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what a host has of its own.
+    fn server(
+        &mut self,
+        global: &Global,
+        name: &ServerName,
+        site: Option<&Site>,
+    ) -> Result<(), rustls::Error> {
+        let own = site.map_or_else(Own::default, |site| Own {
+            ciphers: site.server.ciphers.clone(),
+            clients: match &site.clients {
+                Some(Clients::Verified(verifier)) => Some(verifier.clone()),
+                Some(Clients::Closed(_)) | None => None,
+            },
+        });
+        if own == Own::default() {
+            self.own.remove(name);
+            return Ok(());
+        }
+        match self.own.get(name) {
+            Some((before, _)) if *before == own => Ok(()),
+            _ => self.insert(global, name.clone(), own),
+        }
+    }
+
+    /// Who came in before the change does not resume a session after it.
+    fn insert(&mut self, global: &Global, name: ServerName, own: Own) -> Result<(), rustls::Error> {
+        let config = config(global, &own, self.sessions.apart(), self.by_name.clone())?;
+        self.own.insert(name, (own, config));
+        Ok(())
+    }
+
+    /// How TLS is spoken with clients that ask for this name.
+    fn config_for(&self, name: Option<&str>, generation: &Generation) -> &Arc<ServerConfig> {
+        if self.own.is_empty() {
+            return &self.config;
+        }
+        let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+        let site = generation.sites.find(&name);
+        let own = site.and_then(|site| self.own.get(&site.server.name));
+        own.map_or(&self.config, |(_, config)| config)
     }
 
     /// Does the handshake; none if the client asked for a name that is refused.
@@ -85,13 +158,14 @@ impl TlsFront {
         generation: &Generation,
     ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
-        let known =
-            start.client_hello().server_name().is_some_and(|name| generation.has_host(name));
+        let hello = start.client_hello();
+        let known = hello.server_name().is_some_and(|name| generation.has_host(name));
+        let config = self.config_for(hello.server_name(), generation).clone();
         if self.settings.reject_unknown_names && !known {
             refuse(start.io).await?;
             return Ok(None);
         }
-        let stream = start.into_stream(self.config.clone()).await?;
+        let stream = start.into_stream(config).await?;
         let session = session(stream.get_ref().1);
         Ok(Some((stream, session)))
     }
@@ -101,43 +175,4 @@ impl TlsFront {
 async fn refuse(mut tcp: TcpStream) -> io::Result<()> {
     tcp.write_all(&UNRECOGNIZED_NAME).await?;
     tcp.shutdown().await
-}
-
-fn config(
-    global: &Global,
-    sessions: &Arc<dyn StoresServerSessions>,
-    certificates: &Arc<ArcSwap<Certificates>>,
-) -> Result<Arc<ServerConfig>, rustls::Error> {
-    let settings = &global.tls;
-    let provider = aws_lc_rs::default_provider();
-    let cipher_suites = ciphers::chosen(&settings.ciphers, &provider.cipher_suites);
-    let provider = CryptoProvider { cipher_suites, ..provider };
-    let versions: Vec<&SupportedProtocolVersion> = settings
-        .versions
-        .iter()
-        .map(|version| match version {
-            TlsVersion::Tls12 => &version::TLS12,
-            TlsVersion::Tls13 => &version::TLS13,
-        })
-        .collect();
-    let mut config = ServerConfig::builder_with_provider(Arc::new(provider))
-        .with_protocol_versions(&versions)?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(ByName(certificates.clone())));
-    config.ignore_client_order = true;
-    config.session_storage = match settings.session_cache {
-        true => sessions.clone(),
-        false => Arc::new(NoServerSessionStorage {}),
-    };
-    if settings.tickets {
-        config.ticketer = aws_lc_rs::Ticketer::new()?;
-    }
-    config.send_tls13_tickets = 1;
-    config.max_fragment_size = Some(RECORD);
-    let protocols: &[&[u8]] = match global.http2 {
-        true => &[b"h2", b"http/1.1", b"http/1.0"],
-        false => &[b"http/1.1", b"http/1.0"],
-    };
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    Ok(Arc::new(config))
 }

@@ -1,11 +1,22 @@
 //! TLS: towards clients by the name they ask for, towards upstreams as their policy says (rustls with aws-lc).
 
+mod aliases;
+mod asks;
 mod certificates;
 mod ciphers;
 mod client;
+mod config;
+mod distinguished_name;
 mod front;
+mod ocsp;
+mod peer;
+mod sessions;
+mod tickets;
+mod verifier;
 
 pub use certificates::{Certificates, self_signed};
 pub use ciphers::openssl_name;
 pub use client::{Profile, Profiles};
 pub use front::TlsFront;
+pub use peer::Peer;
+pub use verifier::{Verdict, Verifier, Verifiers};

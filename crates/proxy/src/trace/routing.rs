@@ -113,7 +113,12 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         format!("{} to {}", response.status.as_u16(), place.unwrap_or_default())
     };
     if story.ended(Phase::Location) && response.headers.has("location") {
-        story.say("redirect", format!("{}: the path lacks its slash", to(response)));
+        match story.exchange.place {
+            Some(_) => {
+                story.say("redirect", format!("{}: the path lacks its slash", to(response)));
+            }
+            None => story.say_by("redirect", to(response), "from-to-www-redirect"),
+        }
     }
     if story.ended(Phase::AppRoot) {
         story.say_by("redirect", to(response), "app-root");

@@ -1,7 +1,7 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
 use super::guards;
-use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest};
+use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
 use model::Severity;
 
 /// What the ConfigMap allows annotations to be.
@@ -14,6 +14,9 @@ pub(crate) struct Limits {
     /// `annotation-value-word-blocklist`.
     pub(crate) blocked_words: Vec<String>,
 }
+
+/// It has no effect, but ingress-nginx does not take an Ingress where it is no boolean.
+const BOOLEAN: &str = "http2-push-preload";
 
 /// Notes every annotation with the prefix that has no effect, and refuses what the ConfigMap does not allow.
 pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
@@ -60,10 +63,19 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
         NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
         NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
+            return settings.reject(name, "is neither true nor false");
+        }
         NameFate::NoEffect => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     };
     settings.note(name, Severity::Notice, message);
+}
+
+fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
+    let checked = settings.scope().validate;
+    let written = settings.raw(name).filter(|text| checked && !text.is_empty());
+    written.is_none_or(|text| parse::boolean(&text).is_ok())
 }
 
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {

@@ -8,6 +8,8 @@ mod auth_external;
 mod balance;
 mod body;
 mod canary;
+mod ciphers;
+mod client_certificate;
 mod connection_header;
 mod cors;
 mod custom_headers;
@@ -63,6 +65,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     server_alias::FAMILY,
     upstream_vhost::FAMILY,
     upstream_tls::FAMILY,
+    client_certificate::FAMILY,
+    ciphers::FAMILY,
     errors::FAMILY,
     mirror::FAMILY,
     logging::FAMILY,

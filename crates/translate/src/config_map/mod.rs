@@ -4,6 +4,7 @@ mod authentication;
 mod block;
 mod compression;
 mod connections;
+mod geoip2;
 mod headers;
 mod listeners;
 mod log_targets;
@@ -37,6 +38,7 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    geoip2::AREA,
     log_targets::AREA,
     listeners::AREA,
     block::AREA,

@@ -1,6 +1,7 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod tls;
 
 pub(crate) use canary::beside_nobody;
 
@@ -56,8 +57,11 @@ pub(crate) fn server(
     host.of_the_host(drafts);
     host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
+    let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
+    let ciphers = tls::ciphers(drafts);
     let Host { locations, regex, problems, .. } = host;
-    (Server { certificate, regex, locations, ..Server::new(name.clone()) }, problems)
+    let own = Server::new(name.clone());
+    (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
 }
 
 struct Host<'a> {
@@ -265,11 +269,6 @@ impl Host<'_> {
     /// What one Ingress asks for and the whole host gets.
     fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
         let taken = || drafts.values().filter(|draft| draft.standing == Standing::Taken);
-        if let Some(reason) = taken().find_map(|draft| draft.hosts_denied.as_ref()) {
-            for location in &mut self.locations {
-                Arc::make_mut(location).backend = Backend::Denied(reason.clone());
-            }
-        }
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }

@@ -98,8 +98,6 @@ pub(crate) struct Draft {
     pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
     pub(crate) denied: Option<String>,
-    /// Why every location of its hosts does.
-    pub(crate) hosts_denied: Option<String>,
     /// TLS towards upstreams for every path of its hosts, where it names authorities.
     pub(crate) upstream_tls: Option<UpstreamTls>,
     /// Whether it asks for something that is not accepted, so that its last valid version is better.
@@ -174,7 +172,6 @@ impl Draft {
         }
         draft.app_root = app_root;
         draft.names = names;
-        draft.hosts_denied = verdict.hosts_denied;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
             draft.extra = extra;
@@ -277,7 +274,6 @@ impl Reader<'_> {
             names: Names::default(),
             extra: BTreeSet::new(),
             denied: self.denied,
-            hosts_denied: None,
             upstream_tls,
             refused: false,
             problems,

@@ -55,8 +55,6 @@ pub(crate) struct Verdict {
     pub(crate) rejections: Vec<Rejection>,
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
-    /// Why every path of its hosts answers 503.
-    pub(crate) hosts_denied: Option<String>,
 }
 
 /// The settings of one Ingress, or those of the ConfigMap alone.

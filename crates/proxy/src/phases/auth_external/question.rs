@@ -67,7 +67,7 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
     for (name, value) in given.iter().filter(|(name, _)| !frames(name)) {
         let value = variables::text_of(value, exchange);
         if !value.is_empty() {
-            write::field(&mut out, name.as_bytes(), &visible(value.as_bytes(), b' '));
+            write::field(&mut out, name.as_bytes(), &for_value(value.as_bytes()));
         }
     }
     out.put_slice(b"\r\n");
@@ -84,9 +84,8 @@ fn frames(name: &str) -> bool {
 fn travels(name: &[u8], authenticator: &Authenticator) -> bool {
     let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
     let proof = name.get(..PROOF.len()).is_some_and(|start| start.eq_ignore_ascii_case(PROOF));
-    let described =
-        authenticator.policy.method.is_some() && DESCRIBED.iter().any(|known| is(&known));
-    !(proof || described || DROPPED.iter().any(|known| is(&known)))
+    let described = authenticator.policy.method.is_some() && DESCRIBED.iter().any(is);
+    !(proof || described || DROPPED.iter().any(is))
 }
 
 /// The fields that describe the request, in the order of ingress-nginx.
@@ -103,7 +102,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
     let authority = authenticator.destination.authority(exchange);
-    put(b"Host", &visible(host(&authority).as_bytes(), 0));
+    put(b"Host", &for_url(host(&authority).as_bytes()));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
     put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());
     put(b"X-Original-Method", request.method.as_str().as_bytes());
@@ -112,7 +111,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         None => put(b"X-Auth-Request-Redirect", exchange.received()),
         Some(template) => {
             let text = variables::text_of(template, exchange);
-            put(b"X-Auth-Request-Redirect", &visible(text.as_bytes(), b' '));
+            put(b"X-Auth-Request-Redirect", &for_value(text.as_bytes()));
         }
     }
 }
@@ -129,23 +128,31 @@ fn host(authority: &str) -> &str {
 fn target(exchange: &Exchange, authenticator: &Authenticator) -> Vec<u8> {
     let text = variables::text_of(&authenticator.policy.url.target, exchange);
     let text = text.split('#').next().unwrap_or_default();
-    let mut target = visible(text.as_bytes(), 0);
+    let mut target = for_url(text.as_bytes());
     if target.first() != Some(&b'/') {
         target.insert(0, b'/');
     }
     target
 }
 
-/// The text with everything percent-encoded that would end a line or a part of one: control characters, what is not
-/// ASCII, and spaces unless they are `allowed`. Variables can hold anything that a client sends.
-pub(super) fn visible(text: &[u8], allowed: u8) -> Vec<u8> {
+/// A text for a request line or a URL, with everything percent-encoded that would end it or a part of it. Variables can
+/// hold anything that a client sends.
+pub(super) fn for_url(text: &[u8]) -> Vec<u8> {
+    escaped(text, |byte| byte.is_ascii_graphic())
+}
+
+/// The same for the value of a field, where control characters alone can do harm.
+fn for_value(text: &[u8]) -> Vec<u8> {
+    escaped(text, |byte| !byte.is_ascii_control())
+}
+
+fn escaped(text: &[u8], passes: impl Fn(&u8) -> bool) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut out = Vec::with_capacity(text.len());
-    for &byte in text {
-        if byte.is_ascii_graphic() || (byte == allowed && byte == b' ') {
-            out.push(byte);
-        } else {
-            out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
+    for byte in text {
+        match passes(byte) {
+            true => out.push(*byte),
+            false => out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
         }
     }
     out
@@ -153,15 +160,15 @@ pub(super) fn visible(text: &[u8], allowed: u8) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::{host, visible};
+    use super::{for_url, for_value, host};
 
     #[test]
     fn nothing_that_a_client_sends_ends_a_line_or_a_part_of_it() {
         assert_eq!(
-            visible(b"/a?b=\"c\" HTTP/1.1\r\nX: y\xfc", 0),
+            for_url(b"/a?b=\"c\" HTTP/1.1\r\nX: y\xfc"),
             b"/a?b=\"c\"%20HTTP/1.1%0D%0AX:%20y%FC"
         );
-        assert_eq!(visible(b"GET own\n", b' '), b"GET own%0A");
+        assert_eq!(for_value(b"GET own\n\xfc"), b"GET own%0A\xfc");
     }
 
     #[test]

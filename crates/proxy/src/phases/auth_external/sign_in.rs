@@ -1,7 +1,7 @@
 //! Clients that may not come in are sent to the sign-in page, with the URL they wanted (`auth-signin`).
 
 use super::super::Stop;
-use super::question::visible;
+use super::question::for_url;
 use crate::exchange::Exchange;
 use crate::http::Response;
 use crate::variables;
@@ -15,7 +15,7 @@ pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> 
         Stop::Answer(refusal) if refusal.status == StatusCode::UNAUTHORIZED => refusal,
         other => return other,
     };
-    let location = visible(variables::text_of(page, exchange).as_bytes(), 0);
+    let location = for_url(variables::text_of(page, exchange).as_bytes());
     let mut response = Response::redirect(StatusCode::FOUND, absolute(exchange, location));
     for challenge in refusal.headers.all("www-authenticate") {
         response.headers.add("WWW-Authenticate", challenge.clone());

@@ -1,0 +1,204 @@
+//! The client's certificate decides before anything else does (ngx_http_process_request; compat/behaviour.md
+//! section 13): it is asked for host by host, so what is decided here is decided by the host of the request.
+
+use super::Stop;
+use crate::exchange::Exchange;
+use crate::generation::{Clients, Site, Spot};
+use crate::http::Response;
+use crate::tls::{Peer, Verdict, Verifier};
+use bytes::Bytes;
+use http::StatusCode;
+use model::Variable;
+use model::policy::{ClientDemand, ClientErrorPage};
+use std::sync::Arc;
+
+/// What a client has shown is not enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// Nothing (nginx: 496).
+    Nothing,
+    /// What does not count (nginx: 495).
+    Invalid,
+}
+
+/// What the host asks of its clients.
+pub(super) fn of_host(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
+    match &site.clients {
+        None => Ok(()),
+        Some(Clients::Closed(reason)) => {
+            tracing::debug!(host = exchange.host, reason, "the host is closed");
+            Err(Response::page(StatusCode::FORBIDDEN).into())
+        }
+        Some(Clients::Verified(verifier)) => {
+            // A handshake for another host may have asked for another certificate, or none.
+            if misdirected(exchange, verifier) {
+                let mut response = Response::page(StatusCode::MISDIRECTED_REQUEST);
+                response.close = true;
+                return Err(response.into());
+            }
+            admit(exchange, verifier)
+        }
+    }
+}
+
+/// What the Ingress of the location asks besides.
+pub(super) fn of_location(exchange: &Exchange, spot: &Spot) -> Result<(), Stop> {
+    match &spot.clients {
+        None => Ok(()),
+        Some(verifier) => admit(exchange, verifier),
+    }
+}
+
+/// What requires a certificate is not there on plain HTTP (compat/decisions.md).
+pub(super) fn over_tls(exchange: &Exchange) -> Result<(), Stop> {
+    let demand = |clients: &Clients| match clients {
+        Clients::Verified(verifier) => verifier.settings.demand == ClientDemand::Required,
+        Clients::Closed(_) => true,
+    };
+    let Some(clients) = exchange.place.as_ref().and_then(|place| place.site.clients.as_ref())
+    else {
+        return Ok(());
+    };
+    if exchange.connection.tls.is_none() && demand(clients) {
+        return Err(Response::page(StatusCode::FORBIDDEN).into());
+    }
+    Ok(())
+}
+
+/// Whether the handshake named one host and the request names another one (ngx_http_set_virtual_server).
+fn misdirected(exchange: &Exchange, verifier: &Verifier) -> bool {
+    let session = exchange.connection.tls.as_ref();
+    let named = session.and_then(|session| session.server_name.as_deref());
+    let Some(named) = named.filter(|_| verifier.settings.demand != ClientDemand::Off) else {
+        return false;
+    };
+    let same = named.trim_end_matches('.').eq_ignore_ascii_case(&exchange.host);
+    !same && exchange.generation.has_host(named)
+}
+
+fn admit(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
+    let settings = &verifier.settings;
+    let peer = exchange.connection.tls.as_ref().and_then(|session| session.client.as_ref());
+    if exchange.connection.tls.is_some()
+        && let Err(refusal) = judge(peer, verifier)
+    {
+        return Err(refused(&settings.error_page, refusal).into());
+    }
+    let subject = || peer.map(Peer::subject).unwrap_or_default();
+    match &settings.subject {
+        Some(pattern) if !pattern.is_match(subject()) => {
+            let mut response = Response::empty(StatusCode::FORBIDDEN);
+            response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
+            let text = Bytes::from_static(b"client certificate unauthorized");
+            response.body = crate::http::Body::full(text);
+            Err(response.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn judge(peer: Option<&Peer>, verifier: &Arc<Verifier>) -> Result<(), Refusal> {
+    let demand = verifier.settings.demand;
+    match (demand, peer) {
+        (ClientDemand::Off, _) => Ok(()),
+        (ClientDemand::Required, None) => Err(Refusal::Nothing),
+        (ClientDemand::Optional | ClientDemand::OptionalUnknown, None) => Ok(()),
+        (_, Some(peer)) => match peer.verdict(verifier) {
+            Verdict::Good => Ok(()),
+            Verdict::Unknown(_) if demand == ClientDemand::OptionalUnknown => Ok(()),
+            Verdict::Unknown(_) | Verdict::Bad(_) => Err(Refusal::Invalid),
+        },
+    }
+}
+
+fn refused(page: &ClientErrorPage, refusal: Refusal) -> Response {
+    let mut response = match page {
+        ClientErrorPage::Plain => {
+            let mut response = Response::page(StatusCode::BAD_REQUEST);
+            response.body = crate::http::Body::full(error_page(refusal));
+            response
+        }
+        ClientErrorPage::Redirect(address) => {
+            Response::redirect(StatusCode::FOUND, Bytes::copy_from_slice(address.as_bytes()))
+        }
+        ClientErrorPage::Forbidden => Response::page(StatusCode::FORBIDDEN),
+        ClientErrorPage::Missing => Response::page(StatusCode::INTERNAL_SERVER_ERROR),
+    };
+    response.close = true;
+    response
+}
+
+/// nginx's pages for 495 and 496, which it sends with status 400 (ngx_http_special_response.c).
+fn error_page(refusal: Refusal) -> Bytes {
+    let reason = match refusal {
+        Refusal::Nothing => "No required SSL certificate was sent",
+        Refusal::Invalid => "The SSL certificate error",
+    };
+    Bytes::from(format!(
+        "<html>\r\n<head><title>400 {reason}</title></head>\r\n<body>\r\n<center><h1>400 Bad Request</h1></center>\r\n\
+         <center>{reason}</center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n"
+    ))
+}
+
+/// The fields that say who the client is, for the upstream and the authenticator; none where nobody is asked.
+pub(super) fn headers(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+    let clients = exchange.place.as_ref().and_then(|place| place.site.clients.as_ref());
+    let Some(Clients::Verified(verifier)) = clients else { return };
+    let Some(session) = &exchange.connection.tls else { return };
+    let peer = session.client.as_ref().filter(|_| verifier.settings.demand != ClientDemand::Off);
+    let Some(peer) = peer else { return put("ssl-client-verify", b"NONE") };
+    if verifier.settings.pass_certificate {
+        put("ssl-client-cert", peer.escaped());
+    }
+    put("ssl-client-verify", verified(Some(peer.verdict(verifier))).as_bytes());
+    for (name, value) in
+        [("ssl-client-subject-dn", peer.subject()), ("ssl-client-issuer-dn", peer.issuer())]
+    {
+        if !value.is_empty() {
+            put(name, value.as_bytes());
+        }
+    }
+}
+
+/// `$ssl_client_verify`.
+fn verified(verdict: Option<Verdict>) -> String {
+    match verdict {
+        None => "NONE".to_owned(),
+        Some(Verdict::Good) => "SUCCESS".to_owned(),
+        Some(Verdict::Unknown(reason) | Verdict::Bad(reason)) => format!("FAILED:{reason}"),
+    }
+}
+
+/// Appends the value of a `$ssl_client_` variable (ngx_http_ssl_module).
+pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
+    use Variable as V;
+    let Some(session) = &exchange.connection.tls else { return };
+    let Some(peer) = &session.client else {
+        return out.push_str(if *variable == V::SslClientVerify { "NONE" } else { "" });
+    };
+    match variable {
+        V::SslClientVerify => out.push_str(&verified(peer.last_verdict())),
+        V::SslClientSubject => out.push_str(peer.subject()),
+        V::SslClientIssuer => out.push_str(peer.issuer()),
+        V::SslClientSerial => out.push_str(&peer.serial()),
+        V::SslClientFingerprint => out.push_str(&peer.fingerprint()),
+        V::SslClientEscapedCert => out.push_str(&String::from_utf8_lossy(peer.escaped())),
+        V::SslClientCert => out.push_str(&peer.pem().trim_end().replace('\n', "\n\t")),
+        V::SslClientRawCert => out.push_str(&peer.pem()),
+        V::SslClientStart => out.push_str(&peer.validity().0),
+        V::SslClientEnd => out.push_str(&peer.validity().1),
+        V::SslClientRemain => out.push_str(&peer.days_left().to_string()),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Refusal, error_page};
+
+    #[test]
+    fn the_pages_are_as_long_as_those_of_nginx() {
+        assert_eq!(error_page(Refusal::Nothing).len(), 230);
+        assert_eq!(error_page(Refusal::Invalid).len(), 208);
+    }
+}

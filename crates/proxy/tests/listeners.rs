@@ -1,0 +1,83 @@
+//! The listeners that the ConfigMap asks for, over real sockets.
+
+use engine::Engine;
+use model::{Changes, Configuration, Global, Listeners};
+use proxy::{Listen, Native};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+const TWO: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+
+fn configuration(addresses: Vec<IpAddr>, threads: u16, connections: usize) -> Configuration {
+    let listeners = Listeners {
+        addresses,
+        only_ipv4: true,
+        threads: threads.try_into().ok(),
+        connections: Some(connections),
+    };
+    let global = Global { listeners, access_log: false, ..Global::default() };
+    Configuration { global: Arc::new(global), ..Configuration::default() }
+}
+
+fn start() -> Native {
+    let listen =
+        Listen { addresses: Vec::new(), http_port: 0, https_port: 0, health_path: String::new() };
+    Native::start(&listen, 1, 1000).expect("ports chosen by the system")
+}
+
+async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
+    let changes = Changes::between(before, next);
+    native.apply(next, &changes).await.expect("a valid configuration");
+}
+
+/// What a connection to this address gets; none if nobody listens, or the connection ends without an answer.
+async fn answer(native: &Native, address: Ipv4Addr) -> Option<TcpStream> {
+    let port = native.listening().http_port;
+    let mut tcp = TcpStream::connect((address, port)).await.ok()?;
+    tcp.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.ok()?;
+    let mut begin = [0; 12];
+    tcp.read_exact(&mut begin).await.ok()?;
+    assert_eq!(&begin, b"HTTP/1.1 404");
+    Some(tcp)
+}
+
+#[tokio::test]
+async fn addresses_and_threads_count_from_the_start_on() {
+    let native = start();
+    let first = configuration(vec![TWO.into()], 2, 100);
+    apply(&native, &Configuration::default(), &first).await;
+    assert!(answer(&native, TWO).await.is_some(), "the address that the ConfigMap names");
+    assert!(answer(&native, ONE).await.is_none(), "no other one");
+    // Later changes leave the listeners as they are.
+    apply(&native, &first, &configuration(vec![ONE.into()], 1, 100)).await;
+    assert!(answer(&native, TWO).await.is_some());
+    assert!(answer(&native, ONE).await.is_none());
+}
+
+#[tokio::test]
+async fn an_address_that_cannot_be_had_is_not_followed() {
+    let native = start();
+    let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
+    let wanted = configuration(vec![elsewhere.into()], 1, 100);
+    apply(&native, &Configuration::default(), &wanted).await;
+    assert!(answer(&native, ONE).await.is_some(), "it listens where it did");
+}
+
+#[tokio::test]
+async fn a_thread_takes_as_many_connections_as_it_may() {
+    let native = start();
+    let wanted = configuration(Vec::new(), 1, 2);
+    apply(&native, &Configuration::default(), &wanted).await;
+    let first = answer(&native, ONE).await.expect("there is room");
+    let second = answer(&native, ONE).await.expect("there is room");
+    // The newcomer goes, and with it those that wait for nothing.
+    assert!(answer(&native, ONE).await.is_none(), "there is no room");
+    for mut idle in [first, second] {
+        let mut rest = Vec::new();
+        idle.read_to_end(&mut rest).await.expect("it ends");
+    }
+    assert!(answer(&native, ONE).await.is_some(), "there is room again");
+}

@@ -1,0 +1,219 @@
+//! The order of what can answer before an upstream does, over real sockets and in every combination.
+
+use engine::Engine;
+use model::policy::{Policy, Redirect, Rewrite, TlsRedirect};
+use model::{
+    Alias, Backend, Changes, Configuration, Endpoints, Global, Location, PathKind, Pattern, Server,
+    ServerName, Template, Upstream, UpstreamId,
+};
+use proxy::{Listen, Native};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+const APP_ROOT: u32 = 1;
+const DENIED: u32 = 2;
+const REDIRECT: u32 = 4;
+const REWRITE: u32 = 8;
+const HTTPS: u32 = 16;
+const EMPTY: u32 = 32;
+const NOWHERE: u32 = 64;
+const ALL: u32 = 128;
+
+/// An upstream that answers 200, with the request line as a header field.
+async fn upstream() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                while let Some(head) = head(&mut tcp).await {
+                    let line = head.lines().next().unwrap_or_default();
+                    let fields = head.lines().filter(|line| line.starts_with("X-Forwarded-Prefix"));
+                    let fields: Vec<&str> = fields.collect();
+                    let answer = format!(
+                        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-Line: {line}\r\nX-Prefix: {}\r\n\r\n",
+                        fields.join("; ")
+                    );
+                    let _ = tcp.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// What comes up to an empty line; none once the peer is gone.
+async fn head(tcp: &mut TcpStream) -> Option<String> {
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        read.push(tcp.read_u8().await.ok()?);
+    }
+    Some(String::from_utf8_lossy(&read).into_owned())
+}
+
+fn template(text: &str) -> Template {
+    Template::parse(text).expect("known variables")
+}
+
+fn policy(features: u32) -> Policy {
+    let has = |feature| features & feature != 0;
+    let rewrite = Rewrite {
+        pattern: Pattern::new("/p/(.*)", true).expect("a pattern"),
+        target: template("/new/$1"),
+        prefix: Some(template("/p/$1")),
+    };
+    Policy {
+        redirect: has(REDIRECT).then(|| Redirect { status: 303, target: template("/moved") }),
+        rewrite: has(REWRITE).then_some(rewrite),
+        tls_redirect: TlsRedirect { always: has(HTTPS), ..TlsRedirect::default() },
+        ..Policy::default()
+    }
+}
+
+fn server(features: u32) -> Server {
+    let has = |feature| features & feature != 0;
+    let backend = match () {
+        () if has(DENIED) => Backend::Denied("a test".to_owned()),
+        () if has(NOWHERE) => Backend::NotFound,
+        () if has(EMPTY) => Backend::Upstream(UpstreamId::new("empty")),
+        () => Backend::Upstream(UpstreamId::new("echo")),
+    };
+    let policy = Arc::new(policy(features));
+    let location = |path: &str| {
+        Arc::new(Location {
+            path: path.to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: backend.clone(),
+            service: None,
+            canary: None,
+            origin: None,
+            policy: policy.clone(),
+        })
+    };
+    let host = format!("f{features}.test");
+    Server {
+        app_root: has(APP_ROOT).then(|| template("/app")),
+        www: Some(ServerName::new(format!("www.{host}"))),
+        aliases: Alias::parse(&format!("*.{host}")).expect("an alias"),
+        locations: vec![location("/p/"), location("/")],
+        ..Server::new(ServerName::new(host))
+    }
+}
+
+async fn start() -> Arc<Native> {
+    let echo = upstream().await;
+    let mut configuration = Configuration::default();
+    configuration.global = Arc::new(Global { access_log: false, ..Global::default() });
+    for server in (0..ALL).map(server) {
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+    }
+    for (name, ready) in [("echo", vec![echo]), ("empty", Vec::new())] {
+        let endpoints = Arc::new(Endpoints { ready, ..Endpoints::default() });
+        let id = UpstreamId::new(name);
+        let upstream = Upstream { id: id.clone(), endpoints, external: None };
+        configuration.upstreams.insert(id, Arc::new(upstream));
+    }
+    let listen = Listen {
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        http_port: 0,
+        https_port: 0,
+        health_path: "/healthz".to_owned(),
+    };
+    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    let changes = Changes::between(&Configuration::default(), &configuration);
+    native.apply(&configuration, &changes).await.expect("a valid configuration");
+    native
+}
+
+/// Status and Location of the answer, or what the upstream saw.
+async fn get(native: &Native, host: &str, target: &str) -> String {
+    let port = native.listening().http_port;
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
+    let request = format!(
+        "GET {target} HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-Prefix: /forged\r\nConnection: close\r\n\r\n"
+    );
+    tcp.write_all(request.as_bytes()).await.expect("written");
+    let answer = head(&mut tcp).await.expect("an answer");
+    let status = &answer[9..12];
+    let field = |name: &str| {
+        answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or("")
+    };
+    match status {
+        "200" => format!("200 {} {}", field("X-Line"), field("X-Prefix")),
+        _ => format!("{status} {}", field("Location")).trim_end().to_owned(),
+    }
+}
+
+/// What nginx's phases make of a request (compat/behaviour.md section 13).
+fn expected(features: u32, host: &str, target: &str) -> String {
+    let has = |feature| features & feature != 0;
+    match target {
+        "/" if has(APP_ROOT) => return format!("302 http://{host}/app"),
+        "/p?a=b" => return format!("301 http://{host}/p/?a=b"),
+        _ => {}
+    }
+    match () {
+        () if has(DENIED) => "503".to_owned(),
+        () if has(REDIRECT) => format!("303 http://{host}/moved"),
+        () if has(HTTPS) => format!("308 https://{host}{}", target.trim_end_matches('/')),
+        () if has(NOWHERE) => "404".to_owned(),
+        () if has(EMPTY) => "503".to_owned(),
+        () if has(REWRITE) && target == "/p/x" => {
+            "200 GET /new/x HTTP/1.1 X-Forwarded-Prefix: /p/x".to_owned()
+        }
+        () => format!("200 GET {target} HTTP/1.1 X-Forwarded-Prefix: /forged"),
+    }
+}
+
+#[tokio::test]
+async fn whatever_is_combined_the_earlier_phase_answers() {
+    let native = start().await;
+    for features in 0..ALL {
+        let own = format!("f{features}.test");
+        for host in [own.clone(), format!("deep.alias.{own}")] {
+            for target in ["/", "/p?a=b", "/p/x", "/other/"] {
+                let answer = get(&native, &host, target).await;
+                assert_eq!(
+                    answer,
+                    expected(features, &host, target),
+                    "{features:#b} {host}{target}"
+                );
+            }
+        }
+        let port = native.listening().http_port;
+        let www = get(&native, &format!("WWW.{own}."), "/p/").await;
+        assert_eq!(www, format!("308 http://{own}:{port}/p"));
+    }
+}
+
+#[tokio::test]
+async fn what_a_path_decodes_to_never_ends_a_header_line() {
+    let native = start().await;
+    let seen = get(&native, &format!("f{REWRITE}.test"), "/p/a%0d%0aX-Evil:%20b").await;
+    assert!(seen.ends_with("X-Forwarded-Prefix: /p/a%0D%0AX-Evil: b"), "{seen}");
+}
+
+#[tokio::test]
+async fn an_alias_that_moves_from_one_server_to_another_leads_to_the_new_one() {
+    let native = start().await;
+    let before = native.current().configuration.clone();
+    let mut after = before.clone();
+    let moving = || Alias::parse("moving.test").expect("an alias");
+    let with =
+        |features: u32, aliases: Vec<Alias>| Arc::new(Server { aliases, ..server(features) });
+    let name = |features: u32| ServerName::new(format!("f{features}.test"));
+    for (from, to) in [(REDIRECT, HTTPS), (HTTPS, REDIRECT)] {
+        let old = after.clone();
+        after.servers.insert(name(from), with(from, Vec::new()));
+        after.servers.insert(name(to), with(to, moving()));
+        native.apply(&after, &Changes::between(&old, &after)).await.expect("applied");
+        let answer = get(&native, "moving.test", "/x").await;
+        assert_eq!(answer, expected(to, "moving.test", "/x"));
+    }
+    let old = after.clone();
+    native.apply(&before, &Changes::between(&old, &before)).await.expect("applied");
+    assert_eq!(get(&native, "moving.test", "/x").await, "404");
+}

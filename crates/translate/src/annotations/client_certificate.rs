@@ -1,0 +1,206 @@
+//! `auth-tls-*`: certificates of clients, decided for the whole host.
+
+use super::Family;
+use crate::certificate;
+use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::policy::{ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification, Policy};
+use model::{Pattern, Severity};
+use std::sync::Arc;
+
+pub(super) const FAMILY: Family = Family {
+    name: "client_certificate",
+    keys: &[&SECRET, &DEMAND, &DEPTH, &ERROR_PAGE, &SUBJECT, &PASS],
+    apply,
+};
+
+static SECRET: Key<String> = Key::annotation("auth-tls-secret", reference)
+    .says(
+        "namespace/name",
+        "none",
+        "Secret with the authorities (ca.crt) that certificates of clients must descend from, and perhaps their \
+         revocation lists (ca.crl). It counts for the whole host, which answers 403 while the Secret cannot be used. \
+         The other auth-tls annotations count only beside it.",
+    )
+    .risk(Risk::Medium)
+    .on_bad(OnBad::Reject);
+
+static DEMAND: Key<ClientDemand> = Key::annotation("auth-tls-verify-client", demand)
+    .says(
+        "on, off, optional or optional_no_ca",
+        "on",
+        "Whether a client must show a certificate (on), may (optional), may show one of an unknown authority, too \
+         (optional_no_ca), or is not asked (off). Unless off, what is refused gets 400.",
+    )
+    .risk(Risk::Medium);
+
+static DEPTH: Key<u32> = Key::annotation("auth-tls-verify-depth", parse::count).says(
+    "number",
+    "1",
+    "Intermediate certificates between that of the client and a root, at most; 0 means 1.",
+);
+
+static ERROR_PAGE: Key<ClientErrorPage> = Key::annotation("auth-tls-error-page", error_page)
+    .says(
+        "URL",
+        "none",
+        "Where clients without a good certificate are redirected to, instead of 400. A path of the host itself is as \
+         closed to them as all others: 403.",
+    )
+    .risk(Risk::High)
+    .on_bad(OnBad::Reject);
+
+static SUBJECT: Key<Pattern> = Key::annotation("auth-tls-match-cn", subject)
+    .says(
+        "CN= and a regular expression",
+        "none",
+        "Must be found in the subject of the client's certificate as RFC 2253 writes it, else 403.",
+    )
+    .risk(Risk::High)
+    .on_bad(OnBad::Reject);
+
+static PASS: Key<bool> = Key::annotation("auth-tls-pass-certificate-to-upstream", parse::boolean)
+    .says(
+        "true or false",
+        "false",
+        "The upstream gets the certificate of the client in ssl-client-cert: PEM, percent-encoded.",
+    )
+    .on_bad(OnBad::Reject);
+
+fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    let reference = settings.get(&SECRET);
+    let demand = settings.get_or(&DEMAND, ClientDemand::Required);
+    let depth = settings.get_or(&DEPTH, 1).max(1);
+    let error_page = settings.get_or(&ERROR_PAGE, ClientErrorPage::Plain);
+    let subject = settings.get(&SUBJECT);
+    let pass_certificate = settings.get_or(&PASS, false);
+    let Some(reference) = reference else { return };
+    let (authorities, revocations) = match authorities(settings, &reference) {
+        Ok(found) => found,
+        Err(reason) => {
+            let message =
+                format!("{reason}; every path of the hosts answers 403 until it is mended");
+            settings.note(SECRET.about.name, Severity::Error, message);
+            let reason = format!("{}: {reason}", SECRET.about.name);
+            policy.client_certificate = Some(ClientCertificate::Closed(reason));
+            return;
+        }
+    };
+    if let Some(why) = match error_page {
+        ClientErrorPage::Forbidden => Some(
+            "is a path of the host, which is closed to clients without a good certificate: they get 403",
+        ),
+        ClientErrorPage::Missing => {
+            Some("names a location that does not exist: clients without a good certificate get 500")
+        }
+        ClientErrorPage::Plain | ClientErrorPage::Redirect(_) => None,
+    } {
+        let message = format!("{why}; write the address of a page on another host");
+        settings.note(ERROR_PAGE.about.name, Severity::Warning, message);
+    }
+    policy.client_certificate = Some(ClientCertificate::Verified(Arc::new(ClientVerification {
+        secret: reference,
+        authorities,
+        revocations,
+        demand,
+        depth,
+        subject,
+        error_page,
+        pass_certificate,
+    })));
+}
+
+fn authorities(
+    settings: &Settings<'_>,
+    reference: &str,
+) -> Result<certificate::Authorities, String> {
+    if !reference.contains('/') {
+        return Err(format!("{reference:?} does not name a Secret: write namespace/name"));
+    }
+    let secret = settings.secret(reference)?;
+    certificate::authorities(secret).map_err(|wrong| format!("Secret {reference} {wrong}"))
+}
+
+fn reference(text: &str) -> Result<String, String> {
+    let text: String = text.chars().filter(|c| *c != ' ').collect();
+    let valid = |c: char| c.is_ascii_alphanumeric() || "-._~/:".contains(c);
+    if text.chars().all(valid) {
+        return Ok(text);
+    }
+    Err("is not the name of a Secret: write namespace/name".to_owned())
+}
+
+fn demand(text: &str) -> Result<ClientDemand, String> {
+    match text {
+        "on" => Ok(ClientDemand::Required),
+        "off" => Ok(ClientDemand::Off),
+        "optional" => Ok(ClientDemand::Optional),
+        "optional_no_ca" => Ok(ClientDemand::OptionalUnknown),
+        _ => {
+            Err("is not on, off, optional or optional_no_ca, so a certificate is required"
+                .to_owned())
+        }
+    }
+}
+
+/// `@name`, a path, or an address with or without `http(s)://`, without query (compat/annotations.csv).
+fn error_page(text: &str) -> Result<ClientErrorPage, String> {
+    let text: String = text.chars().filter(|c| *c != ' ').collect();
+    let wrong = || "is no address: write one such as https://help.example/certificate".to_owned();
+    let of =
+        |allowed: &'static str| move |c: char| c.is_ascii_alphanumeric() || allowed.contains(c);
+    if let Some(name) = text.strip_prefix('@') {
+        let valid = !name.is_empty() && name.chars().all(of("_-"));
+        return valid.then_some(ClientErrorPage::Missing).ok_or_else(wrong);
+    }
+    let schemes = ["https://", "http://"];
+    let bare = schemes.iter().find_map(|scheme| text.strip_prefix(scheme));
+    let rest = bare.unwrap_or(&text);
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let has_host = !host.is_empty() && host.chars().all(of("-."));
+    let segments = path.strip_prefix('/').unwrap_or_default();
+    let segments = segments.strip_suffix('/').unwrap_or(segments);
+    let is_path = (segments.is_empty() && path.len() <= 1)
+        || segments.split('/').all(|part| !part.is_empty() && part.chars().all(of("-_.")));
+    match (is_path, has_host, bare) {
+        (true, true, _) if port.is_none_or(is_port) => Ok(ClientErrorPage::Redirect(text)),
+        (true, false, None) if authority.is_empty() && !path.is_empty() => {
+            Ok(ClientErrorPage::Forbidden)
+        }
+        _ => Err(wrong()),
+    }
+}
+
+fn subject(text: &str) -> Result<Pattern, String> {
+    if !text.starts_with("CN=") {
+        return Err("does not begin with CN=: write CN= and a regular expression".to_owned());
+    }
+    Pattern::new(text, false).map_err(|error| format!("is no regular expression: {}", error.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::error_page;
+    use model::policy::ClientErrorPage::{Forbidden, Missing, Redirect};
+
+    #[test]
+    fn error_pages_are_addresses_paths_or_names() {
+        for address in ["https://help.test/cert", "help.test:8443/cert", "http://a.test", "a.test/"]
+        {
+            assert_eq!(error_page(address), Ok(Redirect(address.to_owned())));
+        }
+        for path in ["/", "/cert-help", "/a/b.html/"] {
+            assert_eq!(error_page(path), Ok(Forbidden), "{path}");
+        }
+        assert_eq!(error_page("@nowhere"), Ok(Missing));
+        let wrong =
+            ["https://a.test/x?a=b", "ftp://a.test/", "@", "", "//a.test", "a.test:x/", "/a//b"];
+        for text in wrong {
+            assert!(error_page(text).is_err(), "{text}");
+        }
+    }
+}
