@@ -152,7 +152,8 @@ fn expected(features: u32, host: &str, target: &str) -> String {
     let has = |feature| features & feature != 0;
     match target {
         "/" if has(APP_ROOT) => return format!("302 http://{host}/app"),
-        "/p?a=b" => return format!("301 http://{host}/p/?a=b"),
+        // nginx adds a slash where it would ask an upstream: not to denied paths.
+        "/p?a=b" if !has(DENIED) => return format!("301 http://{host}/p/?a=b"),
         _ => {}
     }
     match () {
