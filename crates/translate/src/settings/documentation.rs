@@ -57,7 +57,10 @@ pub fn annotation_rows() -> Vec<Row> {
 /// Every key of the ConfigMap, by name.
 pub fn config_map_rows() -> Vec<Row> {
     let keys = config_map::keys().map(|(area, key)| (area, key.about()));
-    let read = keys.filter_map(|(area, about)| Some(works(area, about, about.in_config_map()?)));
+    let read = keys.filter_map(|(area, about)| {
+        // Only annotations have other names.
+        Some(Row { aliases: Vec::new(), ..works(area, about, about.in_config_map()?) })
+    });
     sorted(read.chain(CONFIG_MAP.iter().map(unread)).collect())
 }
 
