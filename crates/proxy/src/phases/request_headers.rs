@@ -99,6 +99,9 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     };
     own(b"Host", &host(exchange));
     set(exchange, |name, value| own(name.as_bytes(), value));
+    for (name, value) in &exchange.authenticated.headers {
+        own(name, value);
+    }
     configured.each(exchange, |name, value| {
         if !value.is_empty() {
             put(name, &value);
@@ -218,9 +221,6 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     set_all(exchange, |name, value| write::field(&mut out, name, value));
-    for (name, value) in &exchange.authenticated.headers {
-        write::field(&mut out, name, value);
-    }
     let upgrade = upgrade(exchange);
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
@@ -287,9 +287,6 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             put(name, value);
         }
     });
-    for (name, value) in &exchange.authenticated.headers {
-        put(name, value);
-    }
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }
