@@ -121,6 +121,7 @@ async fn start() -> Arc<Native> {
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
+        trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), &configuration);
@@ -194,7 +195,8 @@ async fn whatever_is_combined_the_earlier_phase_answers() {
 async fn what_a_path_decodes_to_never_ends_a_header_line() {
     let native = start().await;
     let seen = get(&native, &format!("f{REWRITE}.test"), "/p/a%0d%0aX-Evil:%20b").await;
-    assert!(seen.ends_with("X-Forwarded-Prefix: /p/a%0D%0AX-Evil: b"), "{seen}");
+    // The dot of a pattern stops at the end of a line, and what it took is escaped.
+    assert!(seen.ends_with("X-Forwarded-Prefix: /p/a%0D"), "{seen}");
 }
 
 #[tokio::test]
