@@ -55,6 +55,8 @@ pub(crate) struct Feature {
     pub(crate) alias: bool,
     /// A canary of the same path, without a guard, takes all requests.
     pub(crate) canary: bool,
+    /// Every request that is let in is copied to the Service echo-d.
+    pub(crate) copied: bool,
 }
 
 const PLAIN: Feature = Feature {
@@ -65,6 +67,7 @@ const PLAIN: Feature = Feature {
     headers: &[],
     alias: false,
     canary: false,
+    copied: false,
 };
 
 const fn annotated(name: &'static str, annotations: Annotations) -> Feature {
@@ -94,7 +97,13 @@ pub(crate) const FEATURES: &[Feature] = &[
             ("proxy-next-upstream-tries", "5"),
         ],
     ),
-    annotated("mirror", &[("mirror-target", "http://echo-d.demo.svc.cluster.local/$request_uri")]),
+    Feature {
+        copied: true,
+        ..annotated(
+            "mirror",
+            &[("mirror-target", "http://echo-d.demo.svc.cluster.local/$request_uri")],
+        )
+    },
     annotated("rewrite", &[("rewrite-target", "/open")]),
     annotated("regex", &[("use-regex", "true")]),
     annotated("cors", &[("enable-cors", "true")]),

@@ -3,6 +3,7 @@
 use crate::features::{CONFIG_MAP, FEATURES, Feature, GUARDS, Guard};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 use testkit::builders::{config_map, ingress};
@@ -71,8 +72,12 @@ impl Bed {
 
     /// One cell: every way in is closed, or, where nothing is, open.
     async fn cell(&self, guard: &Guard, feature: &Feature, wrong: &mut Vec<String>) {
+        let mut let_in = Vec::new();
         for _ in 0..guard.free {
-            self.ask(guard, feature, WAYS[1]).await;
+            let_in.extend(self.ask(guard, feature, WAYS[1]).await.1);
+        }
+        if feature.copied && guard.free > 0 {
+            self.wait_for_copies(let_in, guard.free).await;
         }
         for way in WAYS {
             let (answer, reached) = self.ask(guard, feature, way).await;
@@ -88,6 +93,19 @@ impl Bed {
                 ));
             }
         }
+    }
+
+    /// Copies travel by themselves: those of requests that were let in must not count for later ones.
+    async fn wait_for_copies(&self, let_in: Vec<String>, wanted: usize) {
+        let is_copy = |service: &String| service == "echo-d";
+        let arrived = Cell::new(let_in.iter().filter(|service| is_copy(service)).count());
+        let all_there = || async {
+            let seen = self.upstreams.journal.drain();
+            let more = seen.iter().filter(|seen| is_copy(&seen.service)).count();
+            arrived.set(arrived.get() + more);
+            (arrived.get() >= wanted).then_some(())
+        };
+        let _too_late = testkit::eventually(Duration::from_secs(5), all_there).await;
     }
 
     /// Sends a request; what came back, and which applications it reached.

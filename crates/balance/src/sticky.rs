@@ -44,6 +44,19 @@ pub fn upstream_key(upstream: &str) -> String {
     text(&digest(&[&inner, upstream]))
 }
 
+/// What a request says of its session.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// What the cookie means.
+    pub mode: AffinityMode,
+    /// The first part of its value; none for a new client.
+    pub session: Option<&'a str>,
+    /// Endpoints that this request was tried at.
+    pub failed: &'a [SocketAddr],
+    /// Whether a failed try ends the session.
+    pub change_on_failure: bool,
+}
+
 /// Where a request of a session goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
@@ -74,18 +87,15 @@ impl Sessions {
         Self { ring: Ring::of_endpoints(&endpoints), open: open.len(), endpoints, keys }
     }
 
-    /// The endpoint for a request whose cookie says `session`. `failed` endpoints were tried by this request; with
-    /// `change_on_failure` that ends the session. `draw` makes the text of a new balanced session, `random` gives a number
-    /// below its argument. None if no endpoint is left that has not failed.
+    /// The endpoint for a request. `draw` makes the text of a new balanced session, `random` gives a number below its
+    /// argument. None if no endpoint is left that has not failed.
     pub fn choose(
         &self,
-        mode: AffinityMode,
-        session: Option<&str>,
-        failed: &[SocketAddr],
-        change_on_failure: bool,
+        claim: Claim<'_>,
         mut draw: impl FnMut(usize) -> String,
         random: impl FnOnce(usize) -> usize,
     ) -> Option<Kept> {
+        let Claim { mode, session, failed, change_on_failure } = claim;
         let leave = change_on_failure && !failed.is_empty();
         if let Some(endpoint) = session.and_then(|session| self.find(mode, session))
             && !leave
@@ -160,7 +170,7 @@ pub fn takes_same_site_none(user_agent: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Cookie, Kept, Sessions, takes_same_site_none};
+    use super::{Claim, Cookie, Kept, Sessions, takes_same_site_none};
     use model::policy::AffinityMode::{self, Balanced, Persistent};
     use proptest::prelude::{Just, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
     use std::net::SocketAddr;
@@ -178,10 +188,7 @@ mod tests {
         seed: usize,
     ) -> Option<Kept> {
         sessions.choose(
-            mode,
-            session,
-            failed,
-            change,
+            Claim { mode, session, failed, change_on_failure: change },
             |number| format!("{seed}.{number}"),
             |below| seed % below,
         )

@@ -1,6 +1,6 @@
 //! The tables of `tests/balance`: what every implementation of these algorithms has to give, whatever its language.
 
-use balance::{Asked, Cookie, Kept, Needs, Roster, Side, side, upstream_key};
+use balance::{Asked, Claim, Cookie, Kept, Needs, Roster, Side, side, upstream_key};
 use model::policy::{AffinityMode, CanaryHeader, CanaryRules, CanaryTest};
 use model::{Endpoints, Pattern, UpstreamId};
 use std::collections::BTreeSet;
@@ -23,6 +23,10 @@ fn addresses(text: &str) -> Vec<SocketAddr> {
 fn roster(upstream: &str, endpoints: &str) -> Roster {
     let endpoints = Endpoints { ready: addresses(endpoints), draining: Vec::new() };
     Roster::new(&UpstreamId::new(upstream), Arc::new(endpoints), None, &Needs::default(), 0)
+}
+
+fn claim(mode: AffinityMode, session: Option<&str>) -> Claim<'_> {
+    Claim { mode, session, failed: &[], change_on_failure: false }
 }
 
 #[test]
@@ -53,8 +57,11 @@ fn session_cookies_have_the_parts_that_the_table_says() {
         assert_eq!(upstream_key(upstream), second);
         let roster = roster(upstream, endpoint);
         let choose = |session: Option<&str>| {
-            let mode = AffinityMode::Persistent;
-            roster.sessions().choose(mode, session, &[], false, |_| String::new(), |_| 0)
+            roster.sessions().choose(
+                claim(AffinityMode::Persistent, session),
+                |_| String::new(),
+                |_| 0,
+            )
         };
         let address = addresses(endpoint)[0];
         assert_eq!(choose(None), Some(Kept::New(address, first.to_owned())));
@@ -69,8 +76,8 @@ fn balanced_sessions_are_hashed_as_keys_are() {
     let table = include_str!("../../../tests/balance/hash.tsv");
     for [endpoints, key, owner] in rows(table) {
         let roster = roster("u", endpoints);
-        let mode = AffinityMode::Balanced;
-        let found = roster.sessions().choose(mode, Some(key), &[], false, |_| String::new(), |_| 0);
+        let claim = claim(AffinityMode::Balanced, Some(key));
+        let found = roster.sessions().choose(claim, |_| String::new(), |_| 0);
         assert_eq!(found, Some(Kept::Same(addresses(owner)[0])), "{key}");
     }
 }

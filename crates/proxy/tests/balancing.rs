@@ -3,10 +3,14 @@
 mod bed;
 
 use balance::{Cookie, upstream_key};
+use engine::Engine;
 use model::policy::{
     Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryRules, Condition, Policy, Retries,
 };
-use model::{Kind, Origin, ServerName, Template, UpstreamId};
+use model::{
+    Configuration, Global, Kind, LogFormat, LogTarget, Logs, Origin, ServerName, Template,
+    UpstreamId,
+};
 use proxy::Native;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -65,6 +69,16 @@ async fn get(native: &Native, target: &str, cookie: &str) -> String {
         "GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nCookie: {cookie}\r\n\r\n"
     );
     bed::talk(native, request.as_bytes()).await
+}
+
+/// A canary beside the location of the host.
+fn put_beside(configuration: &mut Configuration, rules: CanaryRules, balance: Balance) {
+    let name = ServerName::new("a.test");
+    let mut server = configuration.servers[&name].clone();
+    let location = Arc::make_mut(&mut Arc::make_mut(&mut server).locations[0]);
+    let origin = Origin::new(Kind::Ingress, "demo", "new");
+    location.canary = Some(Canary { upstream: UpstreamId::new(CANARY), origin, rules, balance });
+    configuration.servers.insert(name, server);
 }
 
 /// Whose answer it is.
@@ -160,20 +174,11 @@ async fn a_retry_stays_on_the_side_of_the_canary_and_a_canary_without_endpoints_
         retries: Retries { conditions, ..Retries::default() },
         ..by(Algorithm::RoundRobin, Some(affinity(AffinityMode::Balanced)))
     };
-    let canary = Canary {
-        upstream: UpstreamId::new(CANARY),
-        origin: Origin::new(Kind::Ingress, "demo", "new"),
-        rules: CanaryRules { weight: 100, ..CanaryRules::default() },
-        balance: policy.balance.clone(),
-    };
-    let name = ServerName::new("a.test");
     for (endpoints, wanted) in [(vec![failing], "failing"), (vec![], "main")] {
         let upstreams = [(bed::MAIN, vec![main]), (CANARY, endpoints)];
         let mut configuration = bed::configuration(&upstreams, policy.clone());
-        let mut server = configuration.servers[&name].clone();
-        let location = &mut Arc::make_mut(&mut server).locations[0];
-        Arc::make_mut(location).canary = Some(canary.clone());
-        configuration.servers.insert(name.clone(), server);
+        let rules = CanaryRules { weight: 100, ..CanaryRules::default() };
+        put_beside(&mut configuration, rules, policy.balance.clone());
         let native = bed::start(&configuration).await;
         // The session of the main side is known, so nothing else decides; without one the weight does.
         let session = Cookie::written("1.2.3.4", &upstream_key(bed::MAIN));
@@ -188,4 +193,32 @@ async fn a_retry_stays_on_the_side_of_the_canary_and_a_canary_without_endpoints_
         let side = if wanted == "main" { bed::MAIN } else { CANARY };
         assert!(cookie.contains(&upstream_key(side)), "{cookie}");
     }
+}
+
+#[tokio::test]
+async fn the_log_names_the_canary_beside_the_upstream() {
+    let main = upstream("main", 200, Duration::ZERO).await;
+    let new = upstream("new", 200, Duration::ZERO).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("access.log");
+    let upstreams = [(bed::MAIN, vec![main]), (CANARY, vec![new])];
+    let mut configuration = bed::configuration(&upstreams, Policy::default());
+    let rules = CanaryRules { cookie: Some("c".to_owned()), ..CanaryRules::default() };
+    put_beside(&mut configuration, rules, Balance::default());
+    let template = Template::parse("$proxy_upstream_name [$proxy_alternative_upstream_name]");
+    let template = template.expect("known variables");
+    configuration.global = Arc::new(Global {
+        logs: Logs {
+            access: LogTarget::File(path.to_str().expect("it is text").to_owned()),
+            ..Logs::default()
+        },
+        log_format: LogFormat { template, ..LogFormat::default() },
+        ..Global::default()
+    });
+    let native = bed::start(&configuration).await;
+    assert_eq!(who(&get(&native, "/", "c=always").await), "new");
+    assert_eq!(who(&get(&native, "/", "c=never").await), "main");
+    native.drain(Duration::from_secs(5)).await;
+    let lines = std::fs::read_to_string(&path).expect("the log is a file");
+    assert_eq!(lines, "demo-echo-80 [demo-new-80]\ndemo-echo-80 []\n");
 }

@@ -36,6 +36,7 @@ fn location(path: &str, id: &UpstreamId, logging: Logging) -> Arc<Location> {
         kind: PathKind::Prefix,
         whole: false,
         backend: Backend::Upstream(id.clone()),
+        canary: None,
         service: Some(ServiceRef {
             namespace: "demo".into(),
             name: "echo".into(),
@@ -50,7 +51,7 @@ fn configuration(endpoint: SocketAddr, global: Global) -> Configuration {
     let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
     let quiet = Logging { access: false, ..Logging::default() };
     let locations = vec![location("/", &id, Logging::default()), location("/quiet", &id, quiet)];
-    let server = Server { name: name.clone(), certificate: None, regex: false, locations };
+    let server = Server { locations, ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let mut configuration = Configuration::default();
@@ -66,6 +67,7 @@ async fn start(configuration: &Configuration) -> Arc<Native> {
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
+        trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     apply(&native, &Configuration::default(), configuration).await;

@@ -204,12 +204,8 @@ fn slice_ports(port: &ServicePort, slice: &EndpointSlice) -> Vec<u16> {
 /// ExternalName: a name to resolve, or the address that it is.
 fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &Options) -> Behind {
     let key = &service.meta.key;
-    let name = service
-        .external_name
-        .as_deref()
-        .unwrap_or_default()
-        .trim_end_matches('.')
-        .to_ascii_lowercase();
+    let written = service.external_name.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let name = written.trim_end_matches('.').to_owned();
     let refuse = |why: &str| {
         Behind::nobody(format!(
             "Service {}/{} has the externalName {name:?}, which {why}",
@@ -237,7 +233,9 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &O
             Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
         }
         Err(_) if is_dns_name(&name) => {
-            Behind { external: Some((name, port)), ..Behind::default() }
+            // A dot at the end keeps search domains away.
+            let root = if written.ends_with('.') { "." } else { "" };
+            Behind { external: Some((format!("{name}{root}"), port)), ..Behind::default() }
         }
         Err(_) => refuse("is no DNS name: write one such as db.example"),
     }

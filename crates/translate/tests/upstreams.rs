@@ -123,8 +123,10 @@ fn external(name: &str) -> Service {
 #[test]
 fn an_external_name_is_resolved_later_an_address_is_itself_and_this_machine_is_refused() {
     let mut snapshot = shop();
-    put_service(&mut snapshot, external("DB.example."));
+    put_service(&mut snapshot, external("DB.example"));
     assert_eq!(behind(&snapshot).external, Some(("db.example".to_owned(), 8000)));
+    put_service(&mut snapshot, external("db.Example."));
+    assert_eq!(behind(&snapshot).external, Some(("db.example.".to_owned(), 8000)));
     put_service(&mut snapshot, external("192.0.2.1"));
     assert_eq!(ready(&snapshot), ["192.0.2.1:8000"]);
     for refused in ["localhost", "127.0.0.1", "::1", "::ffff:127.0.0.1", "0.0.0.0", "bad_name", ""]

@@ -42,7 +42,8 @@ impl fmt::Debug for Database {
 
 impl GeoFiles {
     /// The databases as of now; none if they are those that are known. One that became unreadable stays as it was.
-    pub(super) fn read(&self, known: &Databases) -> Option<Databases> {
+    /// What is missing is said the first time only.
+    pub(super) fn read(&self, known: &Databases, first: bool) -> Option<Databases> {
         let mut changed = false;
         let databases = self.editions.iter().filter_map(|name| {
             let before = known.iter().find(|database| database.name == *name);
@@ -54,7 +55,7 @@ impl GeoFiles {
                     Some(Arc::new(database))
                 }
                 Err(error) => {
-                    self.complain(name, &error, before.is_some());
+                    self.complain(name, &error, first);
                     before.cloned()
                 }
             }
@@ -79,10 +80,10 @@ impl GeoFiles {
         Ok(Some(Database { name: name.to_owned(), reader, state }))
     }
 
-    fn complain(&self, name: &str, error: &str, has_one: bool) {
+    fn complain(&self, name: &str, error: &str, first: bool) {
         let directory = self.directory.display();
-        if has_one {
-            tracing::warn!(database = name, %directory, error, "a database about addresses stays as it was read before");
+        if !first {
+            tracing::debug!(database = name, %directory, error, "a database about addresses cannot be read");
         } else {
             tracing::warn!(database = name, %directory, error,
                 "use-geoip2: a database is missing, its variables are empty; put the file there");

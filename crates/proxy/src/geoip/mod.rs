@@ -43,20 +43,20 @@ impl GeoIp {
             self.databases.store(Arc::default());
             return;
         }
-        self.look().await;
+        self.look(true).await;
         if !self.watching.swap(true, Ordering::AcqRel) {
             tokio::spawn(watch(Arc::downgrade(self)));
         }
     }
 
     /// Reads what is new.
-    async fn look(&self) {
+    async fn look(&self, first: bool) {
         let Some(files) = self.files.get() else {
             tracing::warn!("use-geoip2 has no effect: nobody said where the databases are");
             return;
         };
         let (files, known) = (files.clone(), self.databases.load_full());
-        let read = tokio::task::spawn_blocking(move || files.read(&known)).await;
+        let read = tokio::task::spawn_blocking(move || files.read(&known, first)).await;
         if let (Ok(Some(databases)), true) = (read, self.wanted.load(Ordering::Acquire)) {
             self.databases.store(Arc::new(databases));
         }
@@ -84,7 +84,7 @@ async fn watch(geoip: Weak<GeoIp>) {
         ticks.tick().await;
         let Some(geoip) = geoip.upgrade() else { return };
         if geoip.wanted.load(Ordering::Acquire) {
-            geoip.look().await;
+            geoip.look(false).await;
         }
     }
 }

@@ -168,7 +168,7 @@ async fn a_file_that_changed_is_read_again_and_a_broken_one_changes_nothing() {
         (b"broken".to_vec(), "<Darmstadt>"),
     ] {
         std::fs::write(&path, content).expect("written");
-        geoip.look().await;
+        geoip.look(false).await;
         assert_eq!(says(&geoip, "city", "10.0.0.1"), city);
     }
 }

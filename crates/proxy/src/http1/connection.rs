@@ -220,8 +220,11 @@ async fn refuse(
     generation: &Arc<Generation>,
     worker: &Rc<Worker>,
 ) -> Option<Rc<Client>> {
+    let mut exchange =
+        Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
     let mut response = Response::page(status);
     response.close = true;
+    generation.answer_headers.apply(&exchange, &mut response.headers);
     let length = match response.body.length() {
         Length::Known(length) => length,
         Length::Unknown => 0,
@@ -231,8 +234,6 @@ async fn refuse(
     response_head(&mut out, &response, &closing, &worker.clock.http_date());
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
-    let mut exchange =
-        Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
         (status.as_u16(), writer.sent, writer.body);
     exchange.finish(0);

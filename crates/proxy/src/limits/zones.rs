@@ -90,6 +90,7 @@ mod tests {
             kind: PathKind::Prefix,
             whole: false,
             backend: Backend::NotFound,
+            canary: None,
             service: None,
             origin: Some(Origin {
                 kind: Kind::Ingress,

@@ -59,6 +59,7 @@ mod tests {
             http_port: 80,
             https_port: 443,
             health_path: String::new(),
+            trace_secret: None,
         };
         let listeners = Listeners { addresses: all(named), only_ipv4, ..Listeners::default() };
         let wanted = Wanted::of(&flags, &listeners, 2, false);
@@ -81,6 +82,7 @@ mod tests {
             http_port: 80,
             https_port: 443,
             health_path: String::new(),
+            trace_secret: None,
         };
         let listeners = Listeners { threads: 3.try_into().ok(), ..Listeners::default() };
         assert_eq!(Wanted::of(&flags, &listeners, 2, false).threads, 3);

@@ -8,7 +8,7 @@ use crate::generation::Spot;
 use crate::http::{Response, cookie_date, since_epoch};
 use crate::upstream::{Group, Rule, Session};
 use crate::variables;
-use balance::{Asked, Cookie, Kept, Side, side};
+use balance::{Asked, Claim, Cookie, Kept, Side, side};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Alias;
@@ -108,14 +108,13 @@ fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<K
         let random = exchange.worker.below(999_999) + 1;
         format!("{}.{:03}.{}.{random}", now.as_secs(), now.subsec_millis(), std::process::id())
     };
-    group.roster().sessions().choose(
-        affinity.mode,
-        known,
-        &tried(exchange),
-        affinity.change_on_failure,
-        draw,
-        |below| exchange.worker.below(below),
-    )
+    let claim = Claim {
+        mode: affinity.mode,
+        session: known,
+        failed: &tried(exchange),
+        change_on_failure: affinity.change_on_failure,
+    };
+    group.roster().sessions().choose(claim, draw, |below| exchange.worker.below(below))
 }
 
 fn tried(exchange: &Exchange) -> Vec<SocketAddr> {

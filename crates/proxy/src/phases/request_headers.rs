@@ -97,8 +97,11 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
             put(name, value);
         }
     };
-    own(b"Host", &exchange.forwarded.host);
+    own(b"Host", &host(exchange));
     set(exchange, |name, value| own(name.as_bytes(), value));
+    for (name, value) in &exchange.authenticated.headers {
+        own(name, value);
+    }
     configured.each(exchange, |name, value| {
         if !value.is_empty() {
             put(name, &value);
@@ -110,7 +113,6 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
 pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
-    let request = &exchange.request;
     let client = exchange.client_text();
     let forwarded = &exchange.forwarded;
     super::client_certificate::headers(exchange, &mut put);
@@ -219,11 +221,6 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
     set_all(exchange, |name, value| write::field(&mut out, name, value));
-    write::field(&mut out, b"Host", &host(exchange));
-    set(exchange, |name, value| write::field(&mut out, name.as_bytes(), value));
-    for (name, value) in &exchange.authenticated.headers {
-        write::field(&mut out, name, value);
-    }
     let upgrade = upgrade(exchange);
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
@@ -290,9 +287,6 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
             put(name, value);
         }
     });
-    for (name, value) in &exchange.authenticated.headers {
-        put(name, value);
-    }
     if request.headers.has_token("te", "trailers") {
         put(b"te", b"trailers");
     }

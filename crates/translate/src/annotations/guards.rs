@@ -1,66 +1,33 @@
-//! Guards that are not built yet: whoever asks for one is denied rather than served without it.
+//! ModSecurity: a guard that only nginx has. Whoever asks for it is denied rather than served without it.
 
 use crate::settings::{Settings, parse};
 use model::Severity;
 
-/// When the text of a guard's annotation asks for it.
-#[derive(Clone, Copy)]
-enum Asks {
-    /// Unless it is empty.
-    IfSet,
-    /// If it is true.
-    IfTrue,
-}
+/// The switch, as annotation and in the ConfigMap.
+const NAME: &str = "enable-modsecurity";
+/// Why it denies.
+const REASON: &str = "only the nginx engine has ModSecurity";
 
-const GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
-
-/// The same in the ConfigMap, for every location.
-const GLOBAL_GUARDS: &[(&str, Asks)] = &[("enable-modsecurity", Asks::IfTrue)];
-
-impl Asks {
-    fn is_asked(self, text: &str) -> bool {
-        match self {
-            Self::IfSet => !text.is_empty(),
-            Self::IfTrue => parse::boolean(text) == Ok(true),
-        }
-    }
-}
-
-/// Denies the paths of an Ingress that asks for a guard.
-pub(super) fn check(settings: &mut Settings<'_>) {
-    for (name, asks) in GUARDS {
-        let Some(text) = settings.raw(name) else { continue };
-        if !asks.is_asked(&text) {
-            continue;
-        }
-        let message = format!(
-            "{name} is not supported yet; the location answers 503 rather than be served without its guard"
-        );
-        settings.note(name, Severity::Error, message);
-        let reason = format!("{name} is not supported yet");
-        settings.verdict.denied.get_or_insert(reason);
-    }
-}
-
-/// Whether a name is one of those that [`check`] speaks about.
+/// Whether a name is the one that [`check`] speaks about.
 pub(super) fn is_guard(name: &str) -> bool {
-    GUARDS.iter().any(|(guard, _)| *guard == name)
+    name == NAME
 }
 
-/// What the ConfigMap's guards make of locations: why all are denied, and why those are that are not exempt from
-/// global authentication.
+/// Denies the paths of an Ingress that asks for ModSecurity.
+pub(super) fn check(settings: &mut Settings<'_>) {
+    if settings.raw(NAME).is_some_and(|text| parse::boolean(&text) == Ok(true)) {
+        settings.deny(NAME, &format!("{REASON}: remove the annotation, or use that engine"));
+    }
+}
+
+/// Why the ConfigMap denies every location, and why those that are not exempt from global authentication.
 pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>, Option<String>) {
-    let mut ask = |name: &str, asks: Asks| {
-        let text = settings.scope().config_map?.1.get(name)?.trim();
-        asks.is_asked(text).then(|| {
-            let message =
-                format!("{name} is not supported yet; every location answers 503 rather than be served without this guard");
-            settings.note(name, Severity::Error, message);
-            format!("{name} of the ConfigMap is not supported yet")
-        })
-    };
-    let mut denied: Vec<String> =
-        GLOBAL_GUARDS.iter().filter_map(|(name, asks)| ask(name, *asks)).collect();
-    let first = if denied.is_empty() { None } else { Some(denied.swap_remove(0)) };
-    (first, super::auth_external::global_fault(settings))
+    let text = settings.scope().config_map.and_then(|(_, data)| data.get(NAME));
+    let asked = text.is_some_and(|text| parse::boolean(text.trim()) == Ok(true));
+    let denied = asked.then(|| {
+        let message = format!("{REASON}: every location answers 503 until the key is removed");
+        settings.note(NAME, Severity::Error, message);
+        format!("{NAME} of the ConfigMap: {REASON}")
+    });
+    (denied, super::auth_external::global_fault(settings))
 }

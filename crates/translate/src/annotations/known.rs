@@ -63,11 +63,10 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
         NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
         NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
-        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
             return settings.reject(name, "is neither true nor false");
         }
-        NameFate::NoEffect => "has no effect here: what it tunes does not exist".to_owned(),
+        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     };
     settings.note(name, Severity::Notice, message);

@@ -1,0 +1,133 @@
+//! X-Accel-Redirect over real sockets: what the next upstream gets, what the client gets, what the log says.
+
+use engine::Engine;
+use model::policy::Policy;
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Location, LogFormat, LogTarget, Logs,
+    PathKind, Server, ServerName, Template, Upstream, UpstreamId,
+};
+use proxy::{Listen, Native};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// The first lines and bodies of the requests that came to an upstream.
+type Seen = Arc<Mutex<Vec<String>>>;
+
+/// An upstream that sends requests on from `/from` to `/to`, and from `/cycle` to itself.
+async fn upstream() -> (SocketAddr, Seen) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let seen = Seen::default();
+    let noted = seen.clone();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let mut request = Vec::new();
+            let mut buffer = [0; 4096];
+            // The body is what comes last, and is known.
+            while !(request.ends_with(b"\r\n\r\n") && !holds(&request, b"Content-Length"))
+                && !request.ends_with(b"hello")
+            {
+                match tcp.read(&mut buffer).await {
+                    Ok(count @ 1..) => request.extend_from_slice(&buffer[..count]),
+                    _ => break,
+                }
+            }
+            let text = String::from_utf8_lossy(&request).into_owned();
+            let line = text.lines().next().unwrap_or_default();
+            let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+            noted.lock().expect("nobody panics").push(format!("{line} {body}"));
+            let headers = match line.split(' ').nth(1).unwrap_or_default() {
+                "/from" => "X-Accel-Redirect: /to?x=1\r\nSet-Cookie: a=b\r\nX-Up: first\r\n",
+                "/cycle" => "X-Accel-Redirect: /cycle\r\n",
+                _ => "Set-Cookie: c=d\r\nX-Up: second\r\n",
+            };
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\n{headers}Content-Length: 2\r\nConnection: close\r\n\r\nok"
+            );
+            let _ = tcp.write_all(answer.as_bytes()).await;
+        }
+    });
+    (address, seen)
+}
+
+fn holds(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
+fn configuration(endpoint: SocketAddr, log: &str, format: &str) -> Configuration {
+    let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
+    let location = Location {
+        path: "/".to_owned(),
+        kind: PathKind::Prefix,
+        whole: false,
+        backend: Backend::Upstream(id.clone()),
+        canary: None,
+        service: None,
+        origin: None,
+        policy: Arc::new(Policy::default()),
+    };
+    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
+    let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
+    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    let template = Template::parse(format).expect("known variables");
+    let mut configuration = Configuration::default();
+    configuration.global = Arc::new(Global {
+        logs: Logs { access: LogTarget::File(log.to_owned()), ..Logs::default() },
+        log_format: LogFormat { template, ..LogFormat::default() },
+        ..Global::default()
+    });
+    configuration.servers.insert(name, Arc::new(server));
+    configuration.upstreams.insert(id, Arc::new(upstream));
+    configuration
+}
+
+/// Sends one request; the answer and the log's only line.
+async fn exchange(request: &str, format: &str) -> (String, String, Seen) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let log = folder.path().join("access.log");
+    let (endpoint, seen) = upstream().await;
+    let configuration = configuration(endpoint, log.to_str().expect("it is text"), format);
+    let listen = Listen {
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        http_port: 0,
+        https_port: 0,
+        health_path: "/healthz".to_owned(),
+        trace_secret: None,
+    };
+    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    let changes = Changes::between(&Configuration::default(), &configuration);
+    native.apply(&configuration, &changes).await.expect("a valid configuration");
+    let port = native.listening().http_port;
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
+    tcp.write_all(request.as_bytes()).await.expect("written");
+    let mut answer = Vec::new();
+    tcp.read_to_end(&mut answer).await.expect("read");
+    native.drain(Duration::from_secs(5)).await;
+    let lines = std::fs::read_to_string(&log).expect("the log is a file");
+    (String::from_utf8_lossy(&answer).into_owned(), lines.trim_end().to_owned(), seen)
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_on_is_a_get_with_the_same_body_and_the_log_keeps_both() {
+    let request = "POST /from HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+    let format = "$request|$request_uri|$uri|$status|$upstream_status|$upstream_http_x_up|$sent_http_set_cookie";
+    let (answer, line, seen) = exchange(request, format).await;
+    let seen = seen.lock().expect("nobody panics").clone();
+    assert_eq!(seen, ["POST /from HTTP/1.1 hello", "GET /to?x=1 HTTP/1.1 hello"]);
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\nok"), "{answer}");
+    assert!(answer.contains("X-Up: second") && !answer.contains("first"), "{answer}");
+    assert!(answer.contains("Set-Cookie: a=b") && !answer.contains("X-Accel"), "{answer}");
+    assert_eq!(line, "POST /from HTTP/1.1|/from|/to|200|200 : 200|second|c=d, a=b");
+}
+
+#[tokio::test]
+async fn a_request_is_sent_on_ten_times_at_most() {
+    let request = "GET /cycle HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let (answer, line, seen) = exchange(request, "$status $upstream_status").await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "{answer}");
+    assert_eq!(seen.lock().expect("nobody panics").len(), 11);
+    assert_eq!(line, format!("500 {}", ["200"; 11].join(" : ")));
+}
