@@ -42,8 +42,8 @@ pub fn proxy_header(bytes: &[u8]) -> bool {
     stream::proxy_protocol::parse(bytes).is_ok()
 }
 
-/// Reads a FastCGI answer that arrives in pieces of `step` bytes: its status, if its head is one, and its body; none
-/// if its records are none or it breaks off.
+/// Reads a FastCGI answer that arrives in pieces of `step` bytes: its status, if its head is one, and its body;
+/// nothing if its records are none or it breaks off.
 pub fn fastcgi_answer(bytes: &[u8], step: usize) -> Option<(Option<u16>, Vec<u8>)> {
     let (mut records, mut buffer, mut stdout) = (Records::default(), BytesMut::new(), Vec::new());
     let mut pieces = bytes.chunks(step.max(1));

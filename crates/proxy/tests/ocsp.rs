@@ -147,6 +147,7 @@ async fn start(chain: &Chain) -> Arc<Native> {
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
+        trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), &configuration);

@@ -1,5 +1,5 @@
-//! The parameters of a FastCGI request: those of nginx's `fastcgi_params`, those of the Ingress, then the client's header
-//! as `HTTP_*` (ngx_http_fastcgi_module; recordings upstream-protocol/fcgi*).
+//! The parameters of a FastCGI request: those of nginx's `fastcgi_params`, those of the Ingress, then the client's
+//! header as `HTTP_*` (ngx_http_fastcgi_module; recordings upstream-protocol/fcgi*).
 
 use super::request_headers;
 use crate::exchange::Exchange;

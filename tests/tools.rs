@@ -1,0 +1,130 @@
+//! `fairway check` and `fairway explain`, as a user runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Runs the program; it must not end by a signal.
+fn fairway(arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_fairway")).args(arguments).output();
+    let output = output.expect("the program runs");
+    assert!(output.status.code().is_some(), "{output:?}");
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// The objects of all recorded cases in one folder, but the ConfigMaps, of which there can be one only.
+fn all_cases(folder: &Path) {
+    let list =
+        |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+    for (number, case) in list(&root().join("exchanges"))
+        .flat_map(|family| list(&family).collect::<Vec<_>>())
+        .enumerate()
+    {
+        let Ok(objects) = fs::read_to_string(case.join("in.yaml")) else { continue };
+        let ours = objects.split("\n---\n").filter(|object| !object.contains("kind: ConfigMap"));
+        let objects = ours.collect::<Vec<_>>().join("\n---\n");
+        fs::write(folder.join(format!("{number}.yaml")), objects).expect("a file");
+    }
+}
+
+#[test]
+fn hundreds_of_ingresses_are_checked_and_each_verdict_has_its_reason() {
+    let folder = tempfile::tempdir().expect("a folder");
+    all_cases(folder.path());
+    let path = folder.path().to_str().expect("a path");
+    let output = fairway(&["check", path, "--format", "json"]);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    let check: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let findings = check["ingresses"].as_array().expect("a list");
+    assert!(findings.len() >= 200, "only {} Ingresses", findings.len());
+    for finding in findings {
+        let is_identical = finding["standing"] == "identical";
+        let reasons = finding["reasons"].as_array().expect("a list");
+        assert_eq!(is_identical, reasons.is_empty(), "{finding}");
+    }
+    for standing in ["identical", "differs", "needs-nginx", "refused"] {
+        assert!(findings.iter().any(|finding| finding["standing"] == standing), "{standing}");
+    }
+    let all = fairway(&["check", path, "--fail-on", "never", "--format", "markdown"]);
+    assert_eq!(all.status.code(), Some(0));
+    assert!(text(&all.stdout).starts_with("# From ingress-nginx to Fairway"));
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_one_line_with_its_name() {
+    let output = fairway(&["check", "/nowhere/at/all"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("/nowhere/at/all"), "{}", text(&output.stderr));
+}
+
+/// The decisions about a request to the objects of `tests/tools/shop.yaml`.
+fn explained(arguments: &[&str]) -> String {
+    let manifests = root().join("tools/shop.yaml");
+    let manifests = manifests.to_str().expect("a path");
+    let output = fairway(&[&["explain"], arguments, &["--manifests", manifests]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Whether a line names a step and has these words.
+fn says(story: &str, step: &str, words: &str) {
+    let found = story.lines().any(|line| line.starts_with(step) && line.contains(words));
+    assert!(found, "no {step:?} with {words:?} in\n{story}");
+}
+
+#[test]
+fn a_request_is_explained_from_the_listener_to_what_the_upstream_gets() {
+    let story = explained(&["https://shop.test/api/v1/../x?q=1", "--client", "10.1.2.3"]);
+    says(&story, "location", "/api/x is at Prefix /api(/|$)(.*) of Ingress demo/shop");
+    says(&story, "rewrite", "/x?q=1  [rewrite-target of Ingress demo/shop]");
+    says(&story, "access", "10.1.2.3 is allowed");
+    says(&story, "access", "auth.demo.svc/check is asked");
+    says(&story, "endpoints", "in turn one of 10.1.1.1:8080, 10.1.1.2:8080");
+    says(&story, "sent upstream", "GET /x?q=1 HTTP/1.1");
+    says(&story, "sent upstream", "X-Real-IP: 10.1.2.3");
+}
+
+#[test]
+fn what_ends_a_request_is_named_with_its_annotation() {
+    let refused = explained(&["https://shop.test/api/x", "--client", "192.0.2.9"]);
+    says(
+        &refused,
+        "access",
+        "192.0.2.9 is not allowed  [allowlist-source-range of Ingress demo/shop]",
+    );
+    says(&refused, "answer", "403 Forbidden made by Fairway");
+    let redirected = explained(&["http://shop.test/api/x"]);
+    says(
+        &redirected,
+        "redirect",
+        "308 to https://shop.test/api/x  [ssl-redirect or force-ssl-redirect",
+    );
+}
+
+#[test]
+fn near_misses_of_paths_and_hosts_are_told() {
+    let story = explained(&["http://plain.test/foobar"]);
+    says(&story, "near miss", "Prefix /foo of Ingress demo/plain: a Prefix ends at a slash");
+    let story = explained(&["http://plain.test/bar"]);
+    says(&story, "near miss", "Exact /Bar of Ingress demo/plain: only the case differs");
+    says(&explained(&["http://plan.test/foo"]), "near miss", "host plain.test");
+}
+
+#[test]
+fn decisions_come_as_json_and_bad_urls_as_one_line() {
+    let json = explained(&["http://plain.test/foo", "--format", "json", "-X", "POST"]);
+    let decisions: Value = serde_json::from_str(&json).expect("JSON");
+    assert!(decisions.as_array().expect("a list").iter().any(|one| one["step"] == "location"));
+    let output = fairway(&["explain", "plain.test/foo", "--manifests", "."]);
+    assert!(text(&output.stderr).contains("is no URL: write one such as https://"));
+}
