@@ -74,10 +74,8 @@ fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuratio
         backend: Backend::Upstream(id.clone()),
         canary: None,
         service: None,
-        canary: None,
         origin: None,
         policy: Arc::new(Policy::default()),
-        canary: None,
     };
     let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
