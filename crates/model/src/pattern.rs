@@ -56,7 +56,7 @@ impl Pattern {
         self.compiled.is_match(text).ok()
     }
 
-    /// Whether some text of [`PROBE`] bytes takes more steps than a match may: then such texts count as no match, and
+    /// Whether some text of [`PROBE`] bytes takes more steps than a match may: then such texts lead nowhere, and
     /// whoever wrote the pattern should know. Patterns without look-around and back-references never do.
     pub fn is_catastrophic(&self) -> bool {
         let backtracks = BACKTRACKING.iter().any(|construct| self.source.contains(construct));
