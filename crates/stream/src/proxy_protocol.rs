@@ -2,7 +2,7 @@
 //! crate ppp). Exactly the header is taken off the connection, so that what follows may be TLS.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 
@@ -108,4 +108,45 @@ fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Announced {
 
 fn invalid() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "no valid PROXY protocol header")
+}
+
+/// A header of version 1. Addresses of two families are both written as IPv6.
+pub fn line_of(announced: &Announced) -> String {
+    let Announced { source, destination } = announced;
+    let (from, to) = (source.ip().to_canonical(), destination.ip().to_canonical());
+    let (from, to, family) = match (from, to) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => (from, to, "TCP4"),
+        _ => (six(from).into(), six(to).into(), "TCP6"),
+    };
+    format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), destination.port())
+}
+
+fn six(ip: IpAddr) -> Ipv6Addr {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Announced, line_of, parse};
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let all = [
+            ("192.0.2.1:4000", "198.51.100.1:80"),
+            ("[2001:db8::1]:4000", "[2001:db8::2]:80"),
+            ("[2001:db8::1]:4000", "198.51.100.1:80"),
+        ];
+        for (source, destination) in all {
+            let announced = Announced {
+                source: source.parse().unwrap(),
+                destination: destination.parse().unwrap(),
+            };
+            let read = parse(line_of(&announced).as_bytes()).unwrap().expect("addresses");
+            assert_eq!(read.source, announced.source);
+            assert_eq!(read.destination.port(), announced.destination.port());
+        }
+    }
 }
