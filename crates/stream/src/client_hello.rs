@@ -1,5 +1,10 @@
 //! The server name that a TLS client asks for, read from the first bytes of its connection (RFC 8446 section 4.1.2).
 
+use rustix::net::RecvFlags;
+use std::io;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
 /// Bytes of a ClientHello that are looked at, at most.
 pub const LONGEST: usize = 16 << 10;
 
@@ -12,6 +17,31 @@ pub enum Wish {
     Name(String),
     /// No name, or no TLS.
     Nothing,
+}
+
+/// Waits for the ClientHello of a connection and takes nothing off it.
+pub async fn peek(tcp: &TcpStream) -> io::Result<Wish> {
+    let mut buffer = vec![0; LONGEST];
+    let mut seen = 0;
+    loop {
+        let ready = tcp.ready(Interest::READABLE).await?;
+        // Looking and waiting are one step: what comes in between wakes up, what was there before does not.
+        let looked = tcp.try_io(Interest::READABLE, || {
+            let (count, _) = rustix::net::recv(tcp, &mut buffer[..], RecvFlags::PEEK)?;
+            if count > seen { Ok(count) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        });
+        match looked {
+            Ok(count) => seen = count,
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            // It has ended in the middle.
+            Err(_) if ready.is_read_closed() => return Ok(Wish::Nothing),
+            Err(_) => continue,
+        }
+        match wish(&buffer[..seen]) {
+            Wish::Unknown => {}
+            known => return Ok(known),
+        }
+    }
 }
 
 /// Reads the first bytes. The ClientHello may lie in several records, and each record in several reads.

@@ -11,5 +11,5 @@ mod tcp;
 mod udp;
 
 pub use pipe::{Patience, pipe};
-pub use reach::{Reach, Tries};
+pub use reach::connect;
 pub use streams::Streams;

@@ -8,6 +8,8 @@ use tokio::net::TcpStream;
 
 /// The signature that version 2 starts with.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// What version 1 starts with.
+const WORD: &[u8] = b"PROXY ";
 /// Bytes of the longest header of version 1.
 const LONGEST_V1: usize = 107;
 /// Bytes of the longest header of version 2 that is taken.
@@ -25,7 +27,17 @@ pub struct Announced {
 /// Takes the header off; none if it announces no addresses (UNKNOWN, LOCAL).
 pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
     let mut header = vec![0; SIGNATURE.len()];
-    tcp.read_exact(&mut header).await?;
+    let mut length = 0;
+    while length < header.len() {
+        match tcp.read(&mut header[length..]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => length += count,
+        }
+        // Whoever speaks first without a header is told so at once.
+        if !begins(&header[..length]) {
+            return Err(invalid());
+        }
+    }
     if header == SIGNATURE {
         let mut fixed = [0; 4];
         tcp.read_exact(&mut fixed).await?;
@@ -36,12 +48,16 @@ pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
         header.extend_from_slice(&fixed);
         header.resize(16 + length, 0);
         tcp.read_exact(&mut header[16..]).await?;
-    } else if header.starts_with(b"PROXY ") {
-        line(tcp, &mut header).await?;
     } else {
-        return Err(invalid());
+        line(tcp, &mut header).await?;
     }
     parse(&header)
+}
+
+/// Whether a header of either version may begin so.
+fn begins(bytes: &[u8]) -> bool {
+    let word = bytes.get(..WORD.len()).unwrap_or(bytes);
+    SIGNATURE.starts_with(bytes) || WORD.starts_with(word)
 }
 
 /// Reads the rest of a line, and nothing beyond it.

@@ -61,22 +61,31 @@ impl Reach {
             0 => addresses.len(),
             most => most,
         };
-        let mut last = nobody();
-        for _ in 0..most {
-            let address = self.turn.next(&addresses).ok_or_else(nobody)?;
-            let connecting = timeout(CONNECT, TcpStream::connect(address));
-            match timeout_at(deadline, connecting).await {
-                Ok(Ok(Ok(tcp))) => {
-                    tcp.set_nodelay(true)?;
-                    return Ok(tcp);
-                }
-                Ok(Ok(Err(error))) => last = named(address, &error),
-                Ok(Err(_)) => last = named(address, &io::ErrorKind::TimedOut.into()),
-                Err(_) => return Err(named(address, &io::ErrorKind::TimedOut.into())),
-            }
-        }
-        Err(last)
+        connect(|| self.turn.next(&addresses), most, deadline).await
     }
+}
+
+/// A connection to one of the endpoints that `pick` gives, `most` of them at most and before `deadline`.
+pub async fn connect(
+    mut pick: impl FnMut() -> Option<SocketAddr>,
+    most: usize,
+    deadline: Instant,
+) -> io::Result<TcpStream> {
+    let mut last = nobody();
+    for _ in 0..most {
+        let address = pick().ok_or_else(nobody)?;
+        let connecting = timeout(CONNECT, TcpStream::connect(address));
+        match timeout_at(deadline, connecting).await {
+            Ok(Ok(Ok(tcp))) => {
+                tcp.set_nodelay(true)?;
+                return Ok(tcp);
+            }
+            Ok(Ok(Err(error))) => last = named(address, &error),
+            Ok(Err(_)) => last = named(address, &io::ErrorKind::TimedOut.into()),
+            Err(_) => return Err(named(address, &io::ErrorKind::TimedOut.into())),
+        }
+    }
+    Err(last)
 }
 
 fn named(address: SocketAddr, error: &io::Error) -> io::Error {

@@ -192,8 +192,15 @@ impl Translator {
             self.configuration.global = Arc::new(global);
         }
         let global = Arc::clone(&self.configuration.global);
-        self.ground =
-            Some(Ground { global, policy, permissions, denied, auth_denied, config_maps });
+        self.ground = Some(Ground {
+            global,
+            policy,
+            permissions,
+            denied,
+            auth_denied,
+            config_maps,
+            passthrough: self.options.passthrough,
+        });
         work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
         work.hosts.insert(ServerName::catch_all());
     }
