@@ -3,7 +3,7 @@
 mod objects;
 
 use kubernetes::Snapshot;
-use kubernetes::objects::SlicePort;
+use kubernetes::objects::{ServicePort, SlicePort};
 use model::{ServerName, StreamPort, Transport};
 use objects::*;
 use std::collections::BTreeSet;
@@ -20,6 +20,8 @@ fn options() -> Options {
 
 fn with(tcp: &[(&str, &str)], udp: &[(&str, &str)]) -> Snapshot {
     let mut snapshot = cluster();
+    put_service(&mut snapshot, service("demo", "s", 80));
+    put_slice(&mut snapshot, slice("demo", "s-1", "s", vec![endpoint("10.0.0.1")]));
     put_config_map(&mut snapshot, config_map("demo", "tcp", tcp));
     put_config_map(&mut snapshot, config_map("demo", "udp", udp));
     snapshot
@@ -78,28 +80,23 @@ fn the_fields_after_the_port_are_about_the_proxy_protocol_of_tcp() {
 
 #[test]
 fn udp_wants_a_port_of_its_own_protocol() {
-    let mut snapshot = with(&[("9100", "demo/s:80")], &[("9100", "demo/s:80")]);
+    let mut snapshot = with(&[("9100", "demo/s:80")], &[("9100", "demo/s:http")]);
     assert_eq!(ports(&snapshot), ["9100/tcp"]);
-    let mut service = (*snapshot.services[&key("demo", "s")]).clone();
-    for port in &mut service.ports {
-        port.protocol = "UDP".to_owned();
-    }
-    snapshot.services.insert(key("demo", "s"), service.into());
-    let mut slices = (*snapshot.slices[&key("demo", "s")]).clone();
-    for slice in slices.values_mut() {
-        let mut changed = (**slice).clone();
-        let protocol = "UDP".to_owned();
-        changed.ports = vec![SlicePort { name: None, port: Some(5300), protocol }];
-        for port in &mut changed.ports {
-            port.name = snapshot.services[&key("demo", "s")].ports[0].name.clone();
-        }
-        *slice = changed.into();
-    }
-    snapshot.slices.insert(key("demo", "s"), slices.into());
-    assert_eq!(ports(&snapshot), ["9100/udp"]);
+    let mut both = service("demo", "s", 80);
+    let udp = "UDP".to_owned();
+    both.ports.push(ServicePort { protocol: udp.clone(), ..both.ports[0].clone() });
+    put_service(&mut snapshot, both);
+    let mut slice = slice("demo", "s-1", "s", vec![endpoint("10.0.0.1")]);
+    slice.ports.push(SlicePort { port: Some(5300), protocol: udp, ..slice.ports[0].clone() });
+    put_slice(&mut snapshot, slice);
+    assert_eq!(ports(&snapshot), ["9100/tcp", "9100/udp"]);
     let found = translate(&snapshot, &options()).configuration;
-    let port = StreamPort { transport: Transport::Udp, number: 9100 };
-    assert!(found.streams[&port].endpoints.ready.iter().all(|address| address.port() == 5300));
+    let endpoints = |transport| {
+        let stream = &found.streams[&StreamPort { transport, number: 9100 }];
+        stream.endpoints.ready.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(endpoints(Transport::Tcp), ["10.0.0.1:8000"]);
+    assert_eq!(endpoints(Transport::Udp), ["10.0.0.1:5300"]);
 }
 
 #[test]
@@ -124,6 +121,7 @@ fn a_host_is_passed_through_to_the_service_of_its_root() {
         let mut shop = simple("demo", "shop", host, path, "s");
         annotate(&mut shop, "ssl-passthrough", "true");
         put_ingress(&mut snapshot, shop);
+        put_service(&mut snapshot, service("demo", "s", 80));
         let found = translate(&snapshot, &Options { passthrough, ..Options::default() });
         let server = &found.configuration.servers[&ServerName::new(host)];
         let told = found.problems.to_string().contains("ssl-passthrough: has no effect");
