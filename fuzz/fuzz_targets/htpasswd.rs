@@ -1,5 +1,5 @@
-//! A password file has users that its lines name; what is wrong with it is said without the line; and every hash that is
-//! taken can be compared with a password.
+//! A password file has users that its lines name, never more than it has lines; and every hash that is taken can be
+//! compared with a password.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

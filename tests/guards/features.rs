@@ -14,9 +14,24 @@ pub(crate) struct Guard {
     pub(crate) free: usize,
     /// What it answers; none: it closes nothing, and every request has to reach an application.
     pub(crate) status: Option<u16>,
+    /// What it answers over TLS, if that is something else.
+    pub(crate) over_tls: Option<u16>,
+    /// What it answers by another name of the host, if that is something else.
+    pub(crate) by_alias: Option<u16>,
 }
 
-const OPEN: Guard = Guard { name: "open", annotations: &[], headers: &[], free: 0, status: None };
+const OPEN: Guard = Guard {
+    name: "open",
+    annotations: &[],
+    headers: &[],
+    free: 0,
+    status: None,
+    over_tls: None,
+    by_alias: None,
+};
+
+const PASSWORD: Annotations =
+    &[("auth-type", "basic"), ("auth-secret", "basic-auth"), ("auth-realm", "Members")];
 
 const fn guard(name: &'static str, annotations: Annotations, status: u16) -> Guard {
     Guard { name, annotations, status: Some(status), ..OPEN }
@@ -29,7 +44,25 @@ pub(crate) const GUARDS: &[Guard] = &[
     guard("deny", &[("denylist-source-range", "0.0.0.0/0")], 403),
     guard("unreadable-list", &[("allowlist-source-range", "everyone")], 503),
     guard("blank-list", &[("allowlist-source-range", "")], 503),
-    guard("unreadable-limit", &[("limit-rps", "few")], 503),
+    // An Ingress that is refused has no other names.
+    Guard { by_alias: Some(404), ..guard("unreadable-limit", &[("limit-rps", "few")], 503) },
+    guard("password", PASSWORD, 401),
+    guard("unknown-passwords", &[("auth-type", "basic"), ("auth-secret", "nowhere")], 503),
+    guard(
+        "authenticator",
+        &[("auth-url", "http://auth.demo.svc.cluster.local/auth?status=403")],
+        403,
+    ),
+    guard("no-authenticator", &[("auth-url", "http://refused.demo.svc.cluster.local/")], 500),
+    Guard {
+        over_tls: Some(400),
+        ..guard(
+            "certificate",
+            &[("auth-tls-secret", "demo/ca"), ("auth-tls-verify-client", "on")],
+            403,
+        )
+    },
+    guard("unknown-authority", &[("auth-tls-secret", "demo/nowhere")], 403),
     Guard { headers: &[("User-Agent", AGENT)], ..guard("agent", &[], 403) },
     Guard { headers: &[("Referer", "http://spam.test/x")], ..guard("referer", &[], 403) },
     Guard { free: 2, ..guard("rate", &[("limit-rpm", "1"), ("limit-burst-multiplier", "1")], 503) },

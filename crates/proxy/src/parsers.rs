@@ -65,8 +65,8 @@ pub fn basic(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     credentials::basic(value).map(|credentials| (credentials.user, credentials.password))
 }
 
-/// Reads an Authorization value: the fields of a Digest one, in the order user, realm, number, URI, `qop`, count, number
-/// of the client, response.
+/// Reads an Authorization value: the fields of a Digest one, in the order user, realm, number, URI, `qop`, count,
+/// number of the client, response.
 pub fn digest(value: &[u8]) -> Option<[Vec<u8>; 8]> {
     credentials::digest(value).map(|answer| {
         [

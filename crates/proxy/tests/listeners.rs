@@ -23,8 +23,13 @@ fn configuration(addresses: Vec<IpAddr>, threads: u16, connections: usize) -> Co
 }
 
 fn start() -> Native {
-    let listen =
-        Listen { addresses: Vec::new(), http_port: 0, https_port: 0, health_path: String::new() };
+    let listen = Listen {
+        addresses: Vec::new(),
+        http_port: 0,
+        https_port: 0,
+        health_path: String::new(),
+        trace_secret: None,
+    };
     Native::start(&listen, 1, 1000).expect("ports chosen by the system")
 }
 

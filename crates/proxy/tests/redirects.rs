@@ -105,8 +105,8 @@ fn server(features: u32) -> Server {
 
 async fn start() -> Arc<Native> {
     let echo = upstream().await;
-    let mut configuration = Configuration::default();
-    configuration.global = Arc::new(Global { access_log: false, ..Global::default() });
+    let global = Arc::new(Global { access_log: false, ..Global::default() });
+    let mut configuration = Configuration { global, ..Configuration::default() };
     for server in (0..ALL).map(server) {
         configuration.servers.insert(server.name.clone(), Arc::new(server));
     }
@@ -121,6 +121,7 @@ async fn start() -> Arc<Native> {
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
+        trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
     let changes = Changes::between(&Configuration::default(), &configuration);
@@ -152,7 +153,8 @@ fn expected(features: u32, host: &str, target: &str) -> String {
     let has = |feature| features & feature != 0;
     match target {
         "/" if has(APP_ROOT) => return format!("302 http://{host}/app"),
-        "/p?a=b" => return format!("301 http://{host}/p/?a=b"),
+        // nginx adds a slash where it would ask an upstream: not to denied paths.
+        "/p?a=b" if !has(DENIED) => return format!("301 http://{host}/p/?a=b"),
         _ => {}
     }
     match () {
@@ -193,7 +195,8 @@ async fn whatever_is_combined_the_earlier_phase_answers() {
 async fn what_a_path_decodes_to_never_ends_a_header_line() {
     let native = start().await;
     let seen = get(&native, &format!("f{REWRITE}.test"), "/p/a%0d%0aX-Evil:%20b").await;
-    assert!(seen.ends_with("X-Forwarded-Prefix: /p/a%0D%0AX-Evil: b"), "{seen}");
+    // The dot of a pattern stops at the end of a line, and what it took is escaped.
+    assert!(seen.ends_with("X-Forwarded-Prefix: /p/a%0D"), "{seen}");
 }
 
 #[tokio::test]

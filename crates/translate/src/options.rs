@@ -23,7 +23,8 @@ pub struct Options {
     pub disable_external_names: bool,
     /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
     pub watch_namespace: Option<String>,
-    /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go first.
+    /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
+    /// first.
     pub zone: Option<String>,
     /// `--deep-inspect`: Ingresses whose hosts, paths or Secret names look like an attack on nginx are left out.
     pub deep_inspect: bool,

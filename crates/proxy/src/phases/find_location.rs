@@ -28,6 +28,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(site) = generation.sites.find(&exchange.host) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
+    redirects::www(exchange, site)?;
     client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
@@ -38,7 +39,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
     }
-    redirects::of_the_host(exchange, site)?;
+    redirects::app_root(exchange, site)?;
     let (index, slash) = match found {
         Found::Location { index } => (index, false),
         Found::AddSlash { index } => (index, true),

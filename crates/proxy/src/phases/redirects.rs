@@ -11,21 +11,27 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::{Policy, TlsRedirect};
 
-/// Before a location is looked for: the name with or without `www.`, then `app-root`.
-pub(super) fn of_the_host(exchange: &mut Exchange, site: &Site) -> Result<(), Stop> {
+/// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
+pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
     let server = &site.server;
-    if server.www.as_ref().is_some_and(|www| www.as_str() == exchange.host) {
-        let location = to_www(exchange, server.name.as_str());
-        return Err(Response::redirect(proxy_status(exchange), location).into());
+    if server.www.as_ref().is_none_or(|www| www.as_str() != exchange.host) {
+        return Ok(());
     }
-    if let Some(target) = server.app_root.as_ref().filter(|_| exchange.path.as_ref() == b"/") {
-        exchange.enter(Phase::AppRoot);
-        let host = String::from_utf8_lossy(&exchange.request.authority);
-        let target = variables::text_of(target, exchange);
-        let location = format!("{}://{host}{target}", own_scheme(exchange));
-        return Err(Response::redirect(StatusCode::FOUND, in_location(&location)).into());
+    let location = to_www(exchange, server.name.as_str());
+    Err(Response::redirect(proxy_status(exchange), location).into())
+}
+
+/// `app-root`, before a location is looked for.
+pub(super) fn app_root(exchange: &mut Exchange, site: &Site) -> Result<(), Stop> {
+    let Some(target) = &site.server.app_root else { return Ok(()) };
+    if exchange.path.as_ref() != b"/" {
+        return Ok(());
     }
-    Ok(())
+    exchange.enter(Phase::AppRoot);
+    let host = String::from_utf8_lossy(&exchange.request.authority);
+    let target = variables::text_of(target, exchange);
+    let location = format!("{}://{host}{target}", own_scheme(exchange));
+    Err(Response::redirect(StatusCode::FOUND, in_location(&location)).into())
 }
 
 /// nginx answers a path that only its slash keeps from a location with a redirect to the path with the slash.
@@ -103,8 +109,8 @@ fn prefix(exchange: &Exchange, policy: &Policy) -> String {
     }
 }
 
-/// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those of the
-/// connection, unless trusted headers name them.
+/// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those
+/// of the connection, unless trusted headers name them.
 fn to_www(exchange: &Exchange, host: &str) -> Bytes {
     let scheme = told(exchange, "x-forwarded-proto").map(AsRef::as_ref);
     let port = told(exchange, "x-forwarded-port").cloned();
