@@ -1,6 +1,7 @@
 //! What the command line says about the meaning of objects.
 
 use kubernetes::objects::ObjectKey;
+use std::collections::BTreeSet;
 
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
 /// (compat/flags.csv).
@@ -35,6 +36,14 @@ pub struct Options {
     pub default_ssl_certificate: Option<ObjectKey>,
     /// `--default-backend-service`.
     pub default_backend_service: Option<ObjectKey>,
+    /// `--tcp-services-configmap`.
+    pub tcp_services: Option<ObjectKey>,
+    /// `--udp-services-configmap`.
+    pub udp_services: Option<ObjectKey>,
+    /// Ports that are taken already, or were by ingress-nginx: no TCP or UDP service has them.
+    pub reserved_ports: BTreeSet<u16>,
+    /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
+    pub passthrough: bool,
 }
 
 impl Default for Options {
@@ -54,6 +63,10 @@ impl Default for Options {
             config_map: None,
             default_ssl_certificate: None,
             default_backend_service: None,
+            tcp_services: None,
+            udp_services: None,
+            reserved_ports: BTreeSet::new(),
+            passthrough: false,
         }
     }
 }
