@@ -1,6 +1,7 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod passthrough;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
@@ -59,8 +60,9 @@ pub(crate) fn server(
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
     let ciphers = tls::ciphers(drafts);
+    let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
-    let own = Server::new(name.clone());
+    let own = Server { passthrough, ..Server::new(name.clone()) };
     (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
 }
 
@@ -243,7 +245,7 @@ impl Host<'_> {
                     Severity::Warning,
                     format!(
                         "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
-                         which then count as no match; write it without nested repetition"
+                         which are then answered 404; write it without nested repetition"
                     ),
                 ),
                 Ok(_) => return true,
