@@ -4,7 +4,7 @@ mod bed;
 
 use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
 use model::UpstreamId;
-use model::policy::{Body, Errors, Policy};
+use model::policy::{Access, Body, Errors, Policy};
 use std::collections::BTreeSet;
 
 const PAGES: &str = "custom-default-backend-demo-pages";
@@ -74,6 +74,28 @@ async fn a_body_that_is_too_large_goes_nowhere() {
     let seen = text(seen.recv().await.expect("one request"));
     assert!(seen.ends_with("\r\n\r\n") && !seen.contains("Content-Length"), "{seen}");
     assert!(main_saw.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn whoever_is_refused_cannot_fill_the_disk_by_way_of_the_error_page() {
+    let (main, mut main_saw) = upstream(answer("200 OK", "", ""), is_whole).await;
+    let (pages, mut seen) = upstream(answer("403 Forbidden", "", "page"), is_whole).await;
+    let upstreams = [(MAIN, vec![main]), (PAGES, vec![pages])];
+    let body = Body { max_size: Some(3), ..Body::default() };
+    let access = Access { allow: Some(Default::default()), ..Access::default() };
+    let policy = Policy { body, access, ..errors(&[403]) };
+    let native = start(&configuration(&upstreams, policy)).await;
+    let small = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n\
+        3\r\nbod\r\n0\r\n\r\n";
+    let got = talk(&native, small).await;
+    assert!(got.starts_with("HTTP/1.1 403 ") && got.ends_with("page"), "{got}");
+    assert!(text(seen.recv().await.expect("one request")).ends_with("\r\n\r\nbod"));
+    // It never ends: what is too much is known before that.
+    let large =
+        b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n";
+    let got = talk(&native, large).await;
+    assert!(got.starts_with("HTTP/1.1 413 "), "{got}");
+    assert!(seen.try_recv().is_err() && main_saw.try_recv().is_err());
 }
 
 #[tokio::test]

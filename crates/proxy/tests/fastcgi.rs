@@ -6,6 +6,7 @@ use bed::{MAIN, configuration, start, talk, upstream};
 use model::Template;
 use model::policy::{Condition, FastCgi, Policy, Protocol};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// A record of the one request.
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
@@ -61,6 +62,21 @@ async fn fields_become_parameters_but_those_that_nobody_may_believe_do_not() {
     assert!(parameter(&seen, "HTTP_X_TWO", "a, b") && parameter(&seen, "HTTP_COOKIE", "a=1; b=2"));
     let text = String::from_utf8_lossy(&seen);
     assert!(!text.contains("HTTP_PROXY") && !text.contains("HTTP_SSL_CLIENT"), "{text}");
+}
+
+#[tokio::test]
+async fn no_spelling_of_a_field_passes_for_what_nobody_may_believe() {
+    let (address, mut seen) = upstream(whole(b"\r\n"), ended).await;
+    let mut configuration = configuration(&[(MAIN, vec![address])], policy());
+    Arc::make_mut(&mut configuration.global).underscores_in_headers = true;
+    let native = start(&configuration).await;
+    let request =
+        b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nssl_client_verify: SUCCESS\r\n\
+                    Ssl-Client_Subject-Dn: CN=admin\r\nx_other: y\r\n\r\n";
+    talk(&native, request).await;
+    let seen = seen.recv().await.expect("one request");
+    let text = String::from_utf8_lossy(&seen);
+    assert!(text.contains("HTTP_X_OTHER") && !text.contains("HTTP_SSL_CLIENT"), "{text}");
 }
 
 #[tokio::test]

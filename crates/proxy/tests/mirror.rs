@@ -74,6 +74,17 @@ async fn what_a_variable_brings_does_not_end_the_request_line() {
 }
 
 #[tokio::test]
+async fn what_a_variable_brings_does_not_end_the_host_either() {
+    let mut policy = mirrored("/copy", true);
+    if let Some(mirror) = &mut policy.mirror {
+        mirror.host = Some(Template::parse("copy$uri").expect("a known variable"));
+    }
+    let request = b"GET /%0d%0aX-Evil:%20yes HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let seen = copy_of(request, policy).await;
+    assert!(seen.contains("\r\nHost: copy/%0D%0AX-Evil: yes\r\nConnection: close\r\n"), "{seen}");
+}
+
+#[tokio::test]
 async fn a_mirror_that_never_answers_delays_nothing() {
     let (main, _main) = upstream(answer("200 OK", "", "main"), is_whole).await;
     let (copy, _seen) = upstream(Vec::new(), |_| false).await;

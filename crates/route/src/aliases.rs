@@ -63,7 +63,8 @@ impl<T> Aliases<T> {
 
     /// The server of the first pattern that matches, of servers whose name sorts before `limit`.
     pub(crate) fn pattern(&self, host: &str, limit: Option<&str>) -> Option<&Arc<T>> {
-        if self.patterns.is_empty() || host.len() > LONGEST {
+        // Who names no host gets the catch-all (ngx_http_process_request_headers looks for no server then).
+        if self.patterns.is_empty() || host.is_empty() || host.len() > LONGEST {
             return None;
         }
         let before = |owner: &ServerName| limit.is_none_or(|limit| owner.as_str() < limit);

@@ -199,6 +199,12 @@ mod tests {
     }
 
     #[test]
+    fn whoever_names_no_host_gets_the_catch_all_whatever_a_pattern_says() {
+        let routes = aliased(routes(&["_", "a.test"]), "a.test", &["~.*"]);
+        assert_eq!((found(&routes, ""), found(&routes, "x")), (Some("_"), Some("a.test")));
+    }
+
+    #[test]
     fn a_wildcard_host_takes_its_turn_among_the_patterns() {
         let routes = routes(&["*.b.test", "m.test", "*.a.test"]);
         let routes = aliased(routes, "*.a.test", &["~^x\\.b\\.test$"]);

@@ -44,6 +44,43 @@ fn upstream(canary: Option<Canary>) -> Option<String> {
 }
 
 #[test]
+fn a_canary_whose_guard_is_unknown_gets_nobody() {
+    let mut snapshot = shop();
+    let mut guarded = canary("c", "shop.test", "/p", "next");
+    annotate(&mut guarded, "auth-type", "basic");
+    annotate(&mut guarded, "auth-secret", "nowhere");
+    put_ingress(&mut snapshot, guarded);
+    let translation = read(&snapshot);
+    assert_eq!(upstream(beside(&translation, "shop.test", "/p")), None);
+    let problems = translation.problems.to_string();
+    assert!(problems.contains("Secret demo/nowhere does not exist"), "{problems}");
+}
+
+#[test]
+fn a_guard_that_only_a_canary_asks_for_is_a_problem() {
+    let problems_of = |main: Option<&str>| {
+        let mut snapshot = shop();
+        let mut open = simple("demo", "main", "shop.test", "/p", "s");
+        if let Some(list) = main {
+            annotate(&mut open, "allowlist-source-range", list);
+        }
+        put_ingress(&mut snapshot, open);
+        let mut guarded = canary("c", "shop.test", "/p", "next");
+        annotate(&mut guarded, "allowlist-source-range", "10.0.0.0/8");
+        put_ingress(&mut snapshot, guarded);
+        let translation = read(&snapshot);
+        assert!(beside(&translation, "shop.test", "/p").is_some());
+        translation.problems.to_string()
+    };
+    let said = "reach its Service without this one";
+    for main in [None, Some("192.0.2.0/24")] {
+        assert!(problems_of(main).contains(said), "{main:?}: {}", problems_of(main));
+    }
+    let problems = problems_of(Some("10.0.0.0/8"));
+    assert!(!problems.contains(said), "{problems}");
+}
+
+#[test]
 fn a_canary_creates_no_server_and_no_location() {
     let mut snapshot = shop();
     put_ingress(&mut snapshot, canary("c", "other.test", "/p", "next"));

@@ -8,8 +8,9 @@ use crate::http::Response;
 use crate::tls::{Peer, Verdict, Verifier};
 use bytes::Bytes;
 use http::StatusCode;
-use model::Variable;
 use model::policy::{ClientDemand, ClientErrorPage};
+use model::{Backend, Variable};
+use route::Found;
 use std::sync::Arc;
 
 /// What a client has shown is not enough.
@@ -21,10 +22,11 @@ enum Refusal {
     Invalid,
 }
 
-/// What the host asks of its clients.
-pub(super) fn of_host(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
+/// What the host asks of its clients. `found` is the location that the path leads to.
+pub(super) fn of_host(exchange: &Exchange, site: &Site, found: Found) -> Result<(), Stop> {
     match &site.clients {
         None => Ok(()),
+        Some(Clients::Verified(_)) if leads_to_renewal(exchange, site, found) => Ok(()),
         Some(Clients::Closed(reason)) => {
             tracing::debug!(host = exchange.host, reason, "the host is closed");
             Err(Response::page(StatusCode::FORBIDDEN).into())
@@ -55,14 +57,35 @@ pub(super) fn over_tls(exchange: &Exchange) -> Result<(), Stop> {
         Clients::Verified(verifier) => verifier.settings.demand == ClientDemand::Required,
         Clients::Closed(_) => true,
     };
-    let Some(clients) = exchange.place.as_ref().and_then(|place| place.site.clients.as_ref())
-    else {
-        return Ok(());
-    };
-    if exchange.connection.tls.is_none() && demand(clients) {
+    let Some(place) = &exchange.place else { return Ok(()) };
+    let Some(clients) = &place.site.clients else { return Ok(()) };
+    if exchange.connection.tls.is_none() && demand(clients) && !renews(exchange, place.spot()) {
         return Err(Response::page(StatusCode::FORBIDDEN).into());
     }
     Ok(())
+}
+
+fn leads_to_renewal(exchange: &Exchange, site: &Site, found: Found) -> bool {
+    match found {
+        Found::Location { index } => renews(exchange, &site.spots[index]),
+        Found::AddSlash { .. } | Found::None => false,
+    }
+}
+
+/// Whether a request is for a path of `no-tls-redirect-locations` that belongs to an Ingress which asks for no
+/// certificates itself. On plain HTTP such a path stays open, or the host could not renew its own certificate (RFC 8555
+/// section 8.3). In regex mode the path of a location says little about those that it matches, so both count.
+fn renews(exchange: &Exchange, spot: &Spot) -> bool {
+    let location = &spot.location;
+    let is_under = |prefix: &String| {
+        prefix.len() > 1
+            && location.path.starts_with(prefix)
+            && exchange.path.starts_with(prefix.as_bytes())
+    };
+    exchange.connection.tls.is_none()
+        && location.policy.client_certificate.is_none()
+        && matches!(location.backend, Backend::Upstream(_))
+        && exchange.generation.global().no_tls_redirect.iter().any(is_under)
 }
 
 /// Whether the handshake named one host and the request names another one (ngx_http_set_virtual_server).

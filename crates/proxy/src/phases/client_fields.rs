@@ -1,11 +1,12 @@
 //! The client's header section as it came, for requests that get nothing of what backends get: error pages, copies.
 
+use super::request_headers::is_said;
 use crate::exchange::Exchange;
 use crate::http::{Field, tokens};
 
-/// Fields that belong to the client's connection (ngx_http_proxy_module), that would name a proxy to CGI programs
-/// (httpoxy), or that would be believed as proof of a client certificate; in lower case.
-const DROPPED: [&str; 15] = [
+/// Fields that belong to the client's connection (ngx_http_proxy_module), or that would name a proxy to CGI programs
+/// (httpoxy); in lower case.
+const DROPPED: [&str; 11] = [
     "host",
     "connection",
     "keep-alive",
@@ -17,18 +18,47 @@ const DROPPED: [&str; 15] = [
     "upgrade",
     "http2-settings",
     "proxy",
-    "ssl-client-cert",
-    "ssl-client-verify",
-    "ssl-client-subject-dn",
-    "ssl-client-issuer-dn",
 ];
 
-/// The fields of the client that are not bound to its connection.
+/// What would be believed as proof of a client certificate (compat/decisions.md).
+const PROOF: &[u8] = b"ssl-client-";
+
+/// Whether an application may take two names for the same: CGI and its heirs tell `-` and `_` not apart (RFC 3875
+/// section 4.1.18).
+pub(super) fn is_alike(name: &[u8], other: &[u8]) -> bool {
+    let plain = |byte: &u8| if *byte == b'_' { b'-' } else { byte.to_ascii_lowercase() };
+    name.len() == other.len() && name.iter().map(plain).eq(other.iter().map(plain))
+}
+
+/// Whether a field would be believed as proof of a client certificate.
+pub(super) fn is_proof(name: &[u8]) -> bool {
+    name.get(..PROOF.len()).is_some_and(|start| is_alike(start, PROOF))
+}
+
+/// The fields of the client that are not bound to its connection, without those that it cannot say itself.
 pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let headers = &exchange.request.headers;
+    let policy = exchange.place.as_ref().map(|place| &place.spot().location.policy);
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        !is_named && !DROPPED.iter().any(|name| field.is(name))
+        let is_dropped = is_proof(&field.name) || DROPPED.iter().any(|name| field.is(name));
+        !(is_named || is_dropped || policy.is_some_and(|policy| is_said(policy, field)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_alike, is_proof};
+
+    #[test]
+    fn proof_of_a_certificate_is_known_in_every_spelling() {
+        for name in ["ssl-client-verify", "SSL_Client_Verify", "ssl-client_subject-dn"] {
+            assert!(is_proof(name.as_bytes()), "{name}");
+        }
+        for name in ["ssl-clients", "ssl-client", "x-ssl-client-verify", ""] {
+            assert!(!is_proof(name.as_bytes()), "{name}");
+        }
+        assert!(is_alike(b"X_User", b"x-user") && !is_alike(b"X-Users", b"X-User"));
+    }
 }

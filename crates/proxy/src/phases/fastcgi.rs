@@ -1,7 +1,7 @@
 //! The parameters of a FastCGI request: those of nginx's `fastcgi_params`, those of the Ingress, then the client's
 //! header as `HTTP_*` (ngx_http_fastcgi_module; recordings upstream-protocol/fcgi*).
 
-use super::request_headers;
+use super::{client_fields, request_headers};
 use crate::exchange::Exchange;
 use crate::http::{Field, Headers, Length};
 use crate::upstream::Params;
@@ -14,16 +14,6 @@ use std::borrow::Cow;
 pub(crate) const DOCUMENT_ROOT: &str = "/usr/local/nginx/html";
 /// `$nginx_version` of ingress-nginx v1.15.1: applications look at it to know what stands before them.
 pub(crate) const NGINX_VERSION: &str = "1.27.1";
-
-/// Fields of the client that no application may believe: `Proxy` would become the variable that names a proxy
-/// (httpoxy), the others would pass for proof of a client certificate.
-const DROPPED: [&str; 5] = [
-    "proxy",
-    "ssl-client-cert",
-    "ssl-client-verify",
-    "ssl-client-subject-dn",
-    "ssl-client-issuer-dn",
-];
 
 /// The records that begin the request.
 pub(super) fn head(exchange: &Exchange) -> Bytes {
@@ -109,7 +99,9 @@ fn fields(exchange: &Exchange, params: &mut Params) {
         // Who asks for a password keeps it from the application.
         let password = policy.auth_basic.is_some() && field.is("authorization");
         let said = request_headers::is_said(policy, field);
-        if again || password || said || DROPPED.iter().any(|name| field.is(name)) {
+        // It would become the variable that names a proxy (httpoxy).
+        let proxy = field.is("proxy");
+        if again || password || said || proxy || client_fields::is_proof(&field.name) {
             continue;
         }
         seen.push(field);

@@ -29,9 +29,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
-    client_certificate::of_host(exchange, site)?;
     let found = site.locations.find(&canonical);
     exchange.path = path;
+    client_certificate::of_host(exchange, site, found)?;
     let health = exchange.worker.listen.health_path.as_bytes();
     let is_health = !health.is_empty() && exchange.path.starts_with(health);
     if site.server.name.as_str() == "_" && is_health {

@@ -119,7 +119,7 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
         Some(host) => variables::text_of(host, exchange),
         None => host_of(authority).to_owned(),
     };
-    write::field(&mut out, b"Host", host.as_bytes());
+    write::field(&mut out, b"Host", &variables::in_header(host.as_bytes()));
     write::field(&mut out, b"Connection", b"close");
     if let Some(length) = length {
         write::content_length(&mut out, length);

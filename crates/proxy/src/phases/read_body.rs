@@ -38,6 +38,9 @@ pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     let policy = exchange.spot().location.policy.body;
     let limits = exchange.generation.global().limits;
+    // A request that was refused before its body was looked at comes here for its error page.
+    let body = std::mem::replace(&mut exchange.request.body, Body::empty());
+    exchange.request.body = body.limited(policy.max_size);
     let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
     let (mut patience, timer) =
         (Patience::new(limits.body_timeout), Timer::new(limits.body_timeout));

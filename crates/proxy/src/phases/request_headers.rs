@@ -1,7 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::{client_address, errors};
+use super::{client_address, client_fields, errors};
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
@@ -18,7 +18,7 @@ const LONGEST: usize = 30;
 /// would be believed as proof of a client certificate.
 pub(super) fn is_own(name: &[u8]) -> bool {
     let mut lower = [0; LONGEST];
-    let Some(lower) = lower.get_mut(..name.len()) else { return false };
+    let Some(lower) = lower.get_mut(..name.len()) else { return client_fields::is_proof(name) };
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     matches!(
@@ -45,11 +45,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
             | b"x-original-forwarded-for"
             | b"x-original-forwarded-host"
             | b"x-forwarded-for-proxy-protocol"
-            | b"ssl-client-cert"
-            | b"ssl-client-verify"
-            | b"ssl-client-subject-dn"
-            | b"ssl-client-issuer-dn"
-    )
+    ) || client_fields::is_proof(lower)
 }
 
 /// The fields of the client that travel on, and not those that its Connection field names.
@@ -77,8 +73,9 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
 
 /// Whether the authenticator says it about the client, who cannot say it itself.
 pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
+    let is_it = |name: &String| client_fields::is_alike(&field.name, name.as_bytes());
     let asked = policy.auth_external.as_ref();
-    asked.is_some_and(|asked| asked.response_headers.iter().any(|name| field.is(name)))
+    asked.is_some_and(|asked| asked.response_headers.iter().any(is_it))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).

@@ -47,11 +47,15 @@ impl Patterns {
 
     pub(super) fn find(&self, path: &Canonical<'_>) -> Found {
         let text = path.text();
-        let matches = |rule: &&Rule| rule.matches(&path.path, &text);
-        match self.rules.iter().find(matches) {
-            Some(rule) => Found::Location { index: rule.index },
-            None => Found::None,
+        for rule in &self.rules {
+            match rule.matches(&path.path, &text) {
+                Some(false) => {}
+                Some(true) => return Found::Location { index: rule.index },
+                // Nobody knows whose path it is: the next location may lack the guards of this one.
+                None => return Found::None,
+            }
         }
+        Found::None
     }
 }
 
@@ -66,9 +70,14 @@ impl Rule {
         Some(Self { index, start: start.as_bytes().into(), pattern })
     }
 
-    fn matches(&self, path: &[u8], text: &str) -> bool {
-        path.get(..self.start.len()).is_some_and(|start| start.eq_ignore_ascii_case(&self.start))
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(text))
+    /// Whether a path is one of these; none if it is too hard for the pattern to tell.
+    fn matches(&self, path: &[u8], text: &str) -> Option<bool> {
+        let start = path.get(..self.start.len());
+        match &self.pattern {
+            _ if !start.is_some_and(|start| start.eq_ignore_ascii_case(&self.start)) => Some(false),
+            None => Some(true),
+            Some(pattern) => pattern.try_match(text),
+        }
     }
 }
 

@@ -160,3 +160,12 @@ fn a_pattern_that_is_none_matches_nothing_and_hurts_nobody() {
     let locations = compile(true, &[("/a(", Prefix, true), ("/a", Prefix, true)]);
     assert_eq!(all_found(&locations, ["/a(", "/a"]), ["1", "1"]);
 }
+
+#[test]
+fn a_path_that_is_too_hard_for_a_pattern_leads_nowhere_rather_than_past_its_guards() {
+    let guarded = "/secret/(?:(a|a)\\1?)*z";
+    let locations = compile(true, &[(guarded, Prefix, false), ("/", Prefix, false)]);
+    assert_eq!(all_found(&locations, ["/secret/aaz", "/secret/b", "/other"]), ["0", "1", "1"]);
+    let hard = format!("/secret/{}!", "a".repeat(300));
+    assert_eq!(all_found(&locations, [&hard, "/"]), ["none", "1"]);
+}

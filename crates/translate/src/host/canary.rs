@@ -4,10 +4,20 @@
 use super::Surroundings;
 use crate::annotations::CanaryAsked;
 use crate::ingress::{Draft, Rank, Route, origin};
-use model::policy::{Balance, Canary};
+use model::policy::{Balance, Canary, Policy};
 use model::{Backend, Location, Problem, ServerName, Severity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// Annotations that close the paths of an Ingress. Those of a canary count for nothing, since it has no paths.
+const GUARDS: [&str; 6] = [
+    "auth-type",
+    "auth-url",
+    "auth-tls-secret",
+    "allowlist-source-range",
+    "whitelist-source-range",
+    "denylist-source-range",
+];
 
 /// The locations with their canaries, the first of each path; the others are problems.
 pub(super) fn attach(
@@ -26,6 +36,7 @@ pub(super) fn attach(
             None => nobody(name, route),
             Some(location) => match beside(location, draft, asked, route, surroundings) {
                 Ok(canary) => {
+                    problems.extend(unguarded(draft, route, &location.policy));
                     Arc::make_mut(location).canary = Some(canary);
                     continue;
                 }
@@ -68,6 +79,10 @@ fn beside(
     surroundings: &impl Surroundings,
 ) -> Result<Canary, String> {
     let path = &location.path;
+    if let Some(reason) = &draft.denied {
+        // What its Ingress asks for is unknown: nobody is sent there in spite of that.
+        return Err(format!("path {path} has none, because of {reason}"));
+    }
     if let Some(other) = &location.canary {
         let origin = &other.origin;
         return Err(format!("path {path} has a canary already, {origin}, which comes first"));
@@ -93,6 +108,27 @@ fn beside(
             Err(format!("path {path} has no Ingress of its own"))
         }
     }
+}
+
+/// A guard that only the canary asks for, which reaches its Service open.
+fn unguarded(draft: &Draft, route: &Route, main: &Policy) -> Option<Problem> {
+    let guards = |policy: &Policy| {
+        let Policy { access, auth_basic, auth_external, client_certificate, .. } = policy.clone();
+        (access, auth_basic, auth_external, client_certificate)
+    };
+    let last = |name: &String| name.rsplit('/').next().unwrap_or_default().to_owned();
+    let asks = |name: &&String| GUARDS.contains(&last(name).as_str());
+    let key = draft.ingress.meta.annotations.keys().find(asks)?;
+    (guards(&route.location.policy) != guards(main)).then(|| Problem {
+        origin: origin(&draft.ingress.meta.key),
+        key: Some(key.clone()),
+        severity: Severity::Warning,
+        message: format!(
+            "a canary has the guards of its main Ingress and none of its own: requests for path {} reach its Service \
+             without this one; write the same annotations at the main Ingress",
+            route.location.path
+        ),
+    })
 }
 
 fn nobody(name: &ServerName, route: &Route) -> String {

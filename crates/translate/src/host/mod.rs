@@ -245,7 +245,7 @@ impl Host<'_> {
                     Severity::Warning,
                     format!(
                         "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
-                         which then count as no match; write it without nested repetition"
+                         which are then answered 404; write it without nested repetition"
                     ),
                 ),
                 Ok(_) => return true,

@@ -18,6 +18,8 @@ pub(super) fn remembered(
 ) -> Result<Arc<Said>, Option<Tag>> {
     let Some(cache) = &authenticator.policy.cache else { return Err(None) };
     let mut context = Context::new(&SHA256);
+    // Its length keeps it apart from the key, which clients may choose.
+    context.update(&(authenticator.id.len() as u64).to_le_bytes());
     context.update(&authenticator.id);
     // In nginx /p and what is below it are two locations, and each has its own entries.
     context.update(&[u8::from(is_whole(exchange))]);

@@ -1,6 +1,6 @@
 //! What the authenticator is sent: the request's header, what describes the request, and no body.
 
-use super::super::request_headers;
+use super::super::{client_fields::is_proof, request_headers};
 use crate::authenticator::Authenticator;
 use crate::exchange::Exchange;
 use crate::http::tokens;
@@ -34,8 +34,6 @@ const DROPPED: [&str; 20] = [
 ];
 /// The same where `auth-method` is set.
 const DESCRIBED: [&str; 2] = ["x-original-uri", "x-scheme"];
-/// What would be believed as proof of a client certificate.
-const PROOF: &[u8] = b"ssl-client-";
 
 /// Request line and header section.
 pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &Method) -> Bytes {
@@ -83,9 +81,8 @@ fn frames(name: &str) -> bool {
 
 fn travels(name: &[u8], authenticator: &Authenticator) -> bool {
     let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    let proof = name.get(..PROOF.len()).is_some_and(|start| start.eq_ignore_ascii_case(PROOF));
     let described = authenticator.policy.method.is_some() && DESCRIBED.iter().any(is);
-    !(proof || described || DROPPED.iter().any(is))
+    !(is_proof(name) || described || DROPPED.iter().any(is))
 }
 
 /// The fields that describe the request, in the order of ingress-nginx.
@@ -93,7 +90,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
     let request = &exchange.request;
     request_headers::set(exchange, |name, value| {
         let wanted = matches!(name, "X-Request-ID" | "X-Real-IP" | "X-Forwarded-For");
-        if wanted || name.as_bytes().get(..PROOF.len()) == Some(PROOF) {
+        if wanted || is_proof(name.as_bytes()) {
             put(name.as_bytes(), value);
         }
     });
