@@ -17,6 +17,8 @@ async fn upstream(name: &'static str) -> SocketAddr {
     let listener =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("the sockets of the test work");
     let address = listener.local_addr().expect("the sockets of the test work");
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("sockets of this machine work");
+    let address = listener.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
         while let Ok((mut tcp, _)) = listener.accept().await {
             tokio::spawn(async move {
@@ -24,6 +26,9 @@ async fn upstream(name: &'static str) -> SocketAddr {
                 tcp.read_to_end(&mut all).await.expect("the sockets of the test work");
                 tcp.write_all(name.as_bytes()).await.expect("the sockets of the test work");
                 tcp.write_all(&all).await.expect("the sockets of the test work");
+                tcp.read_to_end(&mut all).await.expect("sockets of this machine work");
+                tcp.write_all(name.as_bytes()).await.expect("sockets of this machine work");
+                tcp.write_all(&all).await.expect("sockets of this machine work");
             });
         }
     });
@@ -44,6 +49,7 @@ fn hello(name: &str) -> Vec<u8> {
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config
         .expect("the sockets of the test work")
+        .expect("sockets of this machine work")
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
     let name = name.to_owned().try_into().expect("a name");
@@ -51,6 +57,8 @@ fn hello(name: &str) -> Vec<u8> {
         ClientConnection::new(Arc::new(config), name).expect("the sockets of the test work");
     let mut bytes = Vec::new();
     client.write_tls(&mut bytes).expect("the sockets of the test work");
+        ClientConnection::new(Arc::new(config), name).expect("sockets of this machine work");
+    client.write_tls(&mut bytes).expect("sockets of this machine work");
     bytes
 }
 
@@ -58,6 +66,7 @@ async fn connect(native: &Native) -> TcpStream {
     let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().https_port));
     let tcp = tcp.await.expect("listening");
     tcp.set_nodelay(true).expect("the sockets of the test work");
+    tcp.set_nodelay(true).expect("sockets of this machine work");
     tcp
 }
 
@@ -69,6 +78,9 @@ async fn ask(native: &Native, bytes: &[u8], piece: usize) -> Vec<u8> {
         tokio::task::yield_now().await;
     }
     tcp.shutdown().await.expect("the sockets of the test work");
+        tcp.write_all(piece).await.expect("sockets of this machine work");
+    }
+    tcp.shutdown().await.expect("sockets of this machine work");
     let mut answer = Vec::new();
     let _reset = tcp.read_to_end(&mut answer).await;
     answer
@@ -104,6 +116,8 @@ async fn endpoints_take_turns_and_one_that_refuses_is_passed_over() {
     let closed =
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("the sockets of the test work");
     let refused = closed.local_addr().expect("the sockets of the test work");
+        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("sockets of this machine work");
+    let refused = closed.local_addr().expect("sockets of this machine work");
     drop(closed);
     let endpoints = vec![upstream("a:").await, refused, upstream("b:").await];
     let native = start(&passed_through(endpoints)).await;
