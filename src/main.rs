@@ -5,6 +5,7 @@ mod explain;
 mod flags;
 mod logs;
 mod objects;
+mod streams;
 mod wire;
 
 use clap::Parser;

@@ -2,12 +2,16 @@
 
 use crate::flags::{Classes, Source};
 use crate::wire;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use kubernetes::Snapshot;
 use kubernetes::objects::{IngressClass, Meta, ObjectKey};
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use translate::Options;
 
+/// The path that means standard input.
+const STDIN: &str = "-";
 /// Where ingress-nginx's manifests put its ConfigMap.
 const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controller");
 
@@ -15,7 +19,13 @@ const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controll
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
     let mut options = wire::options(classes);
     let is_folder = !source.manifests.is_empty();
-    let mut snapshot = wire::first_snapshot(source, &options)?;
+    let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
+        true => {
+            let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
+            kubernetes::snapshot_of([(Path::new("standard input"), text.as_str())])
+        }
+        false => wire::first_snapshot(source, &options)?,
+    };
     if is_folder {
         assume_class(&mut snapshot, &options);
     }

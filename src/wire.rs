@@ -1,7 +1,7 @@
 //! Every object of the program, built once and in order.
 
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
-use crate::logs;
+use crate::{logs, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -10,10 +10,12 @@ use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snaps
 use proxy::{GeoFiles, Listen, Native};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Streams;
 use translate::Options;
 
 /// How long to wait for a cluster at start before giving up.
@@ -27,6 +29,13 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))
+}
+
+/// Ports that no TCP or UDP service may have.
+fn reserved_ports(listeners: &Listeners, webhook: &Webhook, own: Vec<u16>) -> BTreeSet<u16> {
+    let Listeners { http_port, https_port, healthz_port, .. } = listeners;
+    let webhook = webhook.validating_webhook.map(|address| address.port());
+    own.into_iter().chain([*http_port, *https_port, *healthz_port]).chain(webhook).collect()
 }
 
 /// Prints what a folder means.
@@ -53,7 +62,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         v: _,
         accepted,
     } = flags;
-    for name in accepted.given {
+    for name in &accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
@@ -69,12 +78,14 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         true => own_zone(&source).await,
         false => None,
     };
-    let options = Options { watch_namespace, zone, ..options(&classes) };
+    let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
+    let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
+    let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     controller.follow(&mut feed).await;
     start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
@@ -86,7 +97,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     }
     tracing::info!("stopping: no new connections from now on, running requests may finish");
     tokio::select! {
-        () = drain(&engine, shutdown_grace_period) => tracing::info!("stopped"),
+        () = drain(&engine, &streams, shutdown_grace_period) => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
     Ok(())
@@ -247,7 +258,9 @@ fn pinned(options: &Options) -> Vec<Reference> {
     let config_map = options.config_map.clone().map(Reference::ConfigMap);
     let certificate = options.default_ssl_certificate.clone().map(Reference::Secret);
     let backend = options.default_backend_service.clone().map(Reference::Service);
-    [config_map, certificate, backend].into_iter().flatten().collect()
+    let streams = options.tcp_services.iter().chain(&options.udp_services);
+    let streams = streams.cloned().map(Reference::ConfigMap);
+    [config_map, certificate, backend].into_iter().flatten().chain(streams).collect()
 }
 
 pub(crate) fn options(classes: &Classes) -> Options {
@@ -265,6 +278,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
         configmap,
         default_ssl_certificate,
         default_backend_service,
+        tcp_services_configmap,
+        udp_services_configmap,
+        enable_ssl_passthrough,
     } = classes.clone();
     Options {
         ingress_class,
@@ -279,14 +295,18 @@ pub(crate) fn options(classes: &Classes) -> Options {
         config_map: configmap,
         default_ssl_certificate,
         default_backend_service,
+        tcp_services: tcp_services_configmap,
+        udp_services: udp_services_configmap,
+        reserved_ports: BTreeSet::new(),
+        passthrough: enable_ssl_passthrough,
         watch_namespace: None,
         zone: None,
     }
 }
 
 /// After the grace period: no new connections, and the rest ends politely.
-async fn drain(engine: &Arc<Native>, grace: Duration) {
+async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
-    engine.clone().drain(deadline).await;
+    tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
 }

@@ -13,8 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
         for (user, known) in &file.users.0 {
             assert!(!user.is_empty() && !user.contains(&b':') && !user.contains(&b'\n'));
             match known {
-                // They take long on purpose.
+                // They take long on purpose: far too long, and at most one of those that can be borne.
                 Password::Bcrypt(_) | Password::ShaCrypt(_) => {}
+                Password::Md5 { .. } | Password::Des(_) if lines > 1 => {}
                 Password::Plain(plain) => assert!(proxy::parsers::is_password(known, plain)),
                 known => {
                     proxy::parsers::is_password(known, user);

@@ -4,8 +4,6 @@ use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
 const FLAGS: &[(&str, Takes)] = &[
-    ("tcp-services-configmap", Takes::Value),
-    ("udp-services-configmap", Takes::Value),
     ("publish-service", Takes::Value),
     ("publish-status-address", Takes::Value),
     ("election-id", Takes::Value),
@@ -27,7 +25,6 @@ const FLAGS: &[(&str, Takes)] = &[
     ("time-buckets", Takes::Value),
     ("length-buckets", Takes::Value),
     ("size-buckets", Takes::Value),
-    ("enable-ssl-passthrough", Takes::Switch),
     ("ssl-passthrough-proxy-port", Takes::Value),
     ("enable-ssl-chain-completion", Takes::Switch),
     ("default-server-port", Takes::Value),
@@ -63,6 +60,15 @@ const FLAGS: &[(&str, Takes)] = &[
     ("legacy_stderr_threshold_behavior", Takes::Switch),
 ];
 
+/// Those that are ports, with what they are by default (compat/flags.csv).
+const PORTS: &[(&str, u16)] = &[
+    ("default-server-port", 8181),
+    ("profiler-port", 10245),
+    ("status-port", 10246),
+    ("stream-port", 10247),
+    ("ssl-passthrough-proxy-port", 442),
+];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     /// `--flag value` or `--flag=value`.
@@ -81,6 +87,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accepted {
     pub(crate) given: Vec<&'static str>,
+    /// Ports that ingress-nginx listened on for itself: no TCP or UDP service has them (compat/behaviour.md section 18).
+    pub(crate) ports: Vec<u16>,
 }
 
 impl FromArgMatches for Accepted {
@@ -93,6 +101,11 @@ impl FromArgMatches for Accepted {
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
         let names = FLAGS.iter().map(|(name, _)| *name);
         self.given = names.filter(|name| matches.contains_id(name)).collect();
+        let port = |(name, default): &(&str, u16)| {
+            let text = matches.try_get_one::<String>(name).ok().flatten();
+            text.and_then(|text| text.parse().ok()).unwrap_or(*default)
+        };
+        self.ports = PORTS.iter().map(port).collect();
         Ok(())
     }
 }

@@ -8,12 +8,12 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway check ./manifests
-  kubectl get ingress,ingressclass,service,configmap -A -o yaml | fairway check /dev/stdin
+  kubectl get ingress,ingressclass,service,configmap -A -o yaml | fairway check -
   fairway check --kubeconfig ~/.kube/config --format markdown > report.md
 
 Exit codes: 0 nothing found that --fail-on names; 1 it could not be checked; 2 something was found.")]
 pub(crate) struct Check {
-    /// Folders (or files) of YAML or JSON.
+    /// Folders (or files) of YAML or JSON; - is standard input.
     #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]
     pub(crate) paths: Vec<PathBuf>,
     /// How to print what was found.

@@ -54,6 +54,16 @@ pub(crate) struct Classes {
     /// The Service that answers what nothing else does, as namespace/name.
     #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
     pub(crate) default_backend_service: ObjectFlag,
+    /// The ConfigMap whose keys are ports and whose values are TCP Services behind them, as namespace/name.
+    #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
+    pub(crate) tcp_services_configmap: ObjectFlag,
+    /// The same for UDP.
+    #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
+    pub(crate) udp_services_configmap: ObjectFlag,
+    /// TLS connections to hosts with the annotation ssl-passthrough go to their Service as they are.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
+        default_missing_value = "true", action = ArgAction::Set)]
+    pub(crate) enable_ssl_passthrough: bool,
 }
 
 /// An object, or none. (Not spelled `Option`, which clap would take for a flag that may be absent.)

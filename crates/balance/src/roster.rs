@@ -33,7 +33,8 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// The endpoints that follow those of `before`, prepared for `needs`. `now` is in milliseconds of the upstream's clock.
+    /// The endpoints that follow those of `before`, prepared for `needs`. `now` is in milliseconds of the
+    /// upstream's clock.
     pub fn new(
         upstream: &UpstreamId,
         endpoints: Arc<Endpoints>,

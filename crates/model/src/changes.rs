@@ -1,6 +1,6 @@
 //! What differs between two Configurations, so that engines work only on that.
 
-use crate::{CertificateId, Configuration, ServerName, UpstreamId};
+use crate::{CertificateId, Configuration, ServerName, StreamPort, UpstreamId};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ pub struct Changes {
     pub certificates: Vec<CertificateId>,
     /// Whether another certificate became the default one.
     pub default_certificate: bool,
+    /// Ports of TCP and UDP services that appeared, changed or went.
+    pub streams: Vec<StreamPort>,
 }
 
 impl Changes {
@@ -29,6 +31,7 @@ impl Changes {
             upstreams: differing(&old.upstreams, &new.upstreams),
             certificates: differing(&old.certificates, &new.certificates),
             default_certificate: old.default_certificate != new.default_certificate,
+            streams: differing(&old.streams, &new.streams),
         }
     }
 

@@ -1,6 +1,9 @@
 //! The whole of what should be served.
 
-use crate::{Certificate, CertificateId, Global, Server, ServerName, Upstream, UpstreamId};
+use crate::{
+    Certificate, CertificateId, Global, Server, ServerName, Stream, StreamPort, Upstream,
+    UpstreamId,
+};
 use imbl::OrdMap;
 use serde::Serialize;
 use std::sync::Arc;
@@ -18,4 +21,7 @@ pub struct Configuration {
     pub certificates: OrdMap<CertificateId, Arc<Certificate>>,
     /// The certificate for handshakes without a better one; the self-signed one of the process if absent.
     pub default_certificate: Option<CertificateId>,
+    /// TCP and UDP services, by the port they are reached by.
+    #[serde(skip_serializing_if = "OrdMap::is_empty")]
+    pub streams: OrdMap<StreamPort, Arc<Stream>>,
 }

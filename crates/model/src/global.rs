@@ -1,7 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, Template};
+use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Template};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -74,6 +74,8 @@ pub struct Global {
     pub relative_redirects: bool,
     /// `block-cidrs`, `block-user-agents`, `block-referers`.
     pub block: Block,
+    /// `proxy-stream-*`.
+    pub streams: StreamSettings,
 }
 
 /// Keep-alive of client connections.
@@ -255,6 +257,7 @@ impl Default for Global {
             shutdown_timeout: Duration::from_secs(240),
             relative_redirects: false,
             block: Block::default(),
+            streams: StreamSettings::default(),
         }
     }
 }

@@ -19,6 +19,11 @@ pub struct PatternError(pub String);
 
 /// Backtracking steps after which a match is given up: about a millisecond.
 const STEPS: usize = 20_000;
+/// What the linear engine cannot do: look-around, atomic groups, possessive repetition, back-references and the like.
+const BACKTRACKING: [&str; 19] = [
+    "(?=", "(?!", "(?<", "(?>", "(?(", "*+", "++", "?+", "}+", "\\1", "\\2", "\\3", "\\4", "\\5",
+    "\\6", "\\7", "\\8", "\\9", "\\k",
+];
 /// Length of the texts that a pattern is tried with for [`Pattern::is_catastrophic`].
 const PROBE: usize = 256;
 /// Bytes that one compiled pattern may use.
@@ -54,6 +59,11 @@ impl Pattern {
     /// Whether some text of [`PROBE`] bytes takes more steps than a match may: then such texts lead nowhere, and
     /// whoever wrote the pattern should know. Patterns without look-around and back-references never do.
     pub fn is_catastrophic(&self) -> bool {
+        let backtracks = BACKTRACKING.iter().any(|construct| self.source.contains(construct));
+        backtracks && self.exceeds_on_probes()
+    }
+
+    fn exceeds_on_probes(&self) -> bool {
         let is_plain = |c: &char| c.is_alphanumeric() || matches!(c, '/' | '-' | '_');
         let start: String =
             self.source.trim_start_matches('^').chars().take_while(is_plain).collect();

@@ -25,6 +25,9 @@ pub struct Server {
     /// Cipher suites of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ciphers: Option<Ciphers>,
+    /// Where TLS connections that name the host go as they are (`ssl-passthrough`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passthrough: Option<UpstreamId>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
     /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.
@@ -42,6 +45,7 @@ impl Server {
             certificate: None,
             client_certificate: None,
             ciphers: None,
+            passthrough: None,
             regex: false,
             locations: Vec::new(),
         }

@@ -44,6 +44,7 @@ impl Compiler {
             certificates,
             front,
             groups,
+            passthrough: OrdMap::new(),
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
@@ -70,9 +71,14 @@ impl Compiler {
                 sites = sites.with_aliases(name, &names, None);
             }
         }
+        let mut passthrough = before.passthrough.clone();
         let mut changed = Vec::with_capacity(changes.servers.len());
         for name in &changes.servers {
             let server = configuration.servers.get(name);
+            match server.and_then(|server| server.passthrough.as_ref()) {
+                Some(id) => drop(passthrough.insert(name.clone(), group(&mut groups, id))),
+                None => drop(passthrough.remove(name)),
+            }
             let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
             let site = site.map(Arc::new);
             sites = sites.with(name, site.clone());
@@ -93,6 +99,7 @@ impl Compiler {
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
             groups,
+            passthrough,
         })
     }
 

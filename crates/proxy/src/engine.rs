@@ -116,8 +116,8 @@ impl Native {
         self.global.subscribe()
     }
 
-    /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never blocks;
-    /// a line too many is dropped.
+    /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never
+    /// blocks; a line too many is dropped.
     pub fn log_error(&self, severity: u8, line: String) {
         drop(self.error_log.write(Some(severity), line));
     }
@@ -139,8 +139,8 @@ impl Native {
         });
     }
 
-    /// Exchanges the sockets, which take no connections yet, for those that the ConfigMap asks for; the ports stay. What
-    /// cannot be had is not followed.
+    /// Exchanges the sockets, which take no connections yet, for those that the ConfigMap asks for; the ports stay.
+    /// What cannot be had is not followed.
     fn bind_again(&self, threads: &mut Threads, wanted: Wanted) -> io::Result<()> {
         let ports = &self.shared.listening;
         let listen = |addresses: &[IpAddr]| Listen {

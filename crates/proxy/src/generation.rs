@@ -36,6 +36,8 @@ pub struct Generation {
     pub watch: Watch,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
+    /// Where TLS connections to a host go as they are; nearly always empty.
+    pub passthrough: imbl::OrdMap<model::ServerName, Arc<Group>>,
 }
 
 /// A server compiled for serving.

@@ -1,10 +1,13 @@
 //! Parsers of what comes from outside, by themselves, so that fuzz targets and benches can call them.
 
-use crate::credentials;
-use crate::http::Frame;
+use crate::http::{Frame, Headers};
 use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
+use crate::phases::{choose_backend, client_address};
 use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
+use crate::{credentials, variables};
 use bytes::{Bytes, BytesMut};
+use model::RealIp;
+use std::net::IpAddr;
 
 /// Reads a request head, if there is a whole one; whether it was accepted.
 pub fn request_head(bytes: &[u8]) -> bool {
@@ -85,4 +88,41 @@ pub fn digest(value: &[u8]) -> Option<[Vec<u8>; 8]> {
 /// Whether a password is the one that a password file knows.
 pub fn is_password(known: &model::policy::Password, password: &[u8]) -> bool {
     credentials::verify(known, password)
+}
+
+/// The session that the Cookie fields `lines` tell, where the session's cookie is called `name`.
+pub fn session_cookie(lines: &[&[u8]], name: &str) -> Option<String> {
+    choose_backend::session_cookie(&fields("Cookie", lines), name)
+}
+
+/// The value of `$cookie_<name>` for the Cookie fields `lines`, if there is such a cookie: what `canary-by-cookie` asks.
+pub fn cookie(lines: &[&[u8]], name: &str) -> Option<String> {
+    variables::cookie_of(&fields("Cookie", lines), name)
+}
+
+/// The client's address for X-Forwarded-For fields `lines` that `peer` sent; before them comes a PROXY protocol header,
+/// if there is to be one. None if that is no such header.
+pub fn client(
+    real: &RealIp,
+    peer: IpAddr,
+    before: Option<&[u8]>,
+    lines: &[&[u8]],
+) -> Option<IpAddr> {
+    let announced = match before {
+        Some(header) => stream::proxy_protocol::parse(header).ok()?,
+        None => None,
+    };
+    let fields = fields("X-Forwarded-For", lines);
+    Some(client_address::address(real, before.is_some(), peer, announced, &fields))
+}
+
+/// The host that an X-Forwarded-Host value tells, if any.
+pub fn forwarded_host(value: &[u8]) -> Option<Vec<u8>> {
+    client_address::first(&Bytes::copy_from_slice(value)).map(Vec::from)
+}
+
+fn fields(name: &'static str, lines: &[&[u8]]) -> Headers {
+    let mut headers = Headers::with_capacity(lines.len());
+    lines.iter().for_each(|line| headers.add(name, Bytes::copy_from_slice(line)));
+    headers
 }

@@ -386,9 +386,9 @@ pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
 }
 
 /// The value of `$cookie_<name>`, if there is such a cookie.
-pub fn cookie_of(exchange: &Exchange, name: &str) -> Option<String> {
+pub fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
     let mut value = String::new();
-    text(find_cookie(exchange, name)?, &mut value);
+    text(find_cookie(headers, name)?, &mut value);
     Some(value)
 }
 
@@ -410,11 +410,11 @@ fn header(headers: &Headers, name: &str, out: &mut String) {
 }
 
 fn cookie(exchange: &Exchange, name: &str, out: &mut String) {
-    text(find_cookie(exchange, name).unwrap_or_default(), out);
+    text(find_cookie(&exchange.request.headers, name).unwrap_or_default(), out);
 }
 
-fn find_cookie<'a>(exchange: &'a Exchange, name: &'a str) -> Option<&'a [u8]> {
-    let values = exchange.request.headers.all("cookie");
+fn find_cookie<'a>(headers: &'a Headers, name: &'a str) -> Option<&'a [u8]> {
+    let values = headers.all("cookie");
     let pairs = values.flat_map(|value| value.split(|&byte| byte == b';'));
     pairs.map(<[u8]>::trim_ascii).find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;

@@ -80,8 +80,8 @@ fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuratio
     let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
-    let mut configuration = Configuration::default();
-    configuration.global = Arc::new(Global { compression, access_log: false, ..Global::default() });
+    let global = Arc::new(Global { compression, access_log: false, ..Global::default() });
+    let mut configuration = Configuration { global, ..Configuration::default() };
     configuration.servers.insert(name, Arc::new(server));
     configuration.upstreams.insert(id, Arc::new(upstream));
     configuration

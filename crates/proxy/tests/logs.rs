@@ -54,8 +54,7 @@ fn configuration(endpoint: SocketAddr, global: Global) -> Configuration {
     let server = Server { locations, ..Server::new(name.clone()) };
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
-    let mut configuration = Configuration::default();
-    configuration.global = Arc::new(global);
+    let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
     configuration.servers.insert(name, Arc::new(server));
     configuration.upstreams.insert(id, Arc::new(upstream));
     configuration

@@ -27,9 +27,11 @@ async fn upstream() -> (SocketAddr, Seen) {
             let mut request = Vec::new();
             let mut buffer = [0; 4096];
             // The body is what comes last, and is known.
-            while !(request.ends_with(b"\r\n\r\n") && !holds(&request, b"Content-Length"))
-                && !request.ends_with(b"hello")
-            {
+            let is_whole = |request: &[u8]| match holds(request, b"Content-Length") {
+                true => request.ends_with(b"hello"),
+                false => request.ends_with(b"\r\n\r\n"),
+            };
+            while !is_whole(&request) {
                 match tcp.read(&mut buffer).await {
                     Ok(count @ 1..) => request.extend_from_slice(&buffer[..count]),
                     _ => break,
@@ -73,12 +75,12 @@ fn configuration(endpoint: SocketAddr, log: &str, format: &str) -> Configuration
     let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
     let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let template = Template::parse(format).expect("known variables");
-    let mut configuration = Configuration::default();
-    configuration.global = Arc::new(Global {
+    let global = Arc::new(Global {
         logs: Logs { access: LogTarget::File(log.to_owned()), ..Logs::default() },
         log_format: LogFormat { template, ..LogFormat::default() },
         ..Global::default()
     });
+    let mut configuration = Configuration { global, ..Configuration::default() };
     configuration.servers.insert(name, Arc::new(server));
     configuration.upstreams.insert(id, Arc::new(upstream));
     configuration

@@ -105,8 +105,8 @@ fn server(features: u32) -> Server {
 
 async fn start() -> Arc<Native> {
     let echo = upstream().await;
-    let mut configuration = Configuration::default();
-    configuration.global = Arc::new(Global { access_log: false, ..Global::default() });
+    let global = Arc::new(Global { access_log: false, ..Global::default() });
+    let mut configuration = Configuration { global, ..Configuration::default() };
     for server in (0..ALL).map(server) {
         configuration.servers.insert(server.name.clone(), Arc::new(server));
     }

@@ -22,7 +22,8 @@ pub fn watch(shutdown: Shutdown) -> io::Result<JoinHandle<()>> {
     }))
 }
 
-/// Calls `reopen` for each SIGUSR1, which asks nginx to open its log files again. Must be called within a tokio runtime.
+/// Calls `reopen` for each SIGUSR1, which asks nginx to open its log files again. Must be called within a tokio
+/// runtime.
 pub fn on_reopen(reopen: impl Fn() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut asked = signal(SignalKind::user_defined1())?;
     Ok(tokio::spawn(async move {

@@ -2,12 +2,14 @@
 //! crate ppp). Exactly the header is taken off the connection, so that what follows may be TLS.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, Interest};
 use tokio::net::TcpStream;
 
 /// The signature that version 2 starts with.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+/// What version 1 starts with.
+const WORD: &[u8] = b"PROXY ";
 /// Bytes of the longest header of version 1.
 const LONGEST_V1: usize = 107;
 /// Bytes of the longest header of version 2 that is taken.
@@ -25,7 +27,17 @@ pub struct Announced {
 /// Takes the header off; none if it announces no addresses (UNKNOWN, LOCAL).
 pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
     let mut header = vec![0; SIGNATURE.len()];
-    tcp.read_exact(&mut header).await?;
+    let mut length = 0;
+    while length < header.len() {
+        match tcp.read(&mut header[length..]).await? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => length += count,
+        }
+        // Whoever speaks first without a header is told so at once.
+        if !begins(&header[..length]) {
+            return Err(invalid());
+        }
+    }
     if header == SIGNATURE {
         let mut fixed = [0; 4];
         tcp.read_exact(&mut fixed).await?;
@@ -36,12 +48,16 @@ pub async fn take(tcp: &mut TcpStream) -> io::Result<Option<Announced>> {
         header.extend_from_slice(&fixed);
         header.resize(16 + length, 0);
         tcp.read_exact(&mut header[16..]).await?;
-    } else if header.starts_with(b"PROXY ") {
-        line(tcp, &mut header).await?;
     } else {
-        return Err(invalid());
+        line(tcp, &mut header).await?;
     }
     parse(&header)
+}
+
+/// Whether a header of either version may begin so.
+fn begins(bytes: &[u8]) -> bool {
+    let word = bytes.get(..WORD.len()).unwrap_or(bytes);
+    SIGNATURE.starts_with(bytes) || WORD.starts_with(word)
 }
 
 /// Reads the rest of a line, and nothing beyond it.
@@ -108,4 +124,45 @@ fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Announced {
 
 fn invalid() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "no valid PROXY protocol header")
+}
+
+/// A header of version 1. Addresses of two families are both written as IPv6.
+pub fn line_of(announced: &Announced) -> String {
+    let Announced { source, destination } = announced;
+    let (from, to) = (source.ip().to_canonical(), destination.ip().to_canonical());
+    let (from, to, family) = match (from, to) {
+        (IpAddr::V4(_), IpAddr::V4(_)) => (from, to, "TCP4"),
+        _ => (six(from).into(), six(to).into(), "TCP6"),
+    };
+    format!("PROXY {family} {from} {to} {} {}\r\n", source.port(), destination.port())
+}
+
+fn six(ip: IpAddr) -> Ipv6Addr {
+    match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Announced, line_of, parse};
+
+    #[test]
+    fn what_is_written_is_what_is_read() {
+        let all = [
+            ("192.0.2.1:4000", "198.51.100.1:80"),
+            ("[2001:db8::1]:4000", "[2001:db8::2]:80"),
+            ("[2001:db8::1]:4000", "198.51.100.1:80"),
+        ];
+        for (source, destination) in all {
+            let announced = Announced {
+                source: source.parse().unwrap(),
+                destination: destination.parse().unwrap(),
+            };
+            let read = parse(line_of(&announced).as_bytes()).unwrap().expect("addresses");
+            assert_eq!(read.source, announced.source);
+            assert_eq!(read.destination.port(), announced.destination.port());
+        }
+    }
 }

@@ -16,6 +16,7 @@ mod problems;
 mod review;
 mod set_headers;
 mod settings;
+mod streams;
 mod translator;
 mod upstream;
 

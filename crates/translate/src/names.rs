@@ -4,6 +4,7 @@
 use crate::ingress::{Draft, Rank, Standing, origin};
 use kubernetes::objects::ObjectKey;
 use model::{Alias, Problem, Server, ServerName, Severity, Template};
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -127,8 +128,8 @@ impl Registry {
         found.extend(self.redirects.get(&ServerName::new(name)).into_iter().flatten().cloned());
     }
 
-    /// Who has a name: the host itself, else the first of those it is to be redirected to, else the first of those it is
-    /// to be an alias of. nginx reads redirects first, then servers by name, and the first one keeps a name.
+    /// Who has a name: the host itself, else the first of those it is to be redirected to, else the first of those
+    /// it is to be an alias of. nginx reads redirects first, then servers by name, and the first one keeps a name.
     fn holder(&self, name: &str) -> Option<Holder<'_>> {
         let host = ServerName::new(name);
         if host == ServerName::catch_all() || self.wishes.contains_key(&host) {
@@ -197,12 +198,10 @@ impl Registry {
     }
 }
 
-fn remove<K: Ord, Q: Ord + ?Sized>(
-    all: &mut BTreeMap<K, BTreeSet<ServerName>>,
-    name: &Q,
-    host: &ServerName,
-) where
-    K: std::borrow::Borrow<Q>,
+fn remove<K, Q>(all: &mut BTreeMap<K, BTreeSet<ServerName>>, name: &Q, host: &ServerName)
+where
+    K: Ord + Borrow<Q>,
+    Q: Ord + ?Sized,
 {
     if let Some(hosts) = all.get_mut(name) {
         hosts.remove(host);

@@ -1,6 +1,7 @@
 //! What the command line says about the meaning of objects.
 
 use kubernetes::objects::ObjectKey;
+use std::collections::BTreeSet;
 
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
 /// (compat/flags.csv).
@@ -22,7 +23,8 @@ pub struct Options {
     pub disable_external_names: bool,
     /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
     pub watch_namespace: Option<String>,
-    /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go first.
+    /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
+    /// first.
     pub zone: Option<String>,
     /// `--deep-inspect`: Ingresses whose hosts, paths or Secret names look like an attack on nginx are left out.
     pub deep_inspect: bool,
@@ -34,6 +36,14 @@ pub struct Options {
     pub default_ssl_certificate: Option<ObjectKey>,
     /// `--default-backend-service`.
     pub default_backend_service: Option<ObjectKey>,
+    /// `--tcp-services-configmap`.
+    pub tcp_services: Option<ObjectKey>,
+    /// `--udp-services-configmap`.
+    pub udp_services: Option<ObjectKey>,
+    /// Ports that are taken already, or were by ingress-nginx: no TCP or UDP service has them.
+    pub reserved_ports: BTreeSet<u16>,
+    /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
+    pub passthrough: bool,
 }
 
 impl Default for Options {
@@ -53,6 +63,10 @@ impl Default for Options {
             config_map: None,
             default_ssl_certificate: None,
             default_backend_service: None,
+            tcp_services: None,
+            udp_services: None,
+            reserved_ports: BTreeSet::new(),
+            passthrough: false,
         }
     }
 }

@@ -9,6 +9,9 @@ use model::Endpoints;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
+/// The protocol of everything that Ingresses name.
+const TCP: &str = "TCP";
+
 /// Who is behind a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Behind {
@@ -59,7 +62,7 @@ pub(crate) fn behind(target: &Target, snapshot: &Snapshot, options: &Options) ->
         let endpoints = Endpoints { ready: vec![address], draining: Vec::new() };
         return Behind { endpoints, ..Behind::default() };
     }
-    Behind { endpoints: endpoints(service, port, snapshot, options), ..Behind::default() }
+    Behind { endpoints: endpoints(service, port, TCP, snapshot, options), ..Behind::default() }
 }
 
 /// The address of the Service, where that is wanted and it has one (`service-upstream`).
@@ -83,7 +86,7 @@ fn wanted(target: &Target) -> String {
     target.service_ref().map_or_else(|| "at all".to_owned(), |service| service.port.to_string())
 }
 
-fn describe(port: &ServicePort) -> String {
+pub(crate) fn describe(port: &ServicePort) -> String {
     match &port.name {
         Some(name) => format!("{} ({name})", port.port),
         None => port.port.to_string(),
@@ -113,9 +116,11 @@ fn numeric_target(port: &ServicePort) -> Option<u16> {
     }
 }
 
-fn endpoints(
+/// The endpoints of a Service port, by the protocol that its traffic has.
+pub(crate) fn endpoints(
     service: &Service,
     port: &ServicePort,
+    protocol: &str,
     snapshot: &Snapshot,
     options: &Options,
 ) -> Endpoints {
@@ -126,7 +131,7 @@ fn endpoints(
     let slices = slices.flat_map(|slices| slices.values());
     // Addresses of FQDN slices are names that nginx could not use, either.
     for slice in slices.filter(|slice| !slice.fqdn) {
-        let ports = slice_ports(port, slice);
+        let ports = slice_ports(port, protocol, slice);
         let here = zones.as_ref().and_then(|zones| zones.filter(slice));
         for endpoint in &slice.endpoints {
             if here.is_some_and(|zone| !is_hinted(endpoint, zone)) {
@@ -183,12 +188,12 @@ fn is_hinted(endpoint: &SliceEndpoint, zone: &str) -> bool {
 }
 
 /// The ports of a slice that a Service port leads to.
-fn slice_ports(port: &ServicePort, slice: &EndpointSlice) -> Vec<u16> {
+fn slice_ports(port: &ServicePort, protocol: &str, slice: &EndpointSlice) -> Vec<u16> {
     if slice.ports.is_empty() {
         return numeric_target(port).into_iter().collect();
     }
-    let tcp = slice.ports.iter().filter(|candidate| candidate.protocol == "TCP");
-    let named = tcp.filter(|candidate| port.name.is_none() || port.name == candidate.name);
+    let carried = slice.ports.iter().filter(|candidate| candidate.protocol == protocol);
+    let named = carried.filter(|candidate| port.name.is_none() || port.name == candidate.name);
     let mut ports: Vec<u16> = Vec::new();
     for number in named.filter_map(|candidate| candidate.port).filter(|number| *number > 0) {
         if !ports.contains(&number) {
@@ -254,7 +259,7 @@ fn inside(
     }
     let port = service.ports.iter().find(|candidate| candidate.port == port);
     let port = port.ok_or("is a Service that has no such port")?;
-    Ok(Behind { endpoints: endpoints(service, port, snapshot, options), ..Behind::default() })
+    Ok(Behind { endpoints: endpoints(service, port, TCP, snapshot, options), ..Behind::default() })
 }
 
 fn external_port(target: &Target, service: &Service) -> Option<u16> {

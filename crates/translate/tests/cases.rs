@@ -57,7 +57,14 @@ fn every_family_has_a_case() {
 
 fn options() -> Options {
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    Options { config_map, ..Options::default() }
+    let services = |name| Some(ObjectKey::new("ingress-nginx", name));
+    Options {
+        config_map,
+        tcp_services: services("tcp-services"),
+        udp_services: services("udp-services"),
+        passthrough: true,
+        ..Options::default()
+    }
 }
 
 fn root() -> PathBuf {

@@ -48,6 +48,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("from-to-www-redirect", "true"),
     ("app-root", "/x"),
     ("permanent-redirect", "/y"),
+    ("ssl-passthrough", "true"),
     ("nonsense", ""),
 ];
 
@@ -61,6 +62,7 @@ enum Change {
     Slice(&'static str, &'static str, u8, u8),
     Secret(&'static str, &'static str, u8),
     ConfigMap(u8),
+    TcpServices(u8),
     Class(u8),
     Malformed(bool),
 }
@@ -84,6 +86,7 @@ impl Change {
             }
             Self::Secret(namespace, name, kind) => change_secret(snapshot, namespace, name, *kind),
             Self::ConfigMap(kind) => change_config_map(snapshot, *kind),
+            Self::TcpServices(kind) => change_tcp_services(snapshot, *kind),
             Self::Class(kind) => change_class(snapshot, *kind),
             Self::Malformed(there) => {
                 let message = "no Service".to_owned();
@@ -114,6 +117,16 @@ fn change_service(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8
     } else {
         put_service(snapshot, new);
     }
+}
+
+fn change_tcp_services(snapshot: &mut Snapshot, kind: u8) {
+    let all = [("9000", "x/s:80"), ("9001", "x-y/y-s:http"), ("9002", "x/d:81"), ("x", "x/s:80")];
+    let some = match kind {
+        0 => &all[..],
+        1 => &all[1..3],
+        _ => return drop(snapshot.config_maps.remove(&key("x", "tcp"))),
+    };
+    put_config_map(snapshot, config_map("x", "tcp", some));
 }
 
 fn change_slice(snapshot: &mut Snapshot, namespace: &str, name: &str, number: u8, kind: u8) {
@@ -242,6 +255,7 @@ fn change() -> impl Strategy<Value = Change> {
             .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
         2 => (namespace(), select(SECRETS), 0..5u8).prop_map(|(namespace, name, kind)| Change::Secret(namespace, name, kind)),
         1 => (0..5u8).prop_map(Change::ConfigMap),
+        1 => (0..3u8).prop_map(Change::TcpServices),
         1 => (0..4u8).prop_map(Change::Class),
         1 => any::<bool>().prop_map(Change::Malformed),
     ]
@@ -252,6 +266,8 @@ fn options() -> Options {
         config_map: Some(key("x", "settings")),
         default_ssl_certificate: Some(key("x", "one")),
         default_backend_service: Some(key("x", "d")),
+        tcp_services: Some(key("x", "tcp")),
+        passthrough: true,
         ..Options::default()
     }
 }

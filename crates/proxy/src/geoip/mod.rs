@@ -1,5 +1,5 @@
-//! Databases about addresses (`use-geoip2`, MaxMind's format): read in the background, looked into only where a template
-//! has one of their variables.
+//! Databases about addresses (`use-geoip2`, MaxMind's format): read in the background, looked into only where a
+//! template has one of their variables.
 
 mod files;
 

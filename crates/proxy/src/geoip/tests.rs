@@ -11,8 +11,8 @@ enum Datum {
     Number(u32),
     Decimal(f64),
     Flag(bool),
-    List(Vec<Datum>),
-    Map(Vec<(&'static str, Datum)>),
+    List(Vec<Self>),
+    Map(Vec<(&'static str, Self)>),
 }
 
 impl Datum {

@@ -1,6 +1,6 @@
 //! Accepts connections and finds out what they speak.
 
-use super::Sockets;
+use super::{Sockets, passthrough};
 use crate::connection::{Connection, TlsSession};
 use crate::io::Io;
 use crate::timer::Timer;
@@ -118,6 +118,14 @@ async fn converse(
         let connection = make(None);
         let _entry = worker.enter(&connection);
         return plain(Io::Plain(tcp), connection, worker).await;
+    }
+    if !generation.passthrough.is_empty()
+        && let Some(group) = passthrough::wished(&tcp, &generation).await?
+    {
+        drop(generation);
+        let connection = make(None);
+        let _entry = worker.enter(&connection);
+        return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));
     let accepted = tokio::time::timeout(global.limits.header_timeout, handshake).await??;

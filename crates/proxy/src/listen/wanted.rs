@@ -2,7 +2,7 @@
 
 use super::Listen;
 use model::Listeners;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 /// Listeners and threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,29 +19,11 @@ impl Wanted {
     pub fn of(flags: &Listen, listeners: &Listeners, threads: usize, fixed: bool) -> Self {
         let own = listeners.threads.map(|own| usize::from(own.get())).filter(|_| !fixed);
         let addresses = match flags.addresses.is_empty() {
-            true => addresses(listeners),
+            true => listeners.everywhere(),
             false => flags.addresses.clone(),
         };
         Self { addresses, threads: own.unwrap_or(threads) }
     }
-}
-
-/// A family without an address of its own listens on all (ingress-nginx, buildHTTPListener).
-fn addresses(listeners: &Listeners) -> Vec<IpAddr> {
-    let Listeners { addresses: named, only_ipv4, .. } = listeners;
-    if named.is_empty() && !only_ipv4 {
-        return Vec::new();
-    }
-    let (four, six): (Vec<IpAddr>, Vec<IpAddr>) = named.iter().partition(|ip| ip.is_ipv4());
-    let or_all = |family: Vec<IpAddr>, all: IpAddr| match family.is_empty() {
-        true => vec![all],
-        false => family,
-    };
-    let mut addresses = or_all(four, Ipv4Addr::UNSPECIFIED.into());
-    if !only_ipv4 {
-        addresses.extend(or_all(six, Ipv6Addr::UNSPECIFIED.into()));
-    }
-    addresses
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::generation::Spot;
-use crate::http::{Response, cookie_date, since_epoch};
+use crate::http::{Headers, Response, cookie_date, since_epoch};
 use crate::upstream::{Group, Rule, Session};
 use crate::variables;
 use balance::{Asked, Claim, Cookie, Kept, Side, side};
@@ -30,7 +30,7 @@ pub(super) fn decide(exchange: &mut Exchange) {
     }
     let of_session = || {
         let main = spot.rule.as_ref()?.session.as_ref()?;
-        let value = session_cookie(exchange, &main.affinity.name)?;
+        let value = session_cookie(&exchange.request.headers, &main.affinity.name)?;
         let key = Cookie::read(&value)?.upstream?;
         let shared = canary.rule.as_ref().and_then(|rule| rule.session.as_ref());
         match key {
@@ -42,7 +42,8 @@ pub(super) fn decide(exchange: &mut Exchange) {
     let rules = &canary.rules;
     let header =
         rules.header.as_ref().and_then(|header| variables::header_of(exchange, &header.name));
-    let cookie = rules.cookie.as_ref().and_then(|name| variables::cookie_of(exchange, name));
+    let headers = &exchange.request.headers;
+    let cookie = rules.cookie.as_ref().and_then(|name| variables::cookie_of(headers, name));
     let asked =
         Asked { session: of_session(), header: header.as_deref(), cookie: cookie.as_deref() };
     let random = |below: u32| exchange.worker.below(below as usize) as u32;
@@ -101,7 +102,7 @@ fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<
 
 fn by_session(exchange: &Exchange, group: &Group, session: &Session) -> Option<Kept> {
     let affinity = &session.affinity;
-    let value = session_cookie(exchange, &affinity.name);
+    let value = session_cookie(&exchange.request.headers, &affinity.name);
     let known = value.as_deref().and_then(Cookie::read).map(|cookie| cookie.endpoint);
     let draw = |number: usize| {
         let now = since_epoch() + Duration::from_secs(number as u64 + 1);
@@ -122,8 +123,8 @@ fn tried(exchange: &Exchange) -> Vec<SocketAddr> {
 }
 
 /// The value of a session cookie; of several with the name the last counts (lua-resty-cookie).
-fn session_cookie(exchange: &Exchange, name: &str) -> Option<String> {
-    let lines = exchange.request.headers.all("cookie");
+pub(crate) fn session_cookie(headers: &Headers, name: &str) -> Option<String> {
+    let lines = headers.all("cookie");
     let pairs = lines.flat_map(|line| line.split(|&byte| byte == b';'));
     let value = pairs.map(<[u8]>::trim_ascii).filter_map(|pair| {
         let (key, value) = pair.split_at(pair.iter().position(|&byte| byte == b'=')?);

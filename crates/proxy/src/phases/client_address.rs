@@ -2,36 +2,43 @@
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
 use crate::exchange::{Exchange, Forwarded};
-use crate::http::tokens;
+use crate::http::{Headers, tokens};
 use bytes::Bytes;
 use model::{Global, RealIp};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use stream::proxy_protocol::Announced;
 
 pub(super) fn find(exchange: &mut Exchange) {
     let generation = exchange.generation.clone();
     let global = generation.global();
-    exchange.client = address(exchange, global);
+    let connection = &exchange.connection;
+    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    exchange.client =
+        address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
     exchange.forwarded = forwarded(exchange, global);
     exchange.request_id = request_id(exchange, global);
 }
 
 /// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
 /// untrusted address of the forwarded-for header.
-fn address(exchange: &Exchange, global: &Global) -> IpAddr {
-    let (real, peer) = (&global.real_ip, exchange.connection.peer.ip());
-    let believes_header = real.forwarded_headers || (real.enabled && !global.proxy_protocol);
-    if !(believes_header || global.proxy_protocol) || !is_trusted(real, peer) {
+pub(crate) fn address(
+    real: &RealIp,
+    proxy_protocol: bool,
+    peer: IpAddr,
+    announced: Option<Announced>,
+    headers: &Headers,
+) -> IpAddr {
+    let believes_header = real.forwarded_headers || (real.enabled && !proxy_protocol);
+    if !(believes_header || proxy_protocol) || !is_trusted(real, peer) {
         return peer;
     }
-    let announced =
-        exchange.connection.announced.map(|Announced { source, .. }| source.ip().to_canonical());
+    let announced = announced.map(|Announced { source, .. }| source.ip().to_canonical());
     let peer = announced.unwrap_or(peer);
     if !believes_header || !is_trusted(real, peer) {
         return peer;
     }
     let mut client = peer;
-    let values: Vec<&Bytes> = exchange.request.headers.all(&real.forwarded_for_header).collect();
+    let values: Vec<&Bytes> = headers.all(&real.forwarded_for_header).collect();
     for member in
         values.iter().rev().flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev())
     {
@@ -60,15 +67,28 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
 }
 
 fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
+    // An IPv4 address in the clothes of IPv6 is the same address (ngx_cidr_match).
+    let address = address.to_canonical();
     real.trusted.iter().any(|net| net.contains(&address))
 }
 
-/// An address as nginx's realip module takes it: bare, with a port, or in brackets.
+/// An address as nginx's realip module takes it (ngx_parse_addr_port): bare, or with a port and then in brackets if it
+/// is one of IPv6; and in brackets without a port, as Forwarded would have it. What follows otherwise makes it none.
 fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
-    let bracketed = text.strip_prefix('[').and_then(|rest| rest.split(']').next());
-    let without_port = text.rsplit_once(':').map(|(address, _)| address);
-    [Some(text), bracketed, without_port].into_iter().flatten().find_map(|text| text.parse().ok())
+    let is_port = |text: &str| {
+        text.bytes().all(|byte| byte.is_ascii_digit())
+            && text.parse().is_ok_and(|port: u16| port > 0)
+    };
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    if let Some((address, after)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let is_whole = after.is_empty() || after.strip_prefix(':').is_some_and(is_port);
+        return address.parse::<Ipv6Addr>().ok().filter(|_| is_whole).map(IpAddr::from);
+    }
+    let (address, _) = text.split_once(':').filter(|(_, port)| is_port(port))?;
+    address.parse::<Ipv4Addr>().ok().map(IpAddr::from)
 }
 
 /// The value of a forwarded header, if the peer is believed about it.
@@ -82,10 +102,7 @@ pub(super) fn told<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a Bytes> 
 
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     let header = |name| told(exchange, name).cloned();
-    let host = header("x-forwarded-host").and_then(|hosts| {
-        let first = tokens(&hosts).next()?;
-        Some(hosts.slice_ref(first))
-    });
+    let host = header("x-forwarded-host").as_ref().and_then(first);
     let destination = exchange
         .connection
         .announced
@@ -109,6 +126,11 @@ fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
     }
 }
 
+/// The first of the hosts in X-Forwarded-Host.
+pub(crate) fn first(hosts: &Bytes) -> Option<Bytes> {
+    tokens(hosts).next().map(|first| hosts.slice_ref(first))
+}
+
 /// The host as the client gave it; HTTP/1.0 need not give one, and then meant this address.
 fn own_host(exchange: &Exchange) -> Bytes {
     match exchange.request.authority.is_empty() {
@@ -123,5 +145,59 @@ fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
         Some(given) => given.clone(),
         None if global.generate_request_id => exchange.worker.random_id(),
         None => Bytes::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, parse_address};
+    use crate::http::Headers;
+    use model::RealIp;
+    use std::net::IpAddr;
+
+    fn read(text: &str) -> Option<String> {
+        parse_address(text.as_bytes()).map(|address| address.to_string())
+    }
+
+    #[test]
+    fn an_address_may_have_a_port_and_brackets() {
+        for text in ["192.0.2.1", "192.0.2.1:1", "192.0.2.1:65535"] {
+            assert_eq!(read(text).as_deref(), Some("192.0.2.1"), "{text}");
+        }
+        for text in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443"] {
+            assert_eq!(read(text).as_deref(), Some("2001:db8::1"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_with_something_else_after_it_is_none() {
+        for text in [
+            "",
+            "unknown",
+            "192.0.2.1:",
+            "192.0.2.1:0",
+            "192.0.2.1:+1",
+            "192.0.2.1:65536",
+            "192.0.2.1:x",
+            "192.0.2.1:1:1",
+            "[192.0.2.1]:1",
+            "2001:db8::1:65536",
+            "[2001:db8::1",
+            "[2001:db8::1]x",
+            "[2001:db8::1]:",
+            "[fe80::1%1]:80",
+        ] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_trusted_address_is_passed_over_in_the_clothes_of_ipv6_too() {
+        let trusted = vec!["10.0.0.0/8".parse().expect("the test writes a network")];
+        let real = RealIp { enabled: true, trusted, ..RealIp::default() };
+        let mut headers = Headers::default();
+        headers.add("X-Forwarded-For", "203.0.113.9, ::ffff:10.1.1.1");
+        let client = address(&real, false, IpAddr::from([10, 0, 0, 1]), None, &headers);
+        assert_eq!(client, IpAddr::from([203, 0, 113, 9]));
     }
 }

@@ -7,7 +7,7 @@ mod auth_basic;
 mod auth_external;
 mod block;
 pub(crate) mod choose_backend;
-mod client_address;
+pub(crate) mod client_address;
 pub(crate) mod client_certificate;
 mod client_fields;
 mod compression;

@@ -109,8 +109,8 @@ fn prefix(exchange: &Exchange, policy: &Policy) -> String {
     }
 }
 
-/// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those of the
-/// connection, unless trusted headers name them.
+/// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those
+/// of the connection, unless trusted headers name them.
 fn to_www(exchange: &Exchange, host: &str) -> Bytes {
     let scheme = told(exchange, "x-forwarded-proto").map(AsRef::as_ref);
     let port = told(exchange, "x-forwarded-port").cloned();

@@ -51,7 +51,8 @@ fn access(story: &mut Story<'_>, status: u16) {
     if policy.access.satisfy == Satisfy::Any {
         story.say_by("access", "one of these is enough", "satisfy");
     }
-    if story.ended(Phase::Access) {
+    // Where nothing is behind a location, its guards were asked and let the request pass.
+    if story.ended(Phase::Access) && exchange.spot().group.is_some() {
         story.say("access", format!("refused with {status}"));
     }
 }

@@ -1,5 +1,5 @@
-//! The trace of a real request: whoever knows the secret of `--trace-secret-file` asks for it with a header, and finds it in
-//! the header section of the answer.
+//! The trace of a real request: whoever knows the secret of `--trace-secret-file` asks for it with a header, and
+//! finds it in the header section of the answer.
 
 use super::{Decision, Trace, decisions};
 use crate::exchange::Exchange;

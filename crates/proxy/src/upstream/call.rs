@@ -1,5 +1,5 @@
-//! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the endpoints
-//! of an upstream through the same pools, with the time-outs and retries of the location that asks.
+//! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
+//! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
 use super::{Failed, Group, Head, Outgoing, Target, Try, TryError, send};
 use crate::error::Error;

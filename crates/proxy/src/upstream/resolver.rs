@@ -1,5 +1,5 @@
-//! Names of ExternalName Services: looked up again when their time is over (RFC 1035 section 3.2.1, TTL), with the search
-//! domains and `ndots` of /etc/resolv.conf, IPv4 before IPv6 (compat/behaviour.md section 7).
+//! Names of ExternalName Services: looked up again when their time is over (RFC 1035 section 3.2.1, TTL), with the
+//! search domains and `ndots` of /etc/resolv.conf, IPv4 before IPv6 (compat/behaviour.md section 7).
 
 use super::group::Members;
 use hickory_resolver::TokioResolver;

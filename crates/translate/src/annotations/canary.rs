@@ -1,4 +1,5 @@
-//! `canary*` and `affinity-canary-behavior`: an Ingress that stands beside another one and takes a part of its requests.
+//! `canary*` and `affinity-canary-behavior`: an Ingress that stands beside another one and takes a part of its
+//! requests.
 
 use super::Family;
 use crate::settings::{Key, Risk, Settings, parse};

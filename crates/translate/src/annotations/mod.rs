@@ -21,6 +21,7 @@ mod limit_rate;
 mod limits;
 mod logging;
 mod mirror;
+mod passthrough;
 mod protocol;
 mod redirects;
 mod retries;
@@ -36,6 +37,7 @@ pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
+pub(crate) use passthrough::is_passed_through;
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
 
@@ -67,6 +69,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     upstream_tls::FAMILY,
     client_certificate::FAMILY,
     ciphers::FAMILY,
+    passthrough::FAMILY,
     errors::FAMILY,
     mirror::FAMILY,
     logging::FAMILY,

@@ -1,4 +1,5 @@
-//! `rewrite-target`, `x-forwarded-prefix`, `use-regex` and `app-root`: other paths towards the upstream, and paths that are regular expressions.
+//! `rewrite-target`, `x-forwarded-prefix`, `use-regex` and `app-root`: other paths towards the upstream, and paths
+//! that are regular expressions.
 
 use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings, parse};

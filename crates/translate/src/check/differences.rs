@@ -108,17 +108,8 @@ pub(super) fn of(
     };
     for (name, owners) in shared.reaching(ingress) {
         // Two routes that ask for the same behave the same.
-        let others = owners.len() - 1;
-        if let Some(owner) = owners.first().filter(|_| value(name).is_none()) {
-            let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-            say(
-                name,
-                format!(
-                    "is set by Ingress {}/{}{more} for the same Service; ingress-nginx let it reach this Ingress, \
-                     too, Fairway does not",
-                    owner.namespace, owner.name
-                ),
-            );
+        if value(name).is_none() {
+            owners.first().into_iter().for_each(|owner| say(name, leak(owner, owners.len() - 1)));
         }
     }
     if value("auth-realm").is_some_and(|realm| realm == "off") {
@@ -164,6 +155,15 @@ pub(super) fn of(
     }
     found.extend(addresses(ingress, snapshot));
     found
+}
+
+/// What used to reach an Ingress from others of the same Service.
+fn leak(owner: &ObjectKey, others: usize) -> String {
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    format!(
+        "is set by Ingress {}/{}{more} for the same Service; ingress-nginx let it reach this Ingress, too, Fairway does not",
+        owner.namespace, owner.name
+    )
 }
 
 /// Services whose ExternalName is an address: 503 in ingress-nginx.

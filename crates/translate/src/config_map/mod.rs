@@ -12,6 +12,7 @@ mod logging;
 mod permissions;
 mod real_ip;
 mod redirects;
+mod streams;
 mod tls;
 
 pub(crate) use permissions::Permissions;
@@ -41,6 +42,7 @@ pub(crate) const AREAS: &[Area] = &[
     geoip2::AREA,
     log_targets::AREA,
     listeners::AREA,
+    streams::AREA,
     block::AREA,
     permissions::AREA,
     authentication::AREA,

@@ -1,6 +1,7 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod passthrough;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
@@ -59,8 +60,9 @@ pub(crate) fn server(
     let certificate = host.certificate(drafts, surroundings);
     let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
     let ciphers = tls::ciphers(drafts);
+    let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
-    let own = Server::new(name.clone());
+    let own = Server { passthrough, ..Server::new(name.clone()) };
     (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Ground {
     pub(crate) auth_denied: Option<String>,
     /// The ConfigMaps that the ConfigMap names.
     pub(crate) config_maps: BTreeSet<ObjectKey>,
+    /// `--enable-ssl-passthrough`.
+    pub(crate) passthrough: bool,
 }
 
 /// Order in which Ingresses are heard: those that are not taken last, then the older first, then the name downwards
@@ -94,6 +96,8 @@ pub(crate) struct Draft {
     pub(crate) app_root: Option<Template>,
     /// Other names of its hosts.
     pub(crate) names: Names,
+    /// Whether TLS connections to its hosts shall end at their Services.
+    pub(crate) passthrough: bool,
     /// Upstreams that its policies name.
     pub(crate) extra: BTreeSet<Target>,
     /// Why its locations answer 503.
@@ -136,6 +140,7 @@ impl Draft {
             annotations::refuse_wildcard(&mut settings, &names, host);
         }
         let by_cluster_ip = annotations::by_cluster_ip(&mut settings);
+        let passthrough = annotations::is_passed_through(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
         let verdict = std::mem::take(&mut settings.verdict);
         let (mut problems, extra, _) = settings.finish();
@@ -172,6 +177,7 @@ impl Draft {
         }
         draft.app_root = app_root;
         draft.names = names;
+        draft.passthrough = passthrough;
         draft.refused = refused;
         if draft.standing != Standing::Nothing {
             draft.extra = extra;
@@ -263,6 +269,7 @@ impl Reader<'_> {
         let authorities = &self.policy.upstream_tls.authorities;
         let upstream_tls = (!authorities.is_empty()).then(|| self.policy.upstream_tls.clone());
         Draft {
+            passthrough: false,
             ingress: Arc::clone(ingress),
             standing,
             hosts,

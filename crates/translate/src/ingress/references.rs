@@ -38,6 +38,9 @@ pub(crate) fn annotation_of(ingress: &Ingress, name: &str, options: &Options) ->
     (!value.is_empty()).then(|| value.into_owned())
 }
 
+/// Names of annotations, and what their values refer to.
+type Kind = (&'static [&'static str], fn(ObjectKey) -> Reference);
+
 /// Whether an annotation of an Ingress, in its current version, names a Secret.
 pub(crate) fn names_by_annotation(
     ingress: &Ingress,
@@ -49,7 +52,7 @@ pub(crate) fn names_by_annotation(
 }
 
 fn by_annotations(ingress: &Ingress, options: &Options) -> impl Iterator<Item = Reference> {
-    let kinds: [(&[&str], fn(ObjectKey) -> Reference); 3] = [
+    let kinds: [Kind; 3] = [
         (SECRETS, Reference::Secret),
         (CONFIG_MAPS, Reference::ConfigMap),
         (SERVICES, Reference::Service),

@@ -2,6 +2,7 @@
 
 mod apply;
 mod certificates;
+mod streams;
 mod touched;
 mod users;
 
@@ -56,6 +57,8 @@ pub struct Translator {
     default_backend: Backend,
     /// Upstreams that the ConfigMap's policies name.
     targets_for_all: BTreeSet<Target>,
+    /// Services that TCP and UDP services lead to.
+    stream_services: BTreeSet<ObjectKey>,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -66,6 +69,7 @@ enum Finder {
     ConfigMap,
     DefaultCertificate,
     DefaultBackend,
+    Streams,
     Malformed(Arc<str>),
     Ingress(ObjectKey),
     Backends(ObjectKey),
@@ -104,6 +108,7 @@ impl Translator {
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
             targets_for_all: BTreeSet::new(),
+            stream_services: BTreeSet::new(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }
@@ -123,9 +128,11 @@ impl Translator {
             work.certificates.extend(self.options.default_ssl_certificate.clone());
             self.use_default_backend(&mut work);
         }
+        let mut make_streams = is_first || self.names_streams(&touched.config_maps);
         for service in &touched.services {
             self.aliases.follow(service, &old, snapshot);
             for key in std::iter::once(service).chain(self.aliases.of(service)) {
+                make_streams |= self.stream_services.contains(key);
                 work.targets.extend(self.users.targets_of(key).cloned());
             }
         }
@@ -142,6 +149,9 @@ impl Translator {
         self.make_servers(&ground, &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
+        if make_streams {
+            self.make_streams();
+        }
         self.ground = Some(ground);
         let changes = Changes::between(&before, &self.configuration);
         Translation {
@@ -182,8 +192,15 @@ impl Translator {
             self.configuration.global = Arc::new(global);
         }
         let global = Arc::clone(&self.configuration.global);
-        self.ground =
-            Some(Ground { global, policy, permissions, denied, auth_denied, config_maps });
+        self.ground = Some(Ground {
+            global,
+            policy,
+            permissions,
+            denied,
+            auth_denied,
+            config_maps,
+            passthrough: self.options.passthrough,
+        });
         work.ingresses.extend(self.snapshot.ingresses.keys().cloned());
         work.hosts.insert(ServerName::catch_all());
     }

@@ -1,0 +1,36 @@
+//! TLS connections that are not ended here but carried on to a Service (compat/behaviour.md section 19).
+
+use crate::generation::Generation;
+use crate::upstream::Group;
+use model::ServerName;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::client_hello::{self, Wish};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
+
+/// Endpoints tried at most, and the time for all of them: as for TCP services.
+const TRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where the client's server name leads, if its host is passed through. Nothing is taken off the connection.
+pub(super) async fn wished(
+    tcp: &TcpStream,
+    generation: &Generation,
+) -> io::Result<Option<Arc<Group>>> {
+    let limit = generation.global().limits.header_timeout;
+    Ok(match timeout(limit, client_hello::peek(tcp)).await?? {
+        Wish::Name(name) => generation.passthrough.get(&ServerName::new(name)).cloned(),
+        Wish::Nothing | Wish::Unknown => None,
+    })
+}
+
+/// Carries the connection on until both sides have ended it.
+pub(super) async fn pass(mut client: TcpStream, group: &Group) -> io::Result<()> {
+    let connecting = stream::connect(|| group.pick(), TRIES, Instant::now() + PATIENCE);
+    let mut upstream = connecting.await.inspect_err(|error| {
+        tracing::warn!(upstream = %group.id, %error, "nobody takes a TLS connection");
+    })?;
+    Box::pin(stream::pipe(&mut client, &mut upstream, None)).await
+}

@@ -1,0 +1,131 @@
+//! Carries bytes both ways between two connections until both have ended, or nothing moved for too long.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
+use tokio::time::Instant;
+
+/// How long nothing may move before a connection ends; none is forever.
+pub type Patience = Option<Duration>;
+
+/// Carries bytes both ways. An end of one direction is passed on, and the other one goes on (half-close).
+pub async fn pipe(
+    client: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    upstream: &mut (impl AsyncRead + AsyncWrite + Unpin),
+    patience: Patience,
+) -> io::Result<()> {
+    let Some(idle) = patience else {
+        return copy_bidirectional(client, upstream).await.map(|_| ());
+    };
+    let (began, moved) = (Instant::now(), AtomicU64::new(0));
+    let mut client = Noted { inner: client, began, moved: &moved };
+    let mut upstream = Noted { inner: upstream, began, moved: &moved };
+    let mut copying = pin!(copy_bidirectional(&mut client, &mut upstream));
+    loop {
+        let end = began + Duration::from_millis(moved.load(Ordering::Relaxed)) + idle;
+        tokio::select! {
+            copied = &mut copying => return copied.map(|_| ()),
+            () = tokio::time::sleep_until(end) => {}
+        }
+        let last = began + Duration::from_millis(moved.load(Ordering::Relaxed));
+        if last + idle <= Instant::now() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
+}
+
+/// A connection whose moves are noted.
+struct Noted<'a, S> {
+    inner: &'a mut S,
+    began: Instant,
+    /// Milliseconds from `began` to the last move, in either direction.
+    moved: &'a AtomicU64,
+}
+
+impl<S> Noted<'_, S> {
+    fn note(&self) {
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.moved.store(passed, Ordering::Relaxed);
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Noted<'_, S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut *self.inner).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.note();
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Noted<'_, S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut *self.inner).poll_write(cx, bytes);
+        if written.is_ready() {
+            self.note();
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut *self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pipe;
+    use std::io::ErrorKind;
+    use std::time::Duration;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+
+    #[tokio::test]
+    async fn an_end_of_one_direction_leaves_the_other_one_open() {
+        let ((mut client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
+        let piping =
+            tokio::spawn(
+                async move { pipe(&mut near, &mut far, Some(Duration::from_secs(600))).await },
+            );
+        client.write_all(b"question").await.unwrap();
+        client.shutdown().await.unwrap();
+        let mut seen = String::new();
+        upstream.read_to_string(&mut seen).await.unwrap();
+        assert_eq!(seen, "question");
+        upstream.write_all(b"answer").await.unwrap();
+        drop(upstream);
+        let mut seen = String::new();
+        client.read_to_string(&mut seen).await.unwrap();
+        assert_eq!(seen, "answer");
+        piping.await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_move_in_either_direction_starts_the_patience_anew() {
+        let ((client, mut near), (mut far, mut upstream)) = (duplex(64), duplex(64));
+        let begin = tokio::time::Instant::now();
+        let idle = Duration::from_secs(10);
+        let piping = tokio::spawn(async move { pipe(&mut near, &mut far, Some(idle)).await });
+        tokio::time::advance(Duration::from_secs(8)).await;
+        upstream.write_all(b"x").await.unwrap();
+        let error = piping.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        assert!(begin.elapsed() >= Duration::from_secs(18), "{:?}", begin.elapsed());
+        drop(client);
+    }
+}

@@ -1,0 +1,111 @@
+//! Connecting to one of several endpoints: each in turn, the next one where one refuses.
+
+use balance::RoundRobin;
+use model::{Endpoints, StreamSettings};
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// How long one endpoint may take to accept (nginx stream: proxy_connect_timeout, 60 s).
+const CONNECT: Duration = Duration::from_secs(60);
+/// The largest time that is waited for anything: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
+
+/// How often, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tries {
+    /// Endpoints tried at most; zero is each one.
+    pub most: u32,
+    /// Time for all of them together; zero is no bound.
+    pub within: Duration,
+}
+
+impl Tries {
+    /// What `proxy-stream-next-upstream*` say.
+    pub fn of(settings: &StreamSettings) -> Self {
+        let most = if settings.next_endpoint { settings.tries } else { 1 };
+        Self { most, within: settings.tries_timeout }
+    }
+}
+
+/// Connects to endpoints in turn; it survives every change of them.
+#[derive(Debug, Default)]
+pub struct Reach {
+    turn: RoundRobin,
+}
+
+impl Reach {
+    /// The endpoint whose turn it is.
+    pub async fn next(
+        &self,
+        endpoints: &Endpoints,
+        external: Option<&(String, u16)>,
+    ) -> io::Result<SocketAddr> {
+        let addresses = addresses(endpoints, external).await?;
+        self.turn.next(&addresses).ok_or_else(nobody)
+    }
+
+    /// A connection to one of the endpoints.
+    pub async fn connect(
+        &self,
+        endpoints: &Endpoints,
+        external: Option<&(String, u16)>,
+        tries: Tries,
+    ) -> io::Result<TcpStream> {
+        let within = if tries.within.is_zero() { LONGEST } else { tries.within.min(LONGEST) };
+        let deadline = Instant::now() + within;
+        let addresses = timeout_at(deadline, addresses(endpoints, external)).await??;
+        let most = match usize::try_from(tries.most).unwrap_or(usize::MAX) {
+            0 => addresses.len(),
+            most => most,
+        };
+        connect(|| self.turn.next(&addresses), most, deadline).await
+    }
+}
+
+/// A connection to one of the endpoints that `pick` gives, `most` of them at most and before `deadline`.
+pub async fn connect(
+    mut pick: impl FnMut() -> Option<SocketAddr>,
+    most: usize,
+    deadline: Instant,
+) -> io::Result<TcpStream> {
+    let mut last = nobody();
+    for _ in 0..most {
+        let address = pick().ok_or_else(nobody)?;
+        let connecting = timeout(CONNECT, TcpStream::connect(address));
+        match timeout_at(deadline, connecting).await {
+            Ok(Ok(Ok(tcp))) => {
+                tcp.set_nodelay(true)?;
+                return Ok(tcp);
+            }
+            Ok(Ok(Err(error))) => last = named(address, &error),
+            Ok(Err(_)) => last = named(address, &io::ErrorKind::TimedOut.into()),
+            Err(_) => return Err(named(address, &io::ErrorKind::TimedOut.into())),
+        }
+    }
+    Err(last)
+}
+
+fn named(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("endpoint {address}: {error}"))
+}
+
+fn nobody() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "no endpoint is ready")
+}
+
+/// The addresses to choose from. A name never leads to this machine.
+async fn addresses(
+    endpoints: &Endpoints,
+    external: Option<&(String, u16)>,
+) -> io::Result<Vec<SocketAddr>> {
+    let Some((host, port)) = external else { return Ok(endpoints.usable().to_vec()) };
+    let found = tokio::net::lookup_host((host.as_str(), *port)).await?;
+    let elsewhere = |address: &SocketAddr| {
+        let ip = address.ip().to_canonical();
+        !ip.is_loopback() && !ip.is_unspecified()
+    };
+    Ok(found.filter(elsewhere).collect())
+}

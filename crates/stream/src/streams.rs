@@ -1,0 +1,172 @@
+//! Every open port of TCP and UDP services: what appears is opened, what goes is closed, the rest is not touched.
+
+use crate::reach::Reach;
+use crate::{sockets, tcp, udp};
+use model::{Configuration, Global, Stream, StreamPort, Transport};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+
+/// The ports of TCP and UDP services, on threads of their own that start with the first of them.
+#[derive(Debug)]
+pub struct Streams {
+    /// Addresses that flags name; none leaves it to the ConfigMap.
+    addresses: Vec<IpAddr>,
+    threads: usize,
+    /// Connections and sessions at most, over all ports.
+    room: Arc<Semaphore>,
+    most: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// No port opens any more.
+    stopped: bool,
+    runtime: Option<Runtime>,
+    open: BTreeMap<StreamPort, Open>,
+    /// What was said of ports that cannot be opened.
+    refused: BTreeMap<StreamPort, String>,
+}
+
+/// A port, as long as this lives.
+#[derive(Debug)]
+struct Open {
+    plan: watch::Sender<Plan>,
+    /// Accepts; what was accepted lives on without it.
+    _loops: JoinSet<()>,
+}
+
+/// Where a port leads at this moment, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) global: Arc<Global>,
+}
+
+/// What the loops of one port share.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) port: StreamPort,
+    pub(crate) plan: watch::Receiver<Plan>,
+    pub(crate) reach: Reach,
+    pub(crate) room: Arc<Semaphore>,
+}
+
+impl Streams {
+    /// Opens nothing yet. At most `most` connections and sessions at a time, on `threads` threads.
+    pub fn new(addresses: Vec<IpAddr>, threads: usize, most: usize) -> Self {
+        let most = most.min(Semaphore::MAX_PERMITS);
+        let room = Arc::new(Semaphore::new(most));
+        Self { addresses, threads, room, most, state: Mutex::default() }
+    }
+
+    /// Opens and closes ports as `configuration` says. What cannot be opened is logged, and tried again the next time.
+    pub fn follow(&self, configuration: &Configuration) {
+        let mut state = self.state();
+        let state = &mut *state;
+        if state.stopped {
+            return;
+        }
+        let wanted = &configuration.streams;
+        state.open.retain(|port, _| wanted.contains_key(port));
+        state.refused.retain(|port, _| wanted.contains_key(port));
+        for (port, stream) in wanted {
+            let plan = Plan { stream: stream.clone(), global: configuration.global.clone() };
+            if let Some(open) = state.open.get(port) {
+                open.plan.send_if_modified(|old| {
+                    let same = Arc::ptr_eq(&old.stream, &plan.stream)
+                        && Arc::ptr_eq(&old.global, &plan.global);
+                    *old = plan;
+                    !same
+                });
+                continue;
+            }
+            match self.open(state, *port, plan) {
+                Ok(open) => {
+                    tracing::info!(%port, service = %stream.service, "a port is open");
+                    state.refused.remove(port);
+                    state.open.insert(*port, open);
+                }
+                Err(error) => {
+                    let said = format!("{error}; {}", sockets::remedy(&error));
+                    if state.refused.get(port) != Some(&said) {
+                        tracing::error!(%port, service = %stream.service, "cannot be opened: {said}");
+                        state.refused.insert(*port, said);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Closes all ports; returns once the last connection has ended, or after `deadline`. Sessions of UDP end at once.
+    pub async fn drain(&self, deadline: Duration) {
+        {
+            let mut state = self.state();
+            state.stopped = true;
+            state.open.clear();
+        }
+        let most = u32::try_from(self.most).unwrap_or(u32::MAX);
+        let all = self.room.acquire_many(most);
+        if tokio::time::timeout(deadline, all).await.is_err() {
+            tracing::warn!("connections of TCP services were cut off");
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn open(&self, state: &mut State, port: StreamPort, plan: Plan) -> io::Result<Open> {
+        let addresses = match self.addresses.is_empty() {
+            true => plan.global.listeners.everywhere(),
+            false => self.addresses.clone(),
+        };
+        let sockets = sockets::open(port.transport, port.number, &addresses)?;
+        let runtime = match &state.runtime {
+            Some(runtime) => runtime,
+            None => state.runtime.insert(
+                Builder::new_multi_thread()
+                    .worker_threads(self.threads.max(1))
+                    .thread_name("streams")
+                    .enable_all()
+                    .build()?,
+            ),
+        };
+        let _inside = runtime.enter();
+        let (plan, follow) = watch::channel(plan);
+        let room = self.room.clone();
+        let shared = Arc::new(Port { port, plan: follow, reach: Reach::default(), room });
+        let mut loops = JoinSet::new();
+        for socket in sockets {
+            let shared = shared.clone();
+            match port.transport {
+                Transport::Tcp => {
+                    let listener = tokio::net::TcpListener::from_std(socket.into())?;
+                    loops.spawn(tcp::accept_on(listener, shared));
+                }
+                Transport::Udp => {
+                    let socket = tokio::net::UdpSocket::from_std(socket.into())?;
+                    loops.spawn(udp::receive_on(socket, shared));
+                }
+            }
+        }
+        Ok(Open { plan, _loops: loops })
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        let mut state = self.state();
+        state.open.clear();
+        // Dropped inside of another event loop, a runtime must not wait for its threads.
+        if let Some(runtime) = state.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

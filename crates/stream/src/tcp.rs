@@ -1,0 +1,64 @@
+//! A connection of a TCP service, from the first byte to the last.
+
+use crate::pipe;
+use crate::proxy_protocol::{self, Announced};
+use crate::reach::Tries;
+use crate::streams::{Plan, Port};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+/// Pause after a failed accept: trying again at once would only burn the processor.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Accepts until the port is closed.
+pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
+    loop {
+        match listener.accept().await {
+            Ok((tcp, peer)) => {
+                // Those that come while there is no room wait in the system's queue.
+                let Ok(permit) = port.room.clone().acquire_owned().await else { return };
+                let port = port.clone();
+                tokio::spawn(async move {
+                    let served = serve(tcp, peer, &port).await;
+                    if let Err(error) = served {
+                        tracing::debug!(port = %port.port, %peer, %error, "a connection ended");
+                    }
+                    drop(permit);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(port = %port.port, %error, "a connection could not be accepted");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Result<()> {
+    let Plan { stream, global } = port.plan.borrow().clone();
+    client.set_nodelay(true)?;
+    let announced = match stream.takes_proxy {
+        true => {
+            let taking = proxy_protocol::take(&mut client);
+            tokio::time::timeout(global.limits.proxy_protocol_timeout, taking).await??
+        }
+        false => None,
+    };
+    let tries = Tries::of(&global.streams);
+    let connecting = port.reach.connect(&stream.endpoints, stream.external.as_ref(), tries);
+    let mut upstream = connecting.await.inspect_err(|error| {
+        tracing::warn!(port = %port.port, service = %stream.service, %error, "nobody takes a connection");
+    })?;
+    if stream.gives_proxy {
+        let (enabled, trusted) = (global.real_ip.enabled, &global.real_ip.trusted);
+        let believed = enabled && trusted.iter().any(|net| net.contains(&peer.ip().to_canonical()));
+        let source = announced.filter(|_| believed).map_or(peer, |announced| announced.source);
+        let header = Announced { source, destination: client.local_addr()? };
+        upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
+    }
+    pipe(&mut client, &mut upstream, Some(global.streams.idle)).await
+}

@@ -1,0 +1,121 @@
+//! Sessions of a UDP service: a client's address has a socket towards one endpoint until its answers have come
+//! (nginx stream: proxy_responses), nothing moved for too long, or newer sessions took its place.
+
+use crate::streams::{Plan, Port};
+use lru::LruCache;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UdpSocket;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+/// Sessions of one socket at most; the one that was quiet for longest gives way.
+const SESSIONS: NonZeroUsize = NonZeroUsize::new(4096).expect("it is not zero");
+/// Datagrams that wait for one session at most; more are dropped, as on the way.
+const WAITING: usize = 64;
+/// Bytes of the longest datagram.
+const LONGEST: usize = 65_535;
+/// Pause after a failed receive.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Receives until the port is closed; its sessions end with it.
+pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
+    let socket = Arc::new(socket);
+    let mut sessions: LruCache<SocketAddr, mpsc::Sender<Vec<u8>>> = LruCache::new(SESSIONS);
+    let mut buffer = vec![0; LONGEST];
+    loop {
+        let (length, client) = match socket.recv_from(&mut buffer).await {
+            Ok(received) => received,
+            Err(error) => {
+                tracing::debug!(port = %port.port, %error, "a datagram could not be received");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let mut datagram = buffer[..length].to_vec();
+        if let Some(session) = sessions.get(&client) {
+            match session.try_send(datagram) {
+                Ok(()) | Err(mpsc::error::TrySendError::Full(_)) => continue,
+                // It has ended meanwhile: a new one begins.
+                Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
+            }
+        }
+        let (sender, receiver) = mpsc::channel(WAITING);
+        if sender.try_send(datagram).is_ok() {
+            sessions.put(client, sender);
+        }
+        let (port, socket) = (port.clone(), socket.clone());
+        tokio::spawn(async move {
+            // Above that, datagrams are lost: nobody can be told to wait.
+            let Ok(_permit) = port.room.clone().try_acquire_owned() else { return };
+            if let Err(error) = session(&socket, client, receiver, &port).await {
+                tracing::debug!(port = %port.port, %client, %error, "a session ended");
+            }
+        });
+    }
+}
+
+/// One session. It ends when the port or the listener's list of sessions drops the sender.
+async fn session(
+    listener: &UdpSocket,
+    client: SocketAddr,
+    mut datagrams: mpsc::Receiver<Vec<u8>>,
+    port: &Port,
+) -> io::Result<()> {
+    let Plan { stream, global } = port.plan.borrow().clone();
+    let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
+    let endpoint = port.reach.next(&stream.endpoints, stream.external.as_ref()).await?;
+    let upstream = UdpSocket::bind(any_port(endpoint)).await?;
+    upstream.connect(endpoint).await?;
+    let mut buffer = vec![0; LONGEST];
+    let (mut asked, mut answered): (u64, u64) = (0, 0);
+    let mut ending = false;
+    loop {
+        let moved = timeout(idle, async {
+            tokio::select! {
+                datagram = datagrams.recv(), if !ending => Ok::<_, io::Error>(Moved::In(datagram)),
+                length = upstream.recv(&mut buffer) => Ok(Moved::Out(length?)),
+            }
+        });
+        match moved.await?? {
+            Moved::In(Some(datagram)) => {
+                asked += 1;
+                upstream.send(&datagram).await?;
+            }
+            Moved::In(None) => return Ok(()),
+            Moved::Out(length) => {
+                answered += 1;
+                listener.send_to(&buffer[..length], client).await?;
+            }
+        }
+        if answered >= asked.saturating_mul(responses) {
+            // The next datagram begins a new session; those that wait already belong to this one.
+            datagrams.close();
+            ending = true;
+            while let Ok(late) = datagrams.try_recv() {
+                asked += 1;
+                upstream.send(&late).await?;
+            }
+            if answered >= asked.saturating_mul(responses) {
+                return Ok(());
+            }
+        }
+    }
+}
+
+enum Moved {
+    /// From the client; none once the session shall end.
+    In(Option<Vec<u8>>),
+    /// So many bytes from the endpoint.
+    Out(usize),
+}
+
+fn any_port(endpoint: SocketAddr) -> SocketAddr {
+    match endpoint {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
+}

@@ -1,0 +1,33 @@
+//! Making TCP and UDP services again, when their ConfigMaps or a Service that they lead to changed.
+
+use super::{Finder, Translator};
+use crate::streams;
+use kubernetes::objects::ObjectKey;
+use std::collections::BTreeSet;
+
+impl Translator {
+    /// Whether one of the two ConfigMaps is among those.
+    pub(super) fn names_streams(&self, config_maps: &BTreeSet<ObjectKey>) -> bool {
+        let Self { options, .. } = self;
+        let both = options.tcp_services.iter().chain(&options.udp_services);
+        both.into_iter().any(|key| config_maps.contains(key))
+    }
+
+    /// Reads both ConfigMaps; what is as before stays untouched.
+    pub(super) fn make_streams(&mut self) {
+        let found = streams::read(&self.snapshot, &self.options);
+        self.ledger.set(Finder::Streams, found.problems);
+        self.stream_services = found.services;
+        let streams = &mut self.configuration.streams;
+        let gone: Vec<_> =
+            streams.keys().filter(|port| !found.streams.contains_key(port)).copied().collect();
+        for port in gone {
+            streams.remove(&port);
+        }
+        for (port, stream) in found.streams {
+            if streams.get(&port).is_none_or(|old| **old != stream) {
+                streams.insert(port, stream.into());
+            }
+        }
+    }
+}

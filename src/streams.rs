@@ -1,0 +1,41 @@
+//! TCP and UDP services follow what the objects mean, whichever engine carries HTTP.
+
+use controller::admission::Known;
+use runtime::limits;
+use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::Streams;
+use tokio::sync::watch;
+
+/// Connections of TCP services and sessions of UDP services at most, in percent of the file descriptors: each takes two,
+/// out of those that HTTP leaves.
+const SHARE: u64 = 4;
+/// How long until a port that could not be opened is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Opens and closes the ports from now on, on `addresses` (none: as the ConfigMap says).
+pub(crate) fn follow(
+    mut known: watch::Receiver<Arc<Known>>,
+    addresses: Vec<IpAddr>,
+    threads: Option<NonZeroUsize>,
+) -> Arc<Streams> {
+    let threads = threads.unwrap_or_else(limits::worker_threads).get();
+    let files = limits::raise_open_files().ok().and_then(|files| files.now);
+    let most = files.map_or(u64::MAX, |files| files.saturating_mul(SHARE) / 100).max(1);
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let streams = Arc::new(Streams::new(addresses, threads, most));
+    let following = streams.clone();
+    tokio::spawn(async move {
+        loop {
+            match tokio::time::timeout(AGAIN, known.changed()).await {
+                Ok(Err(_)) => return,
+                Ok(Ok(())) | Err(_) => {}
+            }
+            let latest = known.borrow_and_update().clone();
+            following.follow(&latest.configuration);
+        }
+    });
+    streams
+}
