@@ -112,10 +112,26 @@ pub fn parse(header: &[u8]) -> io::Result<Option<Announced>> {
         // An address that is none announces nothing (recording proxy-protocol/more-broken-headers).
         HeaderResult::V1(Err(BinaryParseError::Parse(
             ParseError::InvalidSourceAddress(_) | ParseError::InvalidDestinationAddress(_),
-        ))) => None,
+        ))) if is_whole_but_for_addresses(header) => None,
         _ => return Err(invalid()),
     };
     Ok(announced)
+}
+
+/// Whether a header of version 1 ends as one, has ports, and addresses that look like some: of those, nginx checks no
+/// more than the characters (ngx_proxy_protocol_read_addr).
+fn is_whole_but_for_addresses(header: &[u8]) -> bool {
+    let line = header.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
+    let Some(line) = line.strip_suffix(b"\r\n") else { return false };
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let [_, _, source, destination, from, to] = fields[..] else { return false };
+    let is_like_address =
+        |field: &[u8]| field.iter().all(|byte| byte.is_ascii_hexdigit() || b".:".contains(byte));
+    let is_port = |field: &[u8]| {
+        let digits = str::from_utf8(field).ok().filter(|_| field.iter().all(u8::is_ascii_digit));
+        digits.is_some_and(|digits| digits.parse::<u16>().is_ok())
+    };
+    [source, destination].into_iter().all(is_like_address) && is_port(from) && is_port(to)
 }
 
 fn between(source: (IpAddr, u16), destination: (IpAddr, u16)) -> Announced {
@@ -163,6 +179,27 @@ mod tests {
             let read = parse(line_of(&announced).as_bytes()).unwrap().expect("addresses");
             assert_eq!(read.source, announced.source);
             assert_eq!(read.destination.port(), announced.destination.port());
+
+    fn an_address_that_is_none_announces_nothing() {
+        for header in [
+            "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80\r\n",
+            "PROXY TCP4 203.0.113.9 198.51.100 4000 80\r\nGET / HTTP/1.1\r\n",
+        ] {
+            assert_eq!(parse(header.as_bytes()).ok(), Some(None), "{header}");
+        }
+    }
+
+    fn a_broken_header_is_refused_whatever_its_addresses_are() {
+        for header in [
+            "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80\r",
+            "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80\n",
+            "PROXY TCP4 203.0.113.999 198.51.100.1 4000 99999\r\n",
+            "PROXY TCP4 203.0.113.999 198.51.100.1 +4000 80\r\n",
+            "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80 x\r\n",
+            "PROXY TCP4 203.0.113.x 198.51.100.1 4000 80\r\n",
+            "PROXY TCP4 203.0.113.9 198.51.\0 4000 80\r\n",
+        ] {
+            assert!(parse(header.as_bytes()).is_err(), "{header}");
         }
     }
 }
