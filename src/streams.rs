@@ -9,8 +9,8 @@ use std::time::Duration;
 use stream::Streams;
 use tokio::sync::watch;
 
-/// Connections of TCP services and sessions of UDP services at most, in percent of the file descriptors: each takes two,
-/// out of those that HTTP leaves.
+/// Connections of TCP services and sessions of UDP services at most, in percent of the file descriptors: each takes
+/// two, out of those that HTTP leaves.
 const SHARE: u64 = 4;
 /// How long until a port that could not be opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);

@@ -87,7 +87,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accepted {
     pub(crate) given: Vec<&'static str>,
-    /// Ports that ingress-nginx listened on for itself: no TCP or UDP service has them (compat/behaviour.md section 18).
+    /// Ports that ingress-nginx listened on for itself: no TCP or UDP service has them (compat/behaviour.md section
+    /// 18).
     pub(crate) ports: Vec<u16>,
 }
 

@@ -95,7 +95,8 @@ pub fn session_cookie(lines: &[&[u8]], name: &str) -> Option<String> {
     choose_backend::session_cookie(&fields("Cookie", lines), name)
 }
 
-/// The value of `$cookie_<name>` for the Cookie fields `lines`, if there is such a cookie: what `canary-by-cookie` asks.
+/// The value of `$cookie_<name>` for the Cookie fields `lines`, if there is such a cookie: what `canary-by-cookie`
+/// asks.
 pub fn cookie(lines: &[&[u8]], name: &str) -> Option<String> {
     variables::cookie_of(&fields("Cookie", lines), name)
 }

@@ -1,5 +1,5 @@
-//! Layer 4 in this process, for both engines: TCP and UDP services, the PROXY protocol in front of connections, and what
-//! TLS passthrough needs to look at a connection and to carry it on.
+//! Layer 4 in this process, for both engines: TCP and UDP services, the PROXY protocol in front of connections, and
+//! what TLS passthrough needs to look at a connection and to carry it on.
 
 pub mod client_hello;
 mod pipe;

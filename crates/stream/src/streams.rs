@@ -61,7 +61,8 @@ pub(crate) struct Port {
 impl Streams {
     /// Opens nothing yet. At most `most` connections and sessions at a time, on `threads` threads.
     pub fn new(addresses: Vec<IpAddr>, threads: usize, most: usize) -> Self {
-        let most = most.min(Semaphore::MAX_PERMITS);
+        // All of them can be waited for at once.
+        let most = most.min(1 << 30);
         let room = Arc::new(Semaphore::new(most));
         Self { addresses, threads, room, most, state: Mutex::default() }
     }

@@ -70,14 +70,13 @@ async fn session(
     let endpoint = port.reach.next(&stream.endpoints, stream.external.as_ref()).await?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
-    let mut buffer = vec![0; LONGEST];
     let (mut asked, mut answered): (u64, u64) = (0, 0);
     let mut ending = false;
     loop {
         let moved = timeout(idle, async {
             tokio::select! {
                 datagram = datagrams.recv(), if !ending => Ok::<_, io::Error>(Moved::In(datagram)),
-                length = upstream.recv(&mut buffer) => Ok(Moved::Out(length?)),
+                ready = upstream.readable() => ready.map(|()| Moved::Out),
             }
         });
         match moved.await?? {
@@ -86,9 +85,15 @@ async fn session(
                 upstream.send(&datagram).await?;
             }
             Moved::In(None) => return Ok(()),
-            Moved::Out(length) => {
-                answered += 1;
-                listener.send_to(&buffer[..length], client).await?;
+            Moved::Out => {
+                // A session that waits holds no buffer.
+                let mut answer = Vec::with_capacity(LONGEST);
+                match upstream.try_recv_buf(&mut answer) {
+                    Ok(_) => answered += 1,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                    Err(error) => return Err(error),
+                }
+                listener.send_to(&answer, client).await?;
             }
         }
         if answered >= asked.saturating_mul(responses) {
@@ -109,8 +114,8 @@ async fn session(
 enum Moved {
     /// From the client; none once the session shall end.
     In(Option<Vec<u8>>),
-    /// So many bytes from the endpoint.
-    Out(usize),
+    /// From the endpoint.
+    Out,
 }
 
 fn any_port(endpoint: SocketAddr) -> SocketAddr {

@@ -14,10 +14,14 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 fn free(transport: Transport) -> StreamPort {
     let any = (HERE, 0);
     let address = match transport {
-        Transport::Tcp => std::net::TcpListener::bind(any).unwrap().local_addr(),
-        Transport::Udp => std::net::UdpSocket::bind(any).unwrap().local_addr(),
+        Transport::Tcp => {
+            std::net::TcpListener::bind(any).expect("sockets of this machine work").local_addr()
+        }
+        Transport::Udp => {
+            std::net::UdpSocket::bind(any).expect("sockets of this machine work").local_addr()
+        }
     };
-    StreamPort { transport, number: address.unwrap().port() }
+    StreamPort { transport, number: address.expect("sockets of this machine work").port() }
 }
 
 fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
@@ -44,15 +48,15 @@ fn serving(port: StreamPort, stream: Stream, settings: StreamSettings) -> Stream
 
 /// Greets each connection with its own name, and answers with everything that it sent, once that has ended.
 async fn tcp_upstream(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind((HERE, 0)).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind((HERE, 0)).await.expect("sockets of this machine work");
+    let address = listener.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
         while let Ok((mut tcp, _)) = listener.accept().await {
             tokio::spawn(async move {
-                tcp.write_all(name.as_bytes()).await.unwrap();
+                tcp.write_all(name.as_bytes()).await.expect("sockets of this machine work");
                 let mut all = Vec::new();
-                tcp.read_to_end(&mut all).await.unwrap();
-                tcp.write_all(&all).await.unwrap();
+                tcp.read_to_end(&mut all).await.expect("sockets of this machine work");
+                tcp.write_all(&all).await.expect("sockets of this machine work");
             });
         }
     });
@@ -61,14 +65,14 @@ async fn tcp_upstream(name: &'static str) -> SocketAddr {
 
 /// Answers each datagram with so many, each its name and the datagram.
 async fn udp_upstream(name: &'static str, answers: usize) -> SocketAddr {
-    let socket = UdpSocket::bind((HERE, 0)).await.unwrap();
-    let address = socket.local_addr().unwrap();
+    let socket = UdpSocket::bind((HERE, 0)).await.expect("sockets of this machine work");
+    let address = socket.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
         let mut buffer = [0; 2048];
         while let Ok((length, client)) = socket.recv_from(&mut buffer).await {
             let answer = [name.as_bytes(), &buffer[..length]].concat();
             for _ in 0..answers {
-                socket.send_to(&answer, client).await.unwrap();
+                socket.send_to(&answer, client).await.expect("sockets of this machine work");
             }
         }
     });
@@ -77,32 +81,34 @@ async fn udp_upstream(name: &'static str, answers: usize) -> SocketAddr {
 
 /// A connection that has reached the upstream called `a:`.
 async fn reach(port: StreamPort) -> TcpStream {
-    let mut tcp = TcpStream::connect((HERE, port.number)).await.unwrap();
+    let mut tcp =
+        TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
     let mut name = [0; 2];
-    tcp.read_exact(&mut name).await.unwrap();
+    tcp.read_exact(&mut name).await.expect("sockets of this machine work");
     assert_eq!(&name, b"a:");
     tcp
 }
 
 async fn ask(port: StreamPort, text: &str) -> String {
-    let mut tcp = TcpStream::connect((HERE, port.number)).await.unwrap();
-    tcp.write_all(text.as_bytes()).await.unwrap();
-    tcp.shutdown().await.unwrap();
+    let mut tcp =
+        TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
+    tcp.write_all(text.as_bytes()).await.expect("sockets of this machine work");
+    tcp.shutdown().await.expect("sockets of this machine work");
     let mut answer = String::new();
-    tcp.read_to_string(&mut answer).await.unwrap();
+    tcp.read_to_string(&mut answer).await.expect("sockets of this machine work");
     answer
 }
 
 async fn client(port: StreamPort) -> UdpSocket {
-    let client = UdpSocket::bind((HERE, 0)).await.unwrap();
-    client.connect((HERE, port.number)).await.unwrap();
+    let client = UdpSocket::bind((HERE, 0)).await.expect("sockets of this machine work");
+    client.connect((HERE, port.number)).await.expect("sockets of this machine work");
     client
 }
 
 async fn hear(client: &UdpSocket) -> String {
     let mut buffer = [0; 2048];
     let hearing = tokio::time::timeout(Duration::from_secs(10), client.recv(&mut buffer));
-    let length = hearing.await.expect("an answer comes").unwrap();
+    let length = hearing.await.expect("an answer comes").expect("sockets of this machine work");
     String::from_utf8_lossy(&buffer[..length]).into_owned()
 }
 
@@ -126,7 +132,8 @@ async fn without_a_next_endpoint_a_refusal_ends_the_connection() {
     let settings = StreamSettings { next_endpoint: false, ..StreamSettings::default() };
     let upstream = tcp_upstream("a:").await;
     let _streams = serving(port, leads_to(vec![refused, upstream]), settings);
-    let mut tcp = TcpStream::connect((HERE, port.number)).await.unwrap();
+    let mut tcp =
+        TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
     assert_eq!(tcp.read(&mut [0]).await.unwrap_or(0), 0);
     assert_eq!(ask(port, "x").await, "a:x");
 }
@@ -141,8 +148,9 @@ async fn a_proxy_header_is_taken_and_another_one_given() {
     let heard = ask(port, &format!("{header}hello")).await;
     assert!(heard.starts_with("PROXY TCP4 127.0.0.1 127.0.0.1 "), "{heard}");
     assert!(heard.ends_with(&format!(" {}\r\nhello", port.number)), "{heard}");
-    let mut tcp = TcpStream::connect((HERE, port.number)).await.unwrap();
-    tcp.write_all(b"hello\n").await.unwrap();
+    let mut tcp =
+        TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
+    tcp.write_all(b"hello\n").await.expect("sockets of this machine work");
     assert_eq!(tcp.read(&mut [0]).await.unwrap_or(0), 0, "without a header it is closed at once");
     // With enable-real-ip the announced address is that of the client.
     let mut next = configuration(vec![(port, stream)], StreamSettings::default());
@@ -159,7 +167,7 @@ async fn what_changes_elsewhere_leaves_open_connections_and_ports_alone() {
     let settings = StreamSettings::default();
     let streams = serving(one, leads_to(vec![a]), settings);
     let mut open = reach(one).await;
-    open.write_all(b"early").await.unwrap();
+    open.write_all(b"early").await.expect("sockets of this machine work");
     let both = vec![(one, leads_to(vec![b])), (two, leads_to(vec![b]))];
     streams.follow(&configuration(both, settings));
     assert_eq!((ask(one, "x").await, ask(two, "x").await), ("b:x".into(), "b:x".into()));
@@ -168,9 +176,9 @@ async fn what_changes_elsewhere_leaves_open_connections_and_ports_alone() {
     while !closed().await {
         tokio::task::yield_now().await;
     }
-    open.shutdown().await.unwrap();
+    open.shutdown().await.expect("sockets of this machine work");
     let mut heard = String::new();
-    open.read_to_string(&mut heard).await.unwrap();
+    open.read_to_string(&mut heard).await.expect("sockets of this machine work");
     assert_eq!(heard, "early", "the connection outlives its port");
     assert_eq!(ask(two, "x").await, "b:x");
 }
@@ -178,8 +186,8 @@ async fn what_changes_elsewhere_leaves_open_connections_and_ports_alone() {
 #[tokio::test]
 async fn a_port_that_somebody_has_is_left_alone_and_opened_later() {
     let upstream = tcp_upstream("a:").await;
-    let taken = std::net::TcpListener::bind((HERE, 0)).unwrap();
-    let number = taken.local_addr().unwrap().port();
+    let taken = std::net::TcpListener::bind((HERE, 0)).expect("sockets of this machine work");
+    let number = taken.local_addr().expect("sockets of this machine work").port();
     let port = StreamPort { transport: Transport::Tcp, number };
     let other = free(Transport::Tcp);
     let both = vec![(port, leads_to(vec![upstream])), (other, leads_to(vec![upstream]))];
@@ -198,17 +206,17 @@ async fn draining_waits_for_connections_and_opens_nothing_more() {
     let port = free(Transport::Tcp);
     let streams = Arc::new(serving(port, leads_to(vec![upstream]), StreamSettings::default()));
     let mut open = reach(port).await;
-    open.write_all(b"x").await.unwrap();
+    open.write_all(b"x").await.expect("sockets of this machine work");
     let own = streams.clone();
     let draining = tokio::spawn(async move { own.drain(Duration::from_secs(60)).await });
     while TcpStream::connect((HERE, port.number)).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    open.shutdown().await.unwrap();
+    open.shutdown().await.expect("sockets of this machine work");
     let mut heard = String::new();
-    open.read_to_string(&mut heard).await.unwrap();
+    open.read_to_string(&mut heard).await.expect("sockets of this machine work");
     assert_eq!(heard, "x");
-    draining.await.unwrap();
+    draining.await.expect("sockets of this machine work");
     let again = configuration(vec![(port, leads_to(vec![upstream]))], StreamSettings::default());
     streams.follow(&again);
     assert!(TcpStream::connect((HERE, port.number)).await.is_err());
@@ -221,7 +229,7 @@ async fn a_quiet_connection_ends() {
     let settings = StreamSettings { idle: Duration::from_millis(50), ..StreamSettings::default() };
     let _streams = serving(port, leads_to(vec![upstream]), settings);
     let mut tcp = reach(port).await;
-    tcp.write_all(b"x").await.unwrap();
+    tcp.write_all(b"x").await.expect("sockets of this machine work");
     assert_eq!(tcp.read(&mut [0]).await.unwrap_or(0), 0);
 }
 
@@ -233,7 +241,7 @@ async fn each_udp_session_has_its_turn_and_ends_with_its_answer() {
     let client = client(port).await;
     let mut heard = Vec::new();
     for text in ["1", "2", "3"] {
-        client.send(text.as_bytes()).await.unwrap();
+        client.send(text.as_bytes()).await.expect("sockets of this machine work");
         heard.push(hear(&client).await);
     }
     // The session may end a moment after its answer was heard, so a turn may be missed, an answer never.
@@ -249,8 +257,8 @@ async fn a_udp_session_waits_for_as_many_answers_as_are_expected() {
     let settings = StreamSettings { responses: 3, ..StreamSettings::default() };
     let _streams = serving(port, leads_to(vec![upstream]), settings);
     let (one, two) = (client(port).await, client(port).await);
-    one.send(b"1").await.unwrap();
-    two.send(b"2").await.unwrap();
+    one.send(b"1").await.expect("sockets of this machine work");
+    two.send(b"2").await.expect("sockets of this machine work");
     for _ in 0..3 {
         assert_eq!(hear(&one).await, "a:1");
         assert_eq!(hear(&two).await, "a:2");

@@ -35,7 +35,8 @@ impl Pace {
             let beyond = self.sent.saturating_sub(self.after);
             let earned = self.earned();
             if earned > beyond {
-                let allowance = earned - beyond + self.after.saturating_sub(self.sent);
+                let free = self.after.saturating_sub(self.sent);
+                let allowance = (earned - beyond).saturating_add(free);
                 return Poll::Ready(usize::try_from(allowance).unwrap_or(usize::MAX));
             }
             self.wait((beyond - earned).saturating_add(1));
@@ -97,6 +98,13 @@ mod tests {
         }
         assert!(body.is_empty());
         pieces
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_number_is_too_large() {
+        for (rate, after) in [(1024, u64::MAX), (u64::MAX, u64::MAX), (u64::MAX, 0)] {
+            assert_eq!(pieces(1000, rate, after).await.len(), 1, "{rate} {after}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

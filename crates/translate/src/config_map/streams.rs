@@ -11,7 +11,7 @@ pub(super) const AREA: Area = Area {
     apply,
 };
 
-static TIMEOUT: Key<Duration> = Key::config_map("proxy-stream-timeout", parse::duration).says(
+static TIMEOUT: Key<Duration> = Key::config_map("proxy-stream-timeout", patience).says(
     "duration",
     "600s",
     "How long nothing may move on a connection (or UDP session) of a TCP or UDP service before it ends.",
@@ -37,10 +37,16 @@ static RESPONSES: Key<u32> = Key::config_map("proxy-stream-responses", parse::co
 
 fn apply(settings: &mut Settings<'_>, global: &mut Global) {
     let streams = &mut global.streams;
-    let idle = settings.get(&TIMEOUT).filter(|idle| !idle.is_zero());
-    streams.idle = idle.unwrap_or(streams.idle);
+    streams.idle = settings.get_or(&TIMEOUT, streams.idle);
     streams.next_endpoint = settings.get_or(&NEXT, streams.next_endpoint);
     streams.tries_timeout = settings.get_or(&NEXT_TIMEOUT, streams.tries_timeout);
     streams.tries = settings.get_or(&NEXT_TRIES, streams.tries);
     streams.responses = settings.get_or(&RESPONSES, streams.responses);
+}
+
+fn patience(text: &str) -> Result<Duration, String> {
+    match parse::duration(text)? {
+        Duration::ZERO => Err("would end everything at once: write such as 10m".to_owned()),
+        time => Ok(time),
+    }
 }

@@ -112,14 +112,15 @@ fn beside(
 
 /// A guard that only the canary asks for, which reaches its Service open.
 fn unguarded(draft: &Draft, route: &Route, main: &Policy) -> Option<Problem> {
-    let guards = |policy: &Policy| {
-        let Policy { access, auth_basic, auth_external, client_certificate, .. } = policy.clone();
-        (access, auth_basic, auth_external, client_certificate)
-    };
+    let own = &route.location.policy;
+    let same = own.access == main.access
+        && own.auth_basic == main.auth_basic
+        && own.auth_external == main.auth_external
+        && own.client_certificate == main.client_certificate;
     let last = |name: &String| name.rsplit('/').next().unwrap_or_default().to_owned();
     let asks = |name: &&String| GUARDS.contains(&last(name).as_str());
     let key = draft.ingress.meta.annotations.keys().find(asks)?;
-    (guards(&route.location.policy) != guards(main)).then(|| Problem {
+    (!same).then(|| Problem {
         origin: origin(&draft.ingress.meta.key),
         key: Some(key.clone()),
         severity: Severity::Warning,
