@@ -179,7 +179,10 @@ mod tests {
             let read = parse(line_of(&announced).as_bytes()).unwrap().expect("addresses");
             assert_eq!(read.source, announced.source);
             assert_eq!(read.destination.port(), announced.destination.port());
+        }
+    }
 
+    #[test]
     fn an_address_that_is_none_announces_nothing() {
         for header in [
             "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80\r\n",
@@ -189,6 +192,7 @@ mod tests {
         }
     }
 
+    #[test]
     fn a_broken_header_is_refused_whatever_its_addresses_are() {
         for header in [
             "PROXY TCP4 203.0.113.999 198.51.100.1 4000 80\r",
