@@ -15,17 +15,12 @@ use tokio::net::{TcpListener, TcpStream};
 /// Answers every connection with its name and all bytes that it got.
 async fn upstream(name: &'static str) -> SocketAddr {
     let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("the sockets of the test work");
-    let address = listener.local_addr().expect("the sockets of the test work");
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("sockets of this machine work");
     let address = listener.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
         while let Ok((mut tcp, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut all = Vec::new();
-                tcp.read_to_end(&mut all).await.expect("the sockets of the test work");
-                tcp.write_all(name.as_bytes()).await.expect("the sockets of the test work");
-                tcp.write_all(&all).await.expect("the sockets of the test work");
                 tcp.read_to_end(&mut all).await.expect("sockets of this machine work");
                 tcp.write_all(name.as_bytes()).await.expect("sockets of this machine work");
                 tcp.write_all(&all).await.expect("sockets of this machine work");
@@ -48,16 +43,13 @@ fn hello(name: &str) -> Vec<u8> {
     let config =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config
-        .expect("the sockets of the test work")
         .expect("sockets of this machine work")
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth();
     let name = name.to_owned().try_into().expect("a name");
     let mut client =
-        ClientConnection::new(Arc::new(config), name).expect("the sockets of the test work");
-    let mut bytes = Vec::new();
-    client.write_tls(&mut bytes).expect("the sockets of the test work");
         ClientConnection::new(Arc::new(config), name).expect("sockets of this machine work");
+    let mut bytes = Vec::new();
     client.write_tls(&mut bytes).expect("sockets of this machine work");
     bytes
 }
@@ -65,7 +57,6 @@ fn hello(name: &str) -> Vec<u8> {
 async fn connect(native: &Native) -> TcpStream {
     let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().https_port));
     let tcp = tcp.await.expect("listening");
-    tcp.set_nodelay(true).expect("the sockets of the test work");
     tcp.set_nodelay(true).expect("sockets of this machine work");
     tcp
 }
@@ -74,11 +65,8 @@ async fn connect(native: &Native) -> TcpStream {
 async fn ask(native: &Native, bytes: &[u8], piece: usize) -> Vec<u8> {
     let mut tcp = connect(native).await;
     for piece in bytes.chunks(piece) {
-        tcp.write_all(piece).await.expect("the sockets of the test work");
-        tokio::task::yield_now().await;
-    }
-    tcp.shutdown().await.expect("the sockets of the test work");
         tcp.write_all(piece).await.expect("sockets of this machine work");
+        tokio::task::yield_now().await;
     }
     tcp.shutdown().await.expect("sockets of this machine work");
     let mut answer = Vec::new();
@@ -114,8 +102,6 @@ async fn other_names_and_other_spellings_end_here() {
 #[tokio::test]
 async fn endpoints_take_turns_and_one_that_refuses_is_passed_over() {
     let closed =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("the sockets of the test work");
-    let refused = closed.local_addr().expect("the sockets of the test work");
         TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("sockets of this machine work");
     let refused = closed.local_addr().expect("sockets of this machine work");
     drop(closed);
