@@ -29,9 +29,8 @@ pub(crate) fn follow(
     let following = streams.clone();
     tokio::spawn(async move {
         loop {
-            match tokio::time::timeout(AGAIN, known.changed()).await {
-                Ok(Err(_)) => return,
-                Ok(Ok(())) | Err(_) => {}
+            if let Ok(Err(_)) = tokio::time::timeout(AGAIN, known.changed()).await {
+                return;
             }
             let latest = known.borrow_and_update().clone();
             following.follow(&latest.configuration);

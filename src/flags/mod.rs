@@ -41,7 +41,7 @@ pub(crate) enum Command {
     /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.
     Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
-    Translate(Translate),
+    Translate(Box<Translate>),
 }
 
 /// Flags of `run`.

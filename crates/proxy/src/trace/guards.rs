@@ -10,8 +10,8 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
         let outcome = format!("refused with {status} by a block list");
         story.say("block lists", outcome);
     }
-    if story.ended(Phase::ClientCertificate) {
-        story.say_by("client certificate", format!("refused with {status}"), "auth-tls-secret");
+    if of_certificate(story, response) {
+        story.say("client certificate", format!("asked for by auth-tls-secret: {status}"));
     }
     if story.ended(Phase::Limits) {
         story.say_by(
@@ -26,6 +26,15 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     if story.ended(Phase::Body) {
         story.say("body", format!("refused with {status}"));
     }
+}
+
+/// Whether the client's certificate, or that there is none, ended the request.
+fn of_certificate(story: &Story<'_>, response: &Response) -> bool {
+    let exchange = story.exchange;
+    let site = exchange.generation.sites.find(&exchange.host);
+    let is_asked = site.is_some_and(|site| site.clients.is_some());
+    let early = matches!(exchange.phase, Phase::Location | Phase::HttpsRedirect);
+    is_asked && early && matches!(response.status.as_u16(), 400 | 403 | 421)
 }
 
 fn access(story: &mut Story<'_>, status: u16) {

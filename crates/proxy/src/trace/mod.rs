@@ -25,8 +25,6 @@ pub enum Phase {
     Blocks,
     /// The server and location.
     Location,
-    /// The client's certificate.
-    ClientCertificate,
     /// `/` to the application's root.
     AppRoot,
     /// Answers to preflight requests.

@@ -113,15 +113,14 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         format!("{} to {}", response.status.as_u16(), place.unwrap_or_default())
     };
     if story.ended(Phase::Location) && response.headers.has("location") {
-        match story.exchange.place {
-            Some(_) => {
-                story.say("redirect", format!("{}: the path lacks its slash", to(response)));
-            }
-            None => story.say_by("redirect", to(response), "from-to-www-redirect"),
-        }
+        let why = match story.exchange.place {
+            Some(_) => "the path lacks its slash",
+            None => "from-to-www-redirect of the host",
+        };
+        story.say("redirect", format!("{}: {why}", to(response)));
     }
     if story.ended(Phase::AppRoot) {
-        story.say_by("redirect", to(response), "app-root");
+        story.say("redirect", format!("{}: app-root of the host", to(response)));
     }
     if story.ended(Phase::Preflight) {
         story.say_by("preflight", response.status.to_string(), "enable-cors");
@@ -139,7 +138,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
             false => story.say("rewrite", format!("{path}: dot segments are resolved")),
         }
     }
-    if story.ended(Phase::HttpsRedirect) {
+    if story.ended(Phase::HttpsRedirect) && response.headers.has("location") {
         story.say_by("redirect", to(response), "ssl-redirect or force-ssl-redirect");
     }
     if story.ended(Phase::Endpoints) {
