@@ -79,8 +79,9 @@ fn chosen<'a>(servers: &'a [Aliased], host: &str) -> Option<&'a str> {
         if name.starts_with("*.") && reference(&own, host).is_some() {
             return Some(name);
         }
-        let matches =
-            |alias: &Alias| matches!(alias, Alias::Pattern(pattern) if pattern.is_match(host));
+        // Who names no host gets the catch-all, whatever a pattern takes.
+        let named = !host.is_empty();
+        let matches = |alias: &Alias| matches!(alias, Alias::Pattern(pattern) if named && pattern.is_match(host));
         if aliases.iter().any(matches) {
             return Some(name);
         }
