@@ -249,8 +249,8 @@ fn wants_length(method: &Method) -> bool {
     [Method::POST, Method::PUT, Method::PATCH].contains(method)
 }
 
-/// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be said,
-/// and with it the authority.
+/// In clear, as nginx's grpc_pass: the host travels as a field, without `:authority`. Under TLS the scheme must be
+/// said, and with it the authority.
 fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     let request = &exchange.request;
     let path = String::from_utf8_lossy(target(exchange)).into_owned();
