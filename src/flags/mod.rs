@@ -67,6 +67,9 @@ pub(crate) struct Run {
     /// Threads that serve traffic; by default one for each processor that the cgroup grants.
     #[arg(long, value_name = "N", help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
+    /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    pub(crate) memory_limit: Option<u64>,
     /// How much to log: 0 is normal, 2 tells about each change, 5 about each connection. RUST_LOG goes before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]
     pub(crate) v: u8,
@@ -106,6 +109,26 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "expected seconds, such as 30, or a duration, such as 5m".to_owned())?;
     Ok(Duration::from_millis(number.saturating_mul(unit)))
+}
+
+/// A number of bytes, as Kubernetes writes them: `536870912`, `512Mi`, `1G`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let units = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("k", 1000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)))
+        .unwrap_or((text, 1));
+    let number: Option<u64> = number.parse().ok().filter(|number| *number > 0);
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
 }
 
 /// `namespace/name`.

@@ -26,26 +26,28 @@ pub(super) async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     let Timeouts { connect, .. } = request.policy.timeouts;
-    let kept = pool.take(target);
+    let kept = pool.take(target, !request.method.is_idempotent());
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
         None => Connection::open(target, connect).await.map_err(|error| Failed {
             error,
             sent: false,
+            refused: false,
             reused: false,
         })?,
     };
     journal.connected();
     connection.requests += 1;
     let Head::Http1(head) = request.head.clone() else {
-        return Err(Failed { error: TryError::InvalidHeader, sent: false, reused });
+        let error = TryError::InvalidHeader;
+        return Err(Failed { error, sent: false, refused: false, reused });
     };
     let mut exchange = Exchange::new(connection, head, request);
     let answer = exchange.run().await;
     let (whole, hints) = (exchange.sent, std::mem::take(&mut exchange.hints));
     let connection = exchange.connection;
-    let head = answer.map_err(|error| Failed { error, sent: true, reused })?;
+    let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
     Ok(Response { hints, ..answered(pool, connection, head, whole, request, journal) })
 }

@@ -44,9 +44,15 @@ impl Session {
         self.requests.get() >= limits.requests || self.since.elapsed() >= limits.age
     }
 
+    /// Whether requests are on their way.
+    pub(super) fn is_busy(&self) -> bool {
+        Rc::strong_count(&self.load) > 1
+    }
+
     fn has_room(&self) -> bool {
         self.alive.get()
-            && Rc::strong_count(&self.load) <= STREAMS
+            && Rc::strong_count(&self.load)
+                <= STREAMS.min(self.sender.current_max_send_streams().max(1))
             && self.requests.get() < u64::from(u32::MAX >> 2)
     }
 }
@@ -58,7 +64,11 @@ pub(super) async fn send(
     request: &mut Outgoing<'_>,
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
-    let fail = |error, sent, reused| Failed { error, sent, reused };
+    let fail = |error, sent, reused| {
+        let refused = is_refused(&error);
+        Failed { error, sent, refused, reused }
+    };
+    let touched = Cell::new(false);
     let timeouts = request.policy.timeouts;
     let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
@@ -86,12 +96,24 @@ pub(super) async fn send(
     let head: Request<()> = (**head).clone();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
-    let exchange = Exchange { answer, stream, body: request.body, sent: bodyless, pending: None };
+    let exchange = Exchange {
+        answer,
+        stream,
+        body: request.body,
+        sent: bodyless,
+        pending: None,
+        touched: &touched,
+    };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
     let (response, sending) = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
         .map_err(|error| match error {
-            TryError::Http2(error) => fail(broken(error), true, reused),
+            TryError::Http2(error) => {
+                // What was refused while its body is still whole is as good as never sent.
+                let error = broken(error);
+                let sent = touched.get() || !is_refused(&error);
+                fail(error, sent, reused)
+            }
             other => fail(other, true, reused),
         })?;
     journal.answered(response.status().as_u16());
@@ -158,6 +180,17 @@ struct Exchange<'r> {
     body: &'r mut Body,
     sent: bool,
     pending: Option<Bytes>,
+    /// Whether something of the body was taken.
+    touched: &'r Cell<bool>,
+}
+
+/// Whether the upstream says that it has not begun with the request (RFC 9113 section 8.7).
+fn is_refused(error: &TryError) -> bool {
+    let TryError::Http2(error) = error else { return false };
+    let reason = error.reason();
+    error.is_remote()
+        && (error.is_reset() && reason == Some(Reason::REFUSED_STREAM)
+            || error.is_go_away() && reason == Some(Reason::NO_ERROR))
 }
 
 impl Exchange<'_> {
@@ -166,7 +199,8 @@ impl Exchange<'_> {
     async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
-                match poll_send(&mut self.stream, &mut self.pending, self.body, cx) {
+                let Self { stream, pending, body, touched, .. } = &mut self;
+                match poll_send(stream, pending, body, touched, cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         self.stream.send_reset(Reason::CANCEL);
@@ -200,7 +234,9 @@ pub(crate) struct Sending(JoinHandle<()>);
 impl Sending {
     fn start(mut stream: SendStream<Bytes>, mut pending: Option<Bytes>, mut body: Body) -> Self {
         Self(tokio::task::spawn_local(async move {
-            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, cx)).await;
+            let touched = Cell::new(true);
+            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, &touched, cx));
+            let sent = sent.await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
                 stream.send_reset(Reason::CANCEL);
@@ -215,16 +251,19 @@ impl Drop for Sending {
     }
 }
 
-/// Sends what there is of a body; ready when all of it is gone.
+/// Sends what there is of a body; ready when all of it is gone. Notes whether anything was taken off the body.
 fn poll_send(
     stream: &mut SendStream<Bytes>,
     pending: &mut Option<Bytes>,
     body: &mut Body,
+    touched: &Cell<bool>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), TryError>> {
     loop {
         ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
-        match ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)? {
+        let frame = ready!(body.poll_frame(cx));
+        touched.set(true);
+        match frame.map_err(TryError::RequestBody)? {
             Some(Frame::Data(data)) => *pending = Some(data),
             Some(Frame::Trailers(trailers)) => {
                 let sent = stream.send_trailers(to_map(&trailers));
