@@ -52,6 +52,16 @@ impl Fairway {
         Ok(Self { process, http, https, health })
     }
 
+    /// Where it takes HTTP.
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where its admin server is.
+    pub(crate) fn health(&self) -> SocketAddr {
+        self.health
+    }
+
     /// Waits until `/healthz` answers 200.
     pub(crate) async fn ready(&mut self) -> Result<()> {
         let health = self.health;
