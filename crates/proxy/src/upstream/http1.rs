@@ -252,6 +252,7 @@ fn answered(
         framing: head.framing,
         keep,
         read: request.policy.timeouts.read,
+        waiting: false,
         pool: pool.clone(),
         journal: journal.clone(),
     };
@@ -281,6 +282,8 @@ pub struct ResponseBody {
     framing: Framing,
     keep: bool,
     read: Duration,
+    /// The deadline for the next piece is set.
+    waiting: bool,
     pool: Rc<Pool>,
     journal: Rc<Try>,
 }
@@ -299,7 +302,6 @@ impl ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame>, BodyError>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
-        let mut armed = false;
         loop {
             let frame = self.decoder.decode(&mut connection.buffer);
             match frame.map_err(|_| BodyError::Malformed)? {
@@ -330,9 +332,9 @@ impl ResponseBody {
                     self.journal.end();
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(_)) => self.waiting = false,
                 Poll::Pending => {
-                    if !std::mem::replace(&mut armed, true) {
+                    if !std::mem::replace(&mut self.waiting, true) {
                         connection.timer.reset(self.read);
                     }
                     ready!(connection.timer.poll(cx));

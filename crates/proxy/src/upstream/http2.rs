@@ -19,6 +19,8 @@ use tokio::time::Instant;
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: usize = 100;
+/// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
+const KEPT: usize = 64 << 10;
 
 /// An HTTP/2 connection to an endpoint.
 #[derive(Debug)]
@@ -68,7 +70,7 @@ pub(super) async fn send(
         let refused = is_refused(&error);
         Failed { error, sent, refused, reused }
     };
-    let touched = Cell::new(false);
+    let mut taken = Taken::default();
     let timeouts = request.policy.timeouts;
     let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
@@ -102,16 +104,16 @@ pub(super) async fn send(
         body: request.body,
         sent: bodyless,
         pending: None,
-        touched: &touched,
+        taken: &mut taken,
     };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
     let (response, sending) = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
         .map_err(|error| match error {
             TryError::Http2(error) => {
-                // What was refused while its body is still whole is as good as never sent.
                 let error = broken(error);
-                let sent = touched.get() || !is_refused(&error);
+                // What was refused and has its body back is as good as never sent.
+                let sent = !(is_refused(&error) && taken.give_back(request.body));
                 fail(error, sent, reused)
             }
             other => fail(other, true, reused),
@@ -180,8 +182,37 @@ struct Exchange<'r> {
     body: &'r mut Body,
     sent: bool,
     pending: Option<Bytes>,
-    /// Whether something of the body was taken.
-    touched: &'r Cell<bool>,
+    taken: &'r mut Taken,
+}
+
+/// What was taken off a body, as long as it may be wanted back.
+#[derive(Debug, Default)]
+struct Taken {
+    frames: Vec<Frame>,
+    bytes: usize,
+    /// It was too much to be kept.
+    lost: bool,
+}
+
+impl Taken {
+    fn note(&mut self, frame: &Frame) {
+        if let Frame::Data(data) = frame {
+            self.bytes += data.len();
+        }
+        self.lost |= self.bytes > KEPT;
+        match self.lost {
+            true => self.frames.clear(),
+            false => self.frames.push(frame.clone()),
+        }
+    }
+
+    /// Gives everything back, if everything is there.
+    fn give_back(self, body: &mut Body) -> bool {
+        if !self.lost {
+            body.give_back(self.frames);
+        }
+        !self.lost
+    }
 }
 
 /// Whether the upstream says that it has not begun with the request (RFC 9113 section 8.7).
@@ -199,8 +230,8 @@ impl Exchange<'_> {
     async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
-                let Self { stream, pending, body, touched, .. } = &mut self;
-                match poll_send(stream, pending, body, touched, cx) {
+                let Self { stream, pending, body, taken, .. } = &mut self;
+                match poll_send(stream, pending, body, Some(taken), cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         self.stream.send_reset(Reason::CANCEL);
@@ -234,8 +265,7 @@ pub(crate) struct Sending(JoinHandle<()>);
 impl Sending {
     fn start(mut stream: SendStream<Bytes>, mut pending: Option<Bytes>, mut body: Body) -> Self {
         Self(tokio::task::spawn_local(async move {
-            let touched = Cell::new(true);
-            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, &touched, cx));
+            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, None, cx));
             let sent = sent.await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
@@ -251,19 +281,21 @@ impl Drop for Sending {
     }
 }
 
-/// Sends what there is of a body; ready when all of it is gone. Notes whether anything was taken off the body.
+/// Sends what there is of a body; ready when all of it is gone.
 fn poll_send(
     stream: &mut SendStream<Bytes>,
     pending: &mut Option<Bytes>,
     body: &mut Body,
-    touched: &Cell<bool>,
+    mut taken: Option<&mut Taken>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), TryError>> {
     loop {
         ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
-        let frame = ready!(body.poll_frame(cx));
-        touched.set(true);
-        match frame.map_err(TryError::RequestBody)? {
+        let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
+        if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
+            taken.note(frame);
+        }
+        match frame {
             Some(Frame::Data(data)) => *pending = Some(data),
             Some(Frame::Trailers(trailers)) => {
                 let sent = stream.send_trailers(to_map(&trailers));

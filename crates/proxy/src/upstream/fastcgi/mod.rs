@@ -185,6 +185,7 @@ fn answered(
         first,
         remaining: head.length,
         read: timeouts.read,
+        waiting: false,
         complaints,
         journal: journal.clone(),
     };
