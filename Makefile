@@ -52,6 +52,11 @@ floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow read
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
 
+faults: ## Inject the faults of tests/faults/table.tsv and print what became of each [ONLY=DP]
+	@scripts/need cargo cc go ip unshare
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p hostile --bin faults -- --binary $(FAIRWAY) $(if $(ONLY),--only $(ONLY))
+
 rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=10]
 	@scripts/need cargo cc go ip unshare
 	@FAIRWAY_SHOW=1 FAIRWAY_ROLLS=$(or $(ROLLS),10) $(CARGO) test --quiet -p fairway --test cluster zero_loss -- --nocapture --test-threads=1

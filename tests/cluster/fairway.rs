@@ -1,7 +1,7 @@
 //! A running Fairway for tests: the binary with a kubeconfig, its ports, and the questions that tests ask.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -38,6 +38,11 @@ impl Fairway {
     /// Starts Fairway and does not wait.
     pub(crate) async fn begin(cluster: &Cluster, flags: &[&str]) -> Result<Self> {
         let kubeconfig = cluster.fairway_kubeconfig().await?;
+        Self::begin_as(cluster, &kubeconfig, flags)
+    }
+
+    /// As `begin`, as whoever this kubeconfig is for.
+    pub(crate) fn begin_as(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
         let [http, https, health] = free_addresses()?;
         let mut command = Command::new(binary());
         command.arg("run").arg("--kubeconfig").arg(kubeconfig).args(["--configmap", CONFIG_MAP]);
@@ -119,6 +124,11 @@ impl Fairway {
     /// Requests that go on until they are stopped.
     pub(crate) fn traffic(&self, host: &str) -> Traffic {
         Traffic::start(self.http, host, "/")
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.process.log()
     }
 
     /// Ends Fairway with SIGTERM; it has to end by itself and well.

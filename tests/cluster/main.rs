@@ -4,6 +4,7 @@ mod balancer;
 mod changes;
 mod classes;
 mod fairway;
+mod faults;
 mod load;
 mod objects;
 mod outages;

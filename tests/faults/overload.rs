@@ -3,9 +3,9 @@
 use crate::bed::{Fairway, OK, Setup, good, request, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
-use testkit::eventually;
+use testkit::{cluster, eventually};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::Instant;
 
 /// Waits until requests are answered again.
@@ -67,6 +67,37 @@ async fn without_descriptors_for_upstreams_requests_are_503_and_nothing_breaks()
     ensure!(count(200) + count(503) == 72, "{statuses:?}\n{}", fairway.said());
     ensure!(count(200) >= 40 && count(503) >= 1, "{statuses:?}");
     recovers(&fairway).await
+}
+
+#[test]
+fn without_ports_towards_an_upstream_requests_are_503_and_it_recovers() {
+    // In a network of its own, whose range of ports is twenty.
+    cluster::private_network(async || {
+        let fairway = Setup::of(slow().await?).start().await?;
+        std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "50000 50019")?;
+        let http = fairway.http;
+        let clients: Vec<_> =
+            (0..40).map(|number| tokio::spawn(ask_from(number + 2, http))).collect();
+        let mut statuses = Vec::new();
+        for client in clients {
+            statuses.push(status(&client.await??));
+        }
+        let count = |wanted| statuses.iter().filter(|status| **status == Some(wanted)).count();
+        ensure!(count(200) + count(503) == 40, "{statuses:?}\n{}", fairway.said());
+        ensure!(count(200) >= 15 && count(503) >= 15, "{statuses:?}");
+        recovers(&fairway).await
+    });
+}
+
+/// A GET from another address of this machine.
+async fn ask_from(number: u8, http: std::net::SocketAddr) -> Result<String> {
+    let socket = TcpSocket::new_v4()?;
+    socket.bind(([127, 0, 0, number], 0).into())?;
+    let mut tcp = socket.connect(http).await?;
+    tcp.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await?;
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 /// Bytes of memory that Fairway uses with nothing to do.
