@@ -145,3 +145,18 @@ pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
         _ => Err("expected namespace/name".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_written_as_kubernetes_writes_them() {
+        let sizes = ["1000", "512Ki", "64Mi", "2Gi", "1k", "3M", "1G"].map(|text| bytes(text).ok());
+        let wanted = [1000, 512 << 10, 64 << 20, 2 << 30, 1000, 3_000_000, 1_000_000_000];
+        assert_eq!(sizes, wanted.map(Some));
+        for wrong in ["", "0", "-1", "1.5Gi", "Mi", "1Xi", "99999999999Gi", "64 Mi"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -167,9 +167,12 @@ fn a_certificate_and_a_key_that_do_not_belong_together_are_never_shown() {
         // The API server takes any certificate with any key.
         cluster.apply(&tls_secret("cert", &new, &old_key)).await?;
         eventually("the mistake to be told", PATIENCE, async || {
-            ensure!(fairway.said().contains("cert"), "nothing was said");
-            let shown = fairway.get_tls("a.test", "/", &new).await;
-            ensure!(shown.is_err(), "a certificate without its key is shown");
+            let wanted = "does not belong to tls.crt";
+            ensure!(fairway.said().contains(wanted), "nothing was said: {}", fairway.said());
+            for pem in [&old, &new] {
+                let shown = fairway.get_tls("a.test", "/", pem).await;
+                ensure!(shown.is_err(), "half of a pair is shown");
+            }
             Ok(())
         })
         .await?;

@@ -136,7 +136,7 @@ async fn narrow(streams: u32) -> Result<(Setup, Arc<AtomicUsize>)> {
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     let _ = respond.send_response(http::Response::new(()), true);
                 };
-                let _: tokio::task::JoinHandle<()> = tokio::spawn(respond);
+                drop(tokio::spawn(respond));
             }
         }
     };

@@ -53,7 +53,8 @@ impl Stderr {
             if Instant::now() >= until {
                 return;
             }
-            std::thread::sleep(Duration::from_millis(5));
+            // Nothing comes while our own end is held: this is a pause.
+            let _ = wait.recv_timeout(Duration::from_millis(5));
         }
         // It is late either way.
         let _ = wait.recv_timeout(until.saturating_duration_since(Instant::now()));
@@ -78,11 +79,11 @@ fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, mut out: impl Write) {
 mod tests {
     use super::{Stderr, WAITING};
     use std::io::{self, Write};
-    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
     use std::time::Duration;
 
     /// Takes what is written, but only after somebody said so.
-    struct Stalled(Receiver<()>, Sender<String>);
+    struct Stalled(Receiver<()>, SyncSender<String>);
 
     impl Write for Stalled {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -98,8 +99,8 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_a_reader_that_stalls_and_what_was_lost_is_told() {
-        let (go, wait) = channel();
-        let (tell, told) = channel();
+        let (go, wait) = sync_channel(1);
+        let (tell, told) = sync_channel(2 * WAITING);
         let stderr = Stderr::start_on(Stalled(wait, tell)).expect("a thread");
         for number in 0..WAITING + 100 {
             stderr.write(format!("line {number}\n").as_bytes());

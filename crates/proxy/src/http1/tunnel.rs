@@ -27,8 +27,8 @@ const HELD: usize = 64 << 10;
 /// How long a client may take to read the farewell.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Moves bytes until both sides are done, one of them fails, or both are silent for the upstream's read time-out. At the
-/// end of the process a `websocket` gets a close frame, code 1001, as soon as no other frame is on its way.
+/// Moves bytes until both sides are done, one of them fails, or both are silent for the upstream's read time-out. At
+/// the end of the process a `websocket` gets a close frame, code 1001, as soon as no other frame is on its way.
 pub async fn tunnel(
     client: Client,
     upgraded: Upgraded,

@@ -28,15 +28,16 @@ struct Idle {
 }
 
 impl Pool {
-    /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice the
-    /// system itself is asked, since the event loop may not have heard of the end yet.
+    /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
+    /// the system itself is asked, since the event loop may not have heard of the end yet.
     pub(super) fn take(&self, target: &Target, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(&target.key())?;
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
             let Connection { io, .. } = &mut entry.connection;
-            if !io.is_stale() && !(once && io.is_closed()) {
+            let over = io.is_stale() || (once && io.is_closed());
+            if !over {
                 return Some(entry.connection);
             }
         }

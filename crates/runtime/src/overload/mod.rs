@@ -91,7 +91,7 @@ impl Watched {
 #[cfg(test)]
 mod tests {
     use super::{Descriptors, Level, Memory, Watched};
-    use std::sync::mpsc::channel;
+    use std::sync::mpsc::sync_channel;
 
     #[test]
     fn levels_come_with_their_share_and_go_only_well_below_it() {
@@ -111,7 +111,7 @@ mod tests {
     #[tokio::test]
     async fn a_process_that_uses_more_than_it_may_is_told_so() {
         let watched = Watched::of_this_process(Some(1), None);
-        let (tell, told) = channel();
+        let (tell, told) = sync_channel(8);
         let watching = tokio::spawn(watched.watch(move |level| {
             let _ = tell.send(level);
         }));
