@@ -33,13 +33,14 @@ struct Replicas {
 struct Replica {
     http: SocketAddr,
     health: SocketAddr,
-    /// When it was last seen to be ready.
-    ready: Option<Instant>,
+    /// Whether it was ever ready, and since when it says that it no longer is.
+    ready: bool,
+    unready: Option<Instant>,
 }
 
 impl Replica {
     fn gets_connections(&self) -> bool {
-        self.ready.is_some_and(|seen| seen.elapsed() < LAG)
+        self.ready && self.unready.is_none_or(|since| since.elapsed() < LAG)
     }
 }
 
@@ -57,7 +58,7 @@ impl Balancer {
 
     /// Adds a replica, and waits until it gets connections.
     pub(crate) async fn add(&self, http: SocketAddr, health: SocketAddr) -> Result<()> {
-        self.replicas.lock().push(Replica { http, health, ready: None });
+        self.replicas.lock().push(Replica { http, health, ready: false, unready: None });
         eventually("the new replica to get connections", LAG * 10, async || {
             let all = self.replicas.lock();
             let found = all.iter().find(|replica| replica.http == http);
@@ -91,19 +92,25 @@ async fn probe(replicas: Arc<Replicas>) {
         looks.tick().await;
         let all = replicas.lock().clone();
         for replica in all {
-            if is_ready(replica.health).await {
-                let mut all = replicas.lock();
-                let found = all.iter_mut().find(|known| known.http == replica.http);
-                found.into_iter().for_each(|known| known.ready = Some(Instant::now()));
+            // A probe that comes late on a busy machine says nothing, as with a threshold of several failures.
+            let Some(ready) = is_ready(replica.health).await else { continue };
+            let mut all = replicas.lock();
+            let Some(known) = all.iter_mut().find(|known| known.http == replica.http) else {
+                continue;
+            };
+            match ready {
+                true => (known.ready, known.unready) = (true, None),
+                false => known.unready = known.unready.or(Some(Instant::now())),
             }
         }
     }
 }
 
-async fn is_ready(health: SocketAddr) -> bool {
+/// What a replica says about itself; none if it does not say in time.
+async fn is_ready(health: SocketAddr) -> Option<bool> {
     let ask = async { Connection::open(health).await?.get("localhost", "/healthz").await };
-    let answer = tokio::time::timeout(Duration::from_secs(1), ask).await;
-    answer.is_ok_and(|answer| answer.is_ok_and(|answer| answer.status == 200))
+    let answer = tokio::time::timeout(Duration::from_secs(1), ask).await.ok()?;
+    Some(answer.is_ok_and(|answer| answer.status == 200))
 }
 
 async fn accept(listener: TcpListener, replicas: Arc<Replicas>) {
@@ -112,9 +119,16 @@ async fn accept(listener: TcpListener, replicas: Arc<Replicas>) {
         let Ok((mut client, _)) = listener.accept().await else { continue };
         let target = replicas.next(turn);
         connections.spawn(async move {
-            // Without a replica the connection just ends, and the client tells.
-            let Some(target) = target else { return };
-            let Ok(mut server) = TcpStream::connect(target).await else { return };
+            // The connection just ends then, and the client counts it.
+            let Some(target) = target else {
+                return eprintln!("no replica is ready");
+            };
+            let mut server = match TcpStream::connect(target).await {
+                Ok(server) => server,
+                Err(error) => {
+                    return eprintln!("the replica at {target} takes no connection: {error}");
+                }
+            };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
             let _ = copy_bidirectional(&mut client, &mut server).await;
         });
