@@ -126,6 +126,11 @@ impl Fairway {
         Traffic::start(self.http, host, "/")
     }
 
+    /// Lets the process stand still, as a machine that is suspended, or go on.
+    pub(crate) fn freeze(&self, still: bool) -> Result<()> {
+        self.process.stand_still(still)
+    }
+
     /// What it has said so far.
     pub(crate) fn said(&self) -> String {
         self.process.log()

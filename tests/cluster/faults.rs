@@ -60,6 +60,28 @@ fn an_api_server_that_answers_late_delays_changes_and_nothing_else() {
 }
 
 #[test]
+fn a_fairway_that_was_suspended_goes_on_with_what_happened_meanwhile() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        pod_behind_service(cluster, "b").await?;
+        cluster.apply(&ingress("gone", "gone.test", "/", "b")).await?;
+        let fairway = Fairway::start(cluster).await?;
+        // Requests wait for ten seconds.
+        let traffic = fairway.traffic("a.test");
+        fairway.freeze(true)?;
+        cluster.delete(&ingress("gone", "gone.test", "/", "b")).await?;
+        cluster.apply(&ingress("new", "new.test", "/", "b")).await?;
+        cluster.wire().cut();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        fairway.freeze(false)?;
+        fairway.answers("new.test", "/", 200).await?;
+        fairway.answers("gone.test", "/", 404).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
 fn what_is_made_anew_has_nothing_of_what_had_its_name() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;

@@ -37,6 +37,7 @@ pub(crate) struct Setup {
 /// A running Fairway; it is killed when this is dropped.
 pub(crate) struct Fairway {
     pub(crate) http: SocketAddr,
+    pub(crate) https: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) process: Child,
     folder: TempDir,
@@ -54,15 +55,16 @@ impl Setup {
         let objects = folder.path().join("objects");
         fs::create_dir(&objects)?;
         fs::write(objects.join("all.yaml"), self.objects())?;
-        let [http, admin] = [testkit::ports::free(), testkit::ports::free()];
+        let [http, https, admin] = [(); 3].map(|()| testkit::ports::free());
         let binary = env!("CARGO_BIN_EXE_fairway").to_owned();
         let mut words = self.through.iter().cloned().chain([binary]);
         let mut command = Command::new(words.next().context("a program")?);
-        command.args(words).args(["run", "--configmap=demo/fairway", "--https-port=0"]);
+        command.args(words).args(["run", "--configmap=demo/fairway"]);
         command
             .args(["--healthz-host=127.0.0.1", "--bind-address=127.0.0.1", "--manifests"])
             .arg(&objects);
-        command.arg(format!("--http-port={http}")).arg(format!("--healthz-port={admin}"));
+        command.arg(format!("--http-port={http}")).arg(format!("--https-port={https}"));
+        command.arg(format!("--healthz-port={admin}"));
         command.args(&self.flags).envs(self.environment.iter().cloned());
         let out = |name: &str| fs::File::create(folder.path().join(name));
         command.stdin(Stdio::null()).kill_on_drop(true);
@@ -72,7 +74,13 @@ impl Setup {
         };
         let process = command.spawn().context("start Fairway")?;
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let fairway = Fairway { http: local(http), admin: local(admin), process, folder };
+        let fairway = Fairway {
+            http: local(http),
+            https: local(https),
+            admin: local(admin),
+            process,
+            folder,
+        };
         let ready = || async { (fairway.health().await.ok()? == 200).then_some(()) };
         let ready = eventually(PATIENCE, ready).await;
         ready.with_context(|| format!("Fairway is not ready:\n{}", fairway.said()))?;

@@ -2,6 +2,7 @@
 //! which fault, and `make faults` prints what became of each.
 
 mod bed;
+mod clients;
 mod drain;
 mod logs;
 mod overload;

@@ -102,7 +102,8 @@ pub struct Worker {
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     /// Connections that were accepted and are not in the books yet.
     young: Cell<usize>,
-    relieved: Cell<Instant>,
+    /// When idle connections were let go for want of room.
+    relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
     random: RefCell<fastrand::Rng>,
 }
@@ -130,7 +131,7 @@ impl Worker {
             remembered: Remembered::default(),
             connections: RefCell::default(),
             young: Cell::new(0),
-            relieved: Cell::new(Instant::now()),
+            relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
         }
@@ -170,9 +171,7 @@ impl Worker {
         let mut ticks = interval(Duration::from_millis(20));
         let handshakes = Instant::now() + HANDSHAKES;
         while self.is_busy(handshakes) && Instant::now() < until {
-            for connection in self.all().iter().filter(|connection| !connection.is_fresh()) {
-                connection.close_when_idle();
-            }
+            self.close_idle();
             ticks.tick().await;
         }
         let last = Instant::now() + FAREWELL;
@@ -285,8 +284,8 @@ impl Worker {
 
     /// Lets idle connections go, but does not look for them at every newcomer of a flood.
     fn relieve(&self) {
-        if self.relieved.get().elapsed() >= TICK {
-            self.relieved.set(Instant::now());
+        if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
+            self.relieved.set(Some(Instant::now()));
             self.close_idle();
             self.pool.shrink();
         }
@@ -313,9 +312,11 @@ impl Worker {
         self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
     }
 
-    /// Asks connections without a request to end.
+    /// Asks connections without a request to end, but for those whose first one may be on its way.
     fn close_idle(&self) {
-        self.all().iter().for_each(|connection| connection.close_when_idle());
+        let all = self.all();
+        let settled = all.iter().filter(|connection| !connection.is_fresh());
+        settled.for_each(|connection| connection.close_when_idle());
     }
 
     /// Keeps a connection in the books until the guard is dropped.
