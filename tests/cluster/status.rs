@@ -94,7 +94,7 @@ fn only_what_is_served_is_written_and_only_what_differs() {
         cluster.apply(&foreign).await?;
         let refused = ingress("refused", "refused.test", "/", "a").replace(
             "name: refused,",
-            "name: refused, annotations: {nginx.ingress.kubernetes.io/proxy-connect-timeout: often},",
+            "name: refused, annotations: {nginx.ingress.kubernetes.io/auth-type: basicx},",
         );
         cluster.apply(&refused).await?;
         let flags = [FIXED, "--status-update-interval=5"];
