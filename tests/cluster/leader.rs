@@ -184,6 +184,34 @@ fn a_leader_that_cannot_reach_the_api_server_stops_before_another_begins() {
 }
 
 #[test]
+fn nothing_can_be_written_for_a_while() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        let fairway = start(cluster, 1).await?;
+        tells(cluster, "a", &[&address(1)]).await?;
+        let traffic = fairway.traffic("a.test");
+        cluster.pause_etcd()?;
+        let log = cluster.folder().join("fairway-1.log");
+        eventually("the lead to end", crate::fairway::PATIENCE, async || {
+            let log = std::fs::read_to_string(&log)?;
+            ensure!(log.contains("the lead could not be renewed in time"), "{log}");
+            Ok(())
+        })
+        .await?;
+        fairway.healthy().await.context("that is no reason to be unhealthy")?;
+        cluster.resume_etcd()?;
+        // Once the API server has recovered.
+        eventually("a new Ingress", crate::fairway::PATIENCE, async || {
+            cluster.apply(&ingress("after", "after.test", "/", "a")).await
+        })
+        .await?;
+        tells(cluster, "after", &[&address(1)]).await?;
+        traffic.stop().await.all_good()?;
+        fairway.stop().await
+    });
+}
+
+#[test]
 fn a_slow_api_server_costs_no_lead() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;

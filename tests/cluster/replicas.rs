@@ -1,7 +1,5 @@
 //! Several Fairways side by side: their Pods, their Lease, and what they have written.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::networking::v1::Ingress;
@@ -89,17 +87,8 @@ pub(crate) fn ingresses(cluster: &Cluster) -> Api<Ingress> {
 
 /// Waits until an Ingress tells these addresses.
 pub(crate) async fn tells(cluster: &Cluster, name: &str, wanted: &[&str]) -> Result<()> {
-    tells_within(cluster, name, wanted, PATIENCE).await
-}
-
-pub(crate) async fn tells_within(
-    cluster: &Cluster,
-    name: &str,
-    wanted: &[&str],
-    patience: Duration,
-) -> Result<()> {
     let ingresses = ingresses(cluster);
-    eventually(format!("Ingress {name} to tell {wanted:?}"), patience, async || {
+    eventually(format!("Ingress {name} to tell {wanted:?}"), PATIENCE, async || {
         let told = told(&ingresses.get(name).await?);
         ensure!(told == wanted, "it tells {told:?}");
         Ok(())

@@ -71,7 +71,8 @@ fn what_flags_and_environment_name_has_to_be_there() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
         let kubeconfig = cluster.fairway_kubeconfig().await?;
-        let cases: [(&[(&str, &str)], &[&str], &str); 6] = [
+        type Environment = &'static [(&'static str, &'static str)];
+        let cases: [(Environment, &[&str], &str); 6] = [
             (
                 &[],
                 &["--publish-service=demo/none"],

@@ -1,17 +1,20 @@
 //! The addresses in the status of Ingresses: where they come from, whose they are, and when they go.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
+use futures_util::StreamExt;
 use k8s_openapi::api::core::v1::{Event, Node, Service};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{GROUND, ingress, ingress_with, one_host, pod_behind_service};
-use crate::replicas::{ingresses, leads, replica, tells, tells_within, told, write_as};
+use crate::replicas::{ingresses, leads, replica, tells, told, write_as};
 
 const FIXED: &str = "--publish-status-address=192.0.2.1";
 
@@ -179,6 +182,31 @@ fn another_controller_that_insists_is_given_way_and_named() {
 }
 
 #[test]
+fn an_address_that_the_api_server_refuses_is_told_once_and_not_insisted_on() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        cluster.apply(&ingress("b", "b.test", "/", "a")).await?;
+        replica(cluster, "fairway-0").await?;
+        let flags = ["--publish-status-address=no_host_name", "--status-update-interval=5"];
+        let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
+        let complaints = || -> Result<usize> {
+            let log = std::fs::read_to_string(cluster.folder().join("fairway-0.log"))?;
+            Ok(log.matches("the API server does not take the addresses").count())
+        };
+        eventually("a word about it", PATIENCE, async || {
+            ensure!(complaints()? > 0);
+            anyhow::Ok(())
+        })
+        .await?;
+        // Two looks at everything later it is still the only one.
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        ensure!(complaints()? == 1, "told {} times", complaints()?);
+        fairway.expect("b.test", "/", 200).await?;
+        fairway.stop().await
+    });
+}
+
+#[test]
 fn the_rights_that_ingress_nginx_has_are_enough() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
@@ -270,14 +298,24 @@ fn a_changed_address_reaches_all_ingresses_in_less_than_half_a_minute() {
     });
 }
 
+/// Waits until every Ingress tells this address, as a watch tells: asking for them would slow the API server down.
 async fn all_tell(cluster: &Cluster, many: usize, address: &str, patience: Duration) -> Result<()> {
-    // One after the other: whoever asks for all of them at once slows the API server down.
-    let end = Instant::now() + patience;
-    for number in (0..many).rev() {
-        let left = end.saturating_duration_since(Instant::now());
-        tells_within(cluster, &format!("host-{number}"), &[address], left).await?;
-    }
-    Ok(())
+    let mut waiting: BTreeSet<String> = (0..many).map(|number| format!("host-{number}")).collect();
+    let mut events =
+        Box::pin(watcher(ingresses(cluster), watcher::Config::default()).default_backoff());
+    let watching = async {
+        while !waiting.is_empty() {
+            let event = events.next().await.context("the watch has ended")?;
+            if let Ok(watcher::Event::InitApply(ingress) | watcher::Event::Apply(ingress)) = event
+                && told(&ingress) == [address]
+            {
+                waiting.remove(ingress.metadata.name.as_deref().unwrap_or_default());
+            }
+        }
+        anyhow::Ok(())
+    };
+    let told = tokio::time::timeout(patience, watching).await;
+    told.unwrap_or_else(|_| bail!("after {patience:?}, {} of {many} do not tell it", waiting.len()))
 }
 
 fn numbered(number: usize) -> Value {

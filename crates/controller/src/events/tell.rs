@@ -8,7 +8,7 @@ use crate::task::Stop;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;
 use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, Meta, ObjectKey};
+use kubernetes::objects::{Meta, ObjectKey};
 use model::{Origin, Problem, Severity};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
     for item in before.snapshot.ingresses.diff(&now.snapshot.ingresses) {
         match item {
             DiffItem::Add(key, _) => drop(keys.insert(key)),
-            DiffItem::Update { old: (_, old), new: (key, new) } if differs(old, new) => {
+            DiffItem::Update { old: (_, old), new: (key, new) } if !new.asks_the_same_as(old) => {
                 keys.insert(key);
             }
             DiffItem::Update { .. } | DiffItem::Remove(..) => {}
@@ -172,13 +172,6 @@ fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
         message: "Scheduled for sync".to_owned(),
         speaker: Speaker::Leader,
     }));
-}
-
-/// Whether an Ingress asks for something else than before: its status is no request.
-fn differs(before: &Ingress, now: &Ingress) -> bool {
-    before.meta.generation != now.meta.generation
-        || before.meta.uid != now.meta.uid
-        || before.meta.annotations != now.meta.annotations
 }
 
 /// Problems that are there now and were not before.
@@ -304,7 +297,7 @@ mod tests {
             "ConfigMap c Normal UPDATE ConfigMap demo/c",
             "Ingress a Normal Sync Scheduled for sync",
         ];
-        assert_eq!(told(&first, &known(2, "", "")), updated);
+        assert_eq!(told(&first, &known(2, "example.com/note: new", "")), updated);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, ask};
 use crate::pod::{OwnPod, is_ready};
 use futures_util::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
 use kubernetes::Snapshot;
 use kubernetes::objects::{ObjectKey, Service};
@@ -51,7 +51,9 @@ pub(super) async fn of_nodes(
     internal: bool,
 ) -> Result<Vec<Address>, String> {
     let replicas = own.replicas(client).await?;
-    let ready = replicas.into_iter().filter(is_ready);
+    // This replica serves: it would not be here otherwise, though its probe may not have said so yet.
+    let is_own = |pod: &Pod| pod.metadata.name.as_deref() == Some(&own.name);
+    let ready = replicas.into_iter().filter(|pod| is_own(pod) || is_ready(pod));
     let names: BTreeSet<String> =
         ready.filter_map(|pod| pod.spec.and_then(|spec| spec.node_name)).collect();
     let nodes: Api<Node> = Api::all(client.clone());
