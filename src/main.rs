@@ -6,6 +6,7 @@ mod explain;
 mod flags;
 mod logs;
 mod objects;
+mod overload;
 mod streams;
 mod wire;
 

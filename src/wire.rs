@@ -2,7 +2,7 @@
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
-use crate::{logs, streams};
+use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -61,6 +61,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         status,
         shutdown_grace_period,
         worker_threads,
+        memory_limit,
         v: _,
         accepted,
     } = flags;
@@ -75,6 +76,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
     logs::follow(&engine, control)?;
+    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+    overload::follow(&engine, memory_limit, descriptors);
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
@@ -104,19 +107,32 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Native>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
     let leads = writes.leadership().is_leader();
-    tracing::info!(leads, "stopping: no new connections from now on, running requests may finish");
-    let ending =
-        async { tokio::join!(drain(&engine, &streams, shutdown_grace_period), writes.stop()) };
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
         _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
-    Ok(())
 }
 
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
@@ -320,8 +336,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
