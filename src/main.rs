@@ -4,6 +4,7 @@ mod check;
 mod explain;
 mod flags;
 mod logs;
+mod metrics;
 mod objects;
 mod streams;
 mod wire;

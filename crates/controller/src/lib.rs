@@ -1,10 +1,17 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
 pub mod admission;
+mod fingerprint;
+mod metrics;
 mod report;
+mod timings;
+
+pub use metrics::{Metrics, Progress};
+pub use timings::{BOUNDS, Timings};
 
 use admission::Known;
 use engine::Engine;
+use fingerprint::Fingerprint;
 use kubernetes::Feed;
 use model::{Changes, Configuration};
 use report::Reporter;
@@ -20,6 +27,8 @@ pub struct Controller<E> {
     translator: Translator,
     /// What the engine serves; it lags behind the translator only where the engine refused something.
     applied: Configuration,
+    fingerprint: Fingerprint,
+    metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
 }
@@ -36,6 +45,8 @@ impl<E: Engine> Controller<E> {
             engine,
             translator: Translator::new(options),
             applied: Configuration::default(),
+            fingerprint: Fingerprint::default(),
+            metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
         }
@@ -46,13 +57,19 @@ impl<E: Engine> Controller<E> {
         self.known.subscribe()
     }
 
+    /// What the loop says of itself.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
-        let snapshot = feed.snapshots.borrow_and_update().clone();
+        let (snapshot, seen) = feed.take();
         let began = Instant::now();
         let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
         self.reporter.report(&problems);
-        self.known.send_replace(Arc::new(Known { snapshot, configuration: configuration.clone() }));
+        let known = Known { snapshot, configuration: configuration.clone(), problems };
+        self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
             return;
@@ -71,9 +88,16 @@ impl<E: Engine> Controller<E> {
                         .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
+                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
+                let took = began.elapsed() - translated;
+                self.metrics.applied(applied.generation, self.fingerprint, took);
+                if let Some(seen) = seen {
+                    self.metrics.propagation.add(seen.elapsed());
+                }
                 self.applied = configuration;
             }
             Err(rejected) => {
+                self.metrics.refused();
                 tracing::error!(%rejected, "the engine refused changes; what was served stays")
             }
         }

@@ -22,6 +22,7 @@ mod io;
 mod limits;
 mod listen;
 mod log;
+pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;

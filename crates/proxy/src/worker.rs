@@ -8,6 +8,7 @@ use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::log::AccessLog;
+use crate::metrics::{Metrics, Recorder};
 use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
@@ -44,6 +45,8 @@ pub struct Shared {
     names: Names,
     /// Databases about addresses.
     pub geoip: Arc<GeoIp>,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// What the process is at.
@@ -68,6 +71,7 @@ impl Shared {
             answers: Answers::default(),
             names: Names::default(),
             geoip: Arc::default(),
+            metrics: None,
         }
     }
 }
@@ -85,6 +89,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Where requests are counted, if they are.
+    pub recorder: Option<Recorder>,
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
@@ -107,6 +113,7 @@ impl Worker {
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
+            recorder: shared.metrics.clone().map(Recorder::new),
             shared,
             pool,
             mirrors: Rc::default(),
@@ -166,8 +173,18 @@ impl Worker {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
                 self.pool.prune(&generation);
+                self.tell();
             }
         }
+    }
+
+    /// Says what its connections are at, where somebody counts.
+    fn tell(&self) {
+        let Some(recorder) = &self.recorder else { return };
+        recorder.prune();
+        let connections = self.connections.borrow();
+        let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
+        recorder.tally.look(each, self.pool.len());
     }
 
     /// The Configuration in force.

@@ -2,10 +2,12 @@
 //! judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
+mod metrics;
 mod review;
 mod server;
 
 pub use certificate::CertificateError;
+pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
 use kubernetes::Snapshot;
@@ -14,7 +16,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
-use translate::Options;
+use translate::{Options, Problems};
 
 /// Where the webhook listens, and with which certificate.
 #[derive(Clone, Debug)]
@@ -34,6 +36,8 @@ pub struct Known {
     pub snapshot: Snapshot,
     /// What they mean.
     pub configuration: Configuration,
+    /// What users should change.
+    pub problems: Problems,
 }
 
 /// What reviews look at, as it is now.
@@ -41,11 +45,17 @@ pub struct Known {
 pub struct Reviewer {
     known: watch::Receiver<Arc<Known>>,
     options: Options,
+    reviews: Arc<Reviews>,
 }
 
 impl Reviewer {
     /// A reviewer that follows `known`.
     pub fn new(known: watch::Receiver<Arc<Known>>, options: Options) -> Self {
-        Self { known, options }
+        Self { known, options, reviews: Arc::default() }
+    }
+
+    /// What was reviewed so far.
+    pub fn reviews(&self) -> Arc<Reviews> {
+        self.reviews.clone()
     }
 }

@@ -78,7 +78,11 @@ async fn poll_once(listener: &TcpListener) -> Poll<io::Result<(TcpStream, Socket
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    if worker.is_full() {
+    let is_full = worker.is_full();
+    if let Some(recorder) = &worker.recorder {
+        recorder.tally.accepted(!is_full);
+    }
+    if is_full {
         // There is no room: those that wait for nothing go, and so does the newcomer.
         worker.close_idle();
         return;
@@ -125,6 +129,7 @@ async fn converse(
         drop(generation);
         let connection = make(None);
         let _entry = worker.enter(&connection);
+        let _working = worker.recorder.as_ref().map(|recorder| recorder.work(&connection));
         return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));

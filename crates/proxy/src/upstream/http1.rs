@@ -36,7 +36,7 @@ pub(super) async fn send(
             reused: false,
         })?,
     };
-    journal.connected();
+    journal.connected(reused);
     connection.requests += 1;
     let Head::Http1(head) = request.head.clone() else {
         return Err(Failed { error: TryError::InvalidHeader, sent: false, reused });
