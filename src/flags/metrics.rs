@@ -12,7 +12,7 @@ const PREFIX: &str = "nginx_ingress_controller_";
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Metrics")]
 pub(crate) struct Metrics {
-    /// Count requests and tell about them at /metrics of the admin server; without it, /metrics is about the process only.
+    /// Count requests and tell about them at /metrics of the admin server; without it, that is about the process only.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true", action = ArgAction::Set)]
     pub(crate) enable_metrics: bool,

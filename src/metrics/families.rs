@@ -1,4 +1,4 @@
-//! Every family of metrics that is not about single requests: name, type, labels, meaning. docs/metrics.md is made of it.
+//! Every family of metrics that is not about requests: name, type, labels, meaning. docs/metrics.md is made of it.
 
 use runtime::exposition::Kind::{self, Counter, Gauge, Histogram};
 

@@ -1,7 +1,7 @@
 //! What is counted of requests and connections, for `/metrics`.
 //!
-//! Each thread counts in cells of its own, which nobody else writes: counting is a load and a store. Whoever reads adds up
-//! the threads. A request finds its cells by numbers, never by texts.
+//! Each thread counts in cells of its own, which nobody else writes: counting is a load and a store. Whoever reads adds
+//! up the threads. A request finds its cells by numbers, never by texts.
 
 mod books;
 mod labels;

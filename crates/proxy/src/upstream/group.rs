@@ -152,8 +152,8 @@ impl Group {
         self.members.roster.load().endpoints().clone()
     }
 
-    /// Notes that a request went over a new connection, or over one that was kept. All threads share the counts, as they
-    /// share whose turn it is.
+    /// Notes that a request went over a new connection, or over one that was kept. All threads share the counts, as
+    /// they share whose turn it is.
     pub fn note(&self, reused: bool) {
         let count = if reused { &self.reused } else { &self.opened };
         count.fetch_add(1, Ordering::Relaxed);
