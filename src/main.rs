@@ -5,6 +5,7 @@ mod cluster_writes;
 mod explain;
 mod flags;
 mod logs;
+mod metrics;
 mod objects;
 mod overload;
 mod streams;

@@ -8,6 +8,7 @@ mod documentation;
 mod explain;
 mod geoip;
 mod listen;
+mod metrics;
 mod source;
 mod status;
 mod webhook;
@@ -17,6 +18,7 @@ pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
+pub(crate) use metrics::Metrics;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
@@ -65,6 +67,8 @@ pub(crate) struct Run {
     pub(crate) webhook: Webhook,
     #[command(flatten)]
     pub(crate) status: Status,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

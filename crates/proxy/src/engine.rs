@@ -6,6 +6,7 @@ use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
+use crate::metrics::{Metrics, Settings};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
@@ -97,6 +98,26 @@ impl Native {
         Self { fixed_threads: fixed, ..self }
     }
 
+    /// The same engine, which counts requests and connections. Before anything is applied: no thread runs yet.
+    pub fn with_metrics(mut self, settings: Settings) -> Self {
+        let metrics = Arc::new(Metrics::new(settings));
+        self.compiler.metrics = Some(metrics.clone());
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.metrics = Some(metrics);
+        }
+        self
+    }
+
+    /// What is counted, if that was asked for.
+    pub fn metrics(&self) -> Option<&Arc<Metrics>> {
+        self.shared.metrics.as_ref()
+    }
+
+    /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
+    pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
+        [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
+    }
+
     /// The ports, as bound.
     pub fn listening(&self) -> &Listening {
         &self.shared.listening
@@ -147,7 +168,7 @@ impl Native {
     /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never
     /// blocks; a line too many is dropped.
     pub fn log_error(&self, severity: u8, line: String) {
-        drop(self.error_log.write(Some(severity), line));
+        let _ = self.error_log.write(Some(severity), line);
     }
 
     /// Opens the files of logs again, after somebody moved them away.
@@ -240,6 +261,10 @@ impl Engine for Native {
             .map_err(|error| rejected(error.to_string()))?;
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
+        if let Some(metrics) = self.metrics() {
+            drop(before);
+            metrics.sweep();
+        }
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;

@@ -23,6 +23,7 @@ mod limits;
 mod listen;
 mod load;
 mod log;
+pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;

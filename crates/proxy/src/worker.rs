@@ -9,6 +9,7 @@ use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
+use crate::metrics::{Metrics, Recorder};
 use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
@@ -53,6 +54,8 @@ pub struct Shared {
     pub geoip: Arc<GeoIp>,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// What the process is at.
@@ -80,6 +83,7 @@ impl Shared {
             names: Names::default(),
             geoip: Arc::default(),
             load: Arc::default(),
+            metrics: None,
         }
     }
 }
@@ -97,6 +101,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Where requests are counted, if they are.
+    pub recorder: Option<Recorder>,
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
@@ -123,6 +129,7 @@ impl Worker {
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
+            recorder: shared.metrics.clone().map(Recorder::new),
             shared,
             pool,
             mirrors: Rc::default(),
@@ -204,8 +211,18 @@ impl Worker {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
                 self.pool.prune(&generation);
+                self.tell();
             }
         }
+    }
+
+    /// Says what its connections are at, where somebody counts.
+    fn tell(&self) {
+        let Some(recorder) = &self.recorder else { return };
+        recorder.prune();
+        let connections = self.connections.borrow();
+        let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
+        recorder.tally.look(each, self.pool.len());
     }
 
     /// The Configuration in force.
