@@ -7,6 +7,7 @@ use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::limits::Slot;
 use crate::phases;
 use crate::phases::x_accel::Onward;
+use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
@@ -67,6 +68,8 @@ pub struct Exchange {
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its part in a trace, where it is traced.
+    pub span: Option<Box<Span>>,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
     /// What is noted for logs and metrics.
@@ -160,6 +163,7 @@ impl Exchange {
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            span: None,
             slot: None,
             log: Log::default(),
             request,
@@ -250,5 +254,6 @@ impl Exchange {
         self.log.received = self.request.head_size as u64 + body_received;
         phases::choose_backend::measure(self);
         phases::access_log::write(self);
+        phases::opentelemetry::end(self);
     }
 }

@@ -26,6 +26,7 @@ mod outbox;
 mod patience;
 mod phases;
 mod set_headers;
+mod telemetry;
 mod timer;
 mod tls;
 mod trace;
@@ -38,6 +39,7 @@ pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
+pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.

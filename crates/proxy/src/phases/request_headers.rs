@@ -57,6 +57,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
+    let span = exchange.span.as_deref();
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
@@ -65,6 +66,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
+            || span.is_some_and(|span| span.replaces(&field.name))
             || (exchange.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !(replaced || is_named)
@@ -96,6 +98,9 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     };
     own(b"Host", &host(exchange));
     set(exchange, |name, value| own(name.as_bytes(), value));
+    if let Some(span) = &exchange.span {
+        span.inject(span.attempt, |name, value| own(name.as_bytes(), value));
+    }
     for (name, value) in &exchange.authenticated.headers {
         own(name, value);
     }

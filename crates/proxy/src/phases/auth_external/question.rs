@@ -51,6 +51,10 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
         }
     };
     own(exchange, authenticator, &mut put);
+    let span = exchange.span.as_deref();
+    if let Some(span) = span {
+        span.inject(span.context.span, |name, value| put(name.as_bytes(), value));
+    }
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         put(b"Content-Length", b"0");
     }
@@ -58,7 +62,8 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     for field in headers.iter() {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        if !is_named && travels(&field.name, authenticator) {
+        let replaced = span.is_some_and(|span| span.replaces(&field.name));
+        if !is_named && !replaced && travels(&field.name, authenticator) {
             put(&field.name, &field.value);
         }
     }
