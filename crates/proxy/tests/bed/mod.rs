@@ -7,7 +7,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
     UpstreamId,
 };
-use proxy::{Listen, Native};
+use proxy::{Listen, Native, OtlpEnvironment};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +45,11 @@ pub fn configuration(upstreams: &[(&str, Vec<SocketAddr>)], policy: Policy) -> C
 
 /// An engine of one thread that serves a Configuration.
 pub async fn start(configuration: &Configuration) -> Arc<Native> {
+    start_in(OtlpEnvironment::default(), configuration).await
+}
+
+/// The same in another environment.
+pub async fn start_in(environment: OtlpEnvironment, configuration: &Configuration) -> Arc<Native> {
     let listen = Listen {
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port: 0,
@@ -53,6 +58,7 @@ pub async fn start(configuration: &Configuration) -> Arc<Native> {
         trace_secret: None,
     };
     let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    native.locate_collector(environment);
     let changes = Changes::between(&Configuration::default(), configuration);
     native.apply(configuration, &changes).await.expect("a valid configuration");
     native
