@@ -3,20 +3,22 @@
 mod bed;
 mod collector;
 
-use bed::{MAIN, answer, configuration, is_whole, start, start_in, talk, upstream};
+use bed::{
+    MAIN, answer, apply, configuration, idle, is_whole, put_upstream, start, talk, upstream,
+};
 use collector::{Away, Collector, attribute};
 use engine::Engine;
-use model::policy::{OpenTelemetry, Policy};
+use model::policy::{AuthExternal, Body, OpenTelemetry, Policy, Protocol};
 use model::{
-    Batches, Changes, Configuration, Global, LogFormat, LogTarget, Logs, OtlpProtocol, Propagator,
-    Sampler, SetHeader, Telemetry, Template,
+    Batches, Configuration, Global, LogFormat, LogTarget, Logs, OtlpProtocol, Propagator, Sampler,
+    SetHeader, Telemetry, Template, Url,
 };
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use proxy::{Native, OtlpEnvironment, Spans};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::Receiver;
 
@@ -48,6 +50,14 @@ fn served(endpoints: Vec<SocketAddr>, policy: Policy, telemetry: Telemetry) -> C
 fn request(fields: &str) -> Vec<u8> {
     let head = format!("GET /a?b=c HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
     head.into_bytes()
+}
+
+/// An engine of one thread in an environment.
+async fn start_in(environment: OtlpEnvironment, configuration: &Configuration) -> Arc<Native> {
+    let native = idle(vec![Ipv4Addr::LOCALHOST.into()]);
+    native.locate_collector(environment);
+    apply(&native, &Configuration::default(), configuration).await;
+    Arc::new(native)
 }
 
 async fn echo() -> (SocketAddr, Receiver<Vec<u8>>) {
@@ -239,14 +249,28 @@ async fn a_location_that_is_not_traced_changes_nothing() {
 
 #[tokio::test]
 async fn every_try_has_a_span_of_its_own() {
+    tries_have_spans(Body::default()).await;
+}
+
+#[tokio::test]
+async fn every_try_has_a_span_of_its_own_where_bodies_are_streamed() {
+    tries_have_spans(Body { request_buffering: false, ..Body::default() }).await;
+}
+
+async fn tries_have_spans(body: Body) {
     let mut collector = Collector::grpc(&[]).await;
     let (endpoint, mut seen) = echo().await;
     let away = Away::new();
     let endpoints = vec![away.address(), endpoint];
-    let native = start(&served(endpoints, traced(), telemetry(collector.address))).await;
+    let policy = Policy { body, ..traced() };
+    let native = start(&served(endpoints, policy, telemetry(collector.address))).await;
+    let request =
+        b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
     // Of two requests, one at least begins at the endpoint that is away.
-    talk(&native, &request("")).await;
-    talk(&native, &request("")).await;
+    for _ in 0..2 {
+        let got = talk(&native, request).await;
+        assert!(got.ends_with("hello"), "{got}");
+    }
     let is_server = |span: &&Span| span.kind == i32::from(SpanKind::Server);
     let mut spans = Vec::new();
     while spans.iter().filter(is_server).count() < 2 {
@@ -261,7 +285,12 @@ async fn every_try_has_a_span_of_its_own() {
     assert_eq!(of(&failed[0].parent_span_id).kind, i32::from(SpanKind::Server));
     let mut told = vec![];
     for _ in 0..2 {
-        told.push(field(&mut seen, "traceparent").await.expect("a trace"));
+        let seen = String::from_utf8(seen.recv().await.expect("a request")).expect("text");
+        assert!(
+            seen.contains("\r\nContent-Length: 4\r\n") && seen.ends_with("\r\n\r\nbody"),
+            "{seen}"
+        );
+        told.push(field_of(&seen, "traceparent").expect("a trace"));
     }
     for span in fine {
         assert!(told.iter().any(|told| told.contains(&hex(&span.span_id))), "{told:?}");
@@ -316,14 +345,22 @@ async fn spans_go_to_a_collector_that_proves_its_name() {
         _ => None,
     });
     let settings = Telemetry { batches: SOON, ..Telemetry::default() };
+    let log = LOG.clone();
+    let stranger = OtlpEnvironment { certificate: None, ..environment.clone() };
+    let stranger = start_in(stranger, &served(vec![endpoint], traced(), settings.clone())).await;
+    talk(&stranger, &request("")).await;
+    eventually("a complaint", || !log.about(collector.address).is_empty()).await;
+    let said = log.about(collector.address).concat();
+    assert!(said.contains("certificate"), "{said}");
     let native = start_in(environment, &served(vec![endpoint], traced(), settings)).await;
     talk(&native, &request("")).await;
     assert_eq!(collector.spans(2).await.len(), 2);
+    assert_eq!(stranger.spans().exported, 0);
 }
 
 #[tokio::test]
 async fn a_collector_that_is_away_delays_nobody_and_gets_what_waits() {
-    let log = Log::start();
+    let log = LOG.clone();
     let (away, (endpoint, _seen)) = (Away::new(), echo().await);
     let address = away.address();
     let settings = Telemetry {
@@ -373,7 +410,7 @@ async fn another_collector_counts_at_once_and_the_old_one_gets_what_waited() {
     let native = start(&before).await;
     talk(&native, &request("")).await;
     let after = served(vec![endpoint], traced(), telemetry(new.address));
-    native.apply(&after, &Changes::between(&before, &after)).await.expect("valid");
+    apply(&native, &before, &after).await;
     talk(&native, &request("")).await;
     let (late, early) = (old.spans(2).await, new.spans(2).await);
     assert_ne!(late[0].trace_id, early[0].trace_id);
@@ -390,6 +427,51 @@ async fn the_last_spans_are_sent_before_the_process_ends() {
     native.clone().drain(Duration::from_secs(5)).await;
     assert_eq!(collector.spans(2).await.len(), 2);
     assert_eq!(native.spans().exported, 2);
+}
+
+#[tokio::test]
+async fn an_authenticator_is_told_of_the_request_itself() {
+    let mut collector = Collector::grpc(&[]).await;
+    let ((endpoint, _seen), (asked, mut questions)) = (echo().await, echo().await);
+    let mut configuration = served(vec![endpoint], traced(), telemetry(collector.address));
+    let id = put_upstream(&mut configuration, "url:demo/auth:80", vec![asked]);
+    let authenticator = AuthExternal {
+        url: Url {
+            secure: false,
+            authority: Template::parse("auth").expect("no variables"),
+            target: Template::default(),
+            upstream: Some(id),
+        },
+        method: None,
+        sign_in: None,
+        response_headers: Vec::new(),
+        request_headers: Vec::new(),
+        request_redirect: None,
+        always_set_cookie: false,
+        cache: None,
+    };
+    let policy = Policy { auth_external: Some(authenticator), ..traced() };
+    bed::put_host(&mut configuration, "a.test", &model::UpstreamId::new(MAIN), policy);
+    let native = start(&configuration).await;
+    talk(&native, &request(&format!("traceparent: 00-{TRACE}-{SPAN}-01\r\n"))).await;
+    let (server, _) = apart(collector.spans(2).await);
+    let told = field(&mut questions, "traceparent").await;
+    assert_eq!(told, Some(format!("00-{TRACE}-{}-01", hex(&server.span_id))));
+}
+
+#[tokio::test]
+async fn a_fastcgi_responder_is_told_in_a_parameter() {
+    let collector = Collector::grpc(&[]).await;
+    // The records end with an empty one of the request's body.
+    let (endpoint, mut seen) =
+        upstream(Vec::new(), |read| read.ends_with(&[1, 5, 0, 1, 0, 0, 0, 0])).await;
+    let policy = Policy { protocol: Protocol::Fcgi, ..traced() };
+    let native = start(&served(vec![endpoint], policy, telemetry(collector.address))).await;
+    talk(&native, &request(&format!("traceparent: 00-{TRACE}-{SPAN}-01\r\n"))).await;
+    let seen = seen.recv().await.expect("a request");
+    let seen = String::from_utf8_lossy(&seen);
+    assert_eq!(seen.matches("HTTP_TRACEPARENT").count(), 1, "{seen:?}");
+    assert!(seen.contains(&format!("HTTP_TRACEPARENT00-{TRACE}-")) && !seen.contains(SPAN));
 }
 
 #[tokio::test]
@@ -417,7 +499,7 @@ async fn logs_and_fields_name_the_trace() {
     let parent = format!("traceparent: 00-{TRACE}-{SPAN}-01\r\ntracestate: a=1\r\n");
     talk(&native, &request(&parent)).await;
     assert_eq!(field(&mut seen, "x-trace").await.as_deref(), Some(TRACE));
-    native.apply(&off, &Changes::between(&on, &off)).await.expect("valid");
+    apply(&native, &on, &off).await;
     talk(&native, &request(&parent)).await;
     let read = || std::fs::read_to_string(&file).unwrap_or_default();
     eventually("two lines", || read().lines().count() == 2).await;
@@ -431,6 +513,8 @@ async fn logs_and_fields_name_the_trace() {
 }
 
 /// What the process says, line by line.
+static LOG: LazyLock<Log> = LazyLock::new(Log::start);
+
 #[derive(Clone)]
 struct Log(Arc<Mutex<Vec<String>>>);
 

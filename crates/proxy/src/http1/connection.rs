@@ -70,12 +70,7 @@ async fn one(
     worker: &Rc<Worker>,
 ) -> Option<Rc<Client>> {
     let global = generation.global();
-    let limits = Limits {
-        line: global.limits.header_line,
-        count: global.limits.header_count,
-        underscores: global.underscores_in_headers,
-        drop_odd: global.ignore_invalid_headers,
-    };
+    let limits = Limits::of(global);
     let parsed = match parse_request(&head, limits) {
         Ok(parsed) => parsed,
         Err(BadRequest(status)) => return refuse(&client, status, &head, generation, worker).await,
