@@ -204,7 +204,7 @@ impl Compiler {
         };
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
-        let watch = Watch::of(policy.answer_rewrites.templates().into_iter().chain(span_name));
+        let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name));
         if let Some(id) =
             policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
         {

@@ -27,8 +27,8 @@ impl Decider {
     }
 }
 
-/// The lower 63 bits against the part, as the OpenTelemetry libraries of Go, Java and Rust have it: where they record with
-/// the same ratio, they record the same traces.
+/// The lower 63 bits against the part, as the OpenTelemetry libraries of Go, Java and Rust have it: where they record
+/// with the same ratio, they record the same traces.
 fn is_within(trace: TraceId, part: f64) -> bool {
     const ALL: f64 = (1u64 << 63) as f64;
     part >= 1.0 || trace.low() >> 1 < (part * ALL) as u64

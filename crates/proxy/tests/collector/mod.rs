@@ -108,16 +108,13 @@ async fn listener() -> TcpListener {
 trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-fn serve<F: Future<Output = ()> + Send>(
+fn serve<F: Future<Output = ()> + Send + 'static>(
     listener: TcpListener,
     tls: Option<TlsAcceptor>,
     replies: Replies,
     rejected: i64,
     speak: fn(Box<dyn Wire>, Desk) -> F,
-) -> Collector
-where
-    F: 'static,
-{
+) -> Collector {
     let address = listener.local_addr().expect("bound");
     let (sender, requests) = channel(1000);
     let desk = Desk { requests: sender, replies, rejected, answered: Arc::default() };

@@ -1,5 +1,5 @@
-//! Spans on their way to the collector: a thread of its own sends them in batches, and waits longer and longer while the
-//! collector is away.
+//! Spans on their way to the collector: a thread of its own sends them in batches, and waits longer and longer while
+//! the collector is away.
 
 mod encode;
 mod transport;
@@ -10,7 +10,7 @@ use super::record::Record;
 use bytes::Bytes;
 use model::{Batches, OtlpProtocol, Telemetry};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 use tokio::task::LocalSet;
@@ -43,7 +43,7 @@ pub struct Exporter {
     destination: Destination,
     started: Once,
     /// Both ends of what the thread holds while it lives.
-    alive: Mutex<Option<Sender<()>>>,
+    alive: Mutex<Option<SyncSender<()>>>,
     ended: Mutex<Receiver<()>>,
 }
 
@@ -113,7 +113,7 @@ impl Destination {
 impl Exporter {
     /// An exporter whose thread has not started.
     pub fn new(destination: Destination, limits: Batches, counts: Arc<Counts>) -> Self {
-        let (alive, ended) = channel();
+        let (alive, ended) = sync_channel(1);
         Self {
             queue: Arc::new(Queue::new(limits, counts)),
             destination,
@@ -155,7 +155,7 @@ impl Exporter {
         }
     }
 
-    fn alive(&self) -> std::sync::MutexGuard<'_, Option<Sender<()>>> {
+    fn alive(&self) -> std::sync::MutexGuard<'_, Option<SyncSender<()>>> {
         self.alive.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

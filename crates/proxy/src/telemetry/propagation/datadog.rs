@@ -10,7 +10,7 @@ pub(super) const FIELDS: [&str; 4] =
     ["x-datadog-trace-id", "x-datadog-parent-id", "x-datadog-sampling-priority", "x-datadog-tags"];
 
 /// The tag with the upper half of the trace.
-const UPPER: &str = "_dd.p.tid";
+const UPPER: &str = "_dd.p.tid=";
 /// Bytes of tags that travel on (Datadog's own bound).
 const TAGS: usize = 512;
 
@@ -48,7 +48,7 @@ pub(super) fn inject(
     let mut tags = String::from_utf8_lossy(&carried.datadog_tags).into_owned();
     if context.trace.high() != 0 {
         let comma = if tags.is_empty() { "" } else { "," };
-        tags = format!("{UPPER}={:016x}{comma}{tags}", context.trace.high());
+        tags = format!("{UPPER}{:016x}{comma}{tags}", context.trace.high());
     }
     if !tags.is_empty() {
         put("x-datadog-tags", tags.as_bytes());
@@ -65,7 +65,7 @@ fn priority(text: &[u8]) -> Option<i32> {
 }
 
 fn upper(tags: &str) -> u64 {
-    let found = tags.split(',').find_map(|tag| tag.strip_prefix(UPPER)?.strip_prefix('='));
+    let found = tags.split(',').find_map(|tag| tag.strip_prefix(UPPER));
     let number = found.filter(|digits| digits.len() == 16).and_then(|it| hex(it.as_bytes(), 16));
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
 }

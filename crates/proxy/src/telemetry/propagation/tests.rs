@@ -172,6 +172,37 @@ fn datadog_has_half_a_trace_in_its_tags() {
 }
 
 #[test]
+fn whatever_stands_in_the_fields_is_read_or_ignored() {
+    let (mut random, mut understood) = (fastrand::Rng::with_seed(9), 0);
+    for _ in 0..20_000 {
+        let propagator = [TraceContext, B3, B3Multi, Jaeger, Datadog][random.usize(..5)];
+        let mut spoilt = Headers::default();
+        for (name, value) in written(propagator, &context(true), &Carried::default()) {
+            let mut value = value.into_bytes();
+            for _ in 0..random.usize(..3) {
+                let at = random.usize(..=value.len());
+                match random.u8(..3) {
+                    0 => value.insert(at, *random.choice(b"0f-:%, g\xff").expect("some")),
+                    1 => value.truncate(at),
+                    _ => value.iter_mut().skip(at).take(1).for_each(|byte| *byte = random.u8(..)),
+                }
+            }
+            spoilt.push(name, value);
+        }
+        let Some(read) = extract(&[propagator], &spoilt) else { continue };
+        let Some((trace, span)) = read.parent else { continue };
+        understood += 1;
+        let context = Context { trace, span, sampled: read.sampled.unwrap_or(true) };
+        let fields = written(propagator, &context, &read.carried);
+        let mut again = Headers::default();
+        fields.into_iter().for_each(|(name, value)| again.push(name, value));
+        let again = extract(&[propagator], &again).expect("what is written is read");
+        assert_eq!((again.parent, again.sampled), (read.parent, Some(context.sampled)));
+    }
+    assert!(understood > 5_000, "{understood}");
+}
+
+#[test]
 fn the_first_format_that_a_request_has_counts() {
     let fields = [("traceparent", "nonsense"), ("uber-trace-id", "abc:1:0:1"), ("b3", "0")];
     let read = read(&[TraceContext, Jaeger, B3], &fields).expect("Jaeger's");
