@@ -9,7 +9,7 @@ use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{GeoFiles, Listen, Native};
+use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
@@ -77,6 +77,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let engine = Arc::new(start_engine(&listeners, worker_threads, &metrics)?);
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    engine.locate_collector(environment);
     logs::follow(&engine, control)?;
     let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
     overload::follow(&engine, memory_limit, descriptors);

@@ -7,6 +7,7 @@ use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::metrics::{Metrics, Settings};
+use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
@@ -22,6 +23,8 @@ use tokio::time::Instant;
 
 /// How long the last lines of a log may take to be written.
 const SETTLING: Duration = Duration::from_secs(1);
+/// How long the last spans may take to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// Serves HTTP in this process.
 #[derive(Debug)]
@@ -126,6 +129,16 @@ impl Native {
     /// Says where the databases about addresses are; before the first [`Engine::apply`].
     pub fn locate_geoip(&self, files: GeoFiles) {
         self.shared.geoip.locate(files);
+    }
+
+    /// Says what the environment knows about collectors of spans; before the first [`Engine::apply`].
+    pub fn locate_collector(&self, environment: OtlpEnvironment) {
+        self.compiler.locate_collector(environment);
+    }
+
+    /// What became of spans since the process started.
+    pub fn spans(&self) -> Spans {
+        self.compiler.spans()
     }
 
     /// The generation in force.
@@ -304,6 +317,7 @@ impl Engine for Native {
             default_backend: _,
             mirror: _,
             logging: _,
+            opentelemetry: _,
             auth_basic: _,
             auth_external: _,
             access: _,
@@ -322,9 +336,11 @@ impl Engine for Native {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
         let running = std::mem::take(&mut self.threads().running);
         let logs = [self.access_log.clone(), self.error_log.clone()];
+        let tracer = self.current().tracer.clone();
         let joined = tokio::task::spawn_blocking(move || {
             running.into_iter().for_each(|thread| drop(thread.join()));
             logs.iter().for_each(|log| log.settle(SETTLING));
+            tracer.settle(LAST_SPANS);
         });
         if joined.await.is_err() {
             tracing::error!("a traffic thread ended badly");

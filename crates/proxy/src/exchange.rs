@@ -8,6 +8,7 @@ use crate::limits::Slot;
 use crate::metrics::Working;
 use crate::phases;
 use crate::phases::x_accel::Onward;
+use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
@@ -68,6 +69,8 @@ pub struct Exchange {
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its part in a trace, where it is traced.
+    pub span: Option<Box<Span>>,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
     /// That its connection is busy with it, where somebody counts.
@@ -163,6 +166,7 @@ impl Exchange {
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            span: None,
             slot: None,
             working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             log: Log::default(),
@@ -257,5 +261,6 @@ impl Exchange {
             recorder.record(self);
         }
         phases::access_log::write(self);
+        phases::opentelemetry::end(self);
     }
 }

@@ -8,6 +8,7 @@ use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
+use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server};
@@ -35,6 +36,8 @@ pub struct Generation {
     pub request_headers: SetHeaders,
     /// Header sections of answers that variables ask for, whatever the location.
     pub watch: Watch,
+    /// Begins and sends spans, where locations ask for them.
+    pub tracer: Arc<Tracer>,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.

@@ -112,6 +112,8 @@ pub struct Worker {
     relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
     random: RefCell<fastrand::Rng>,
+    /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
+    numbers: RefCell<[fastrand::Rng; 2]>,
 }
 
 impl fmt::Debug for Worker {
@@ -141,6 +143,7 @@ impl Worker {
             relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
+            numbers: RefCell::new(seeded()),
         }
     }
 
@@ -353,6 +356,12 @@ impl Worker {
         id.into()
     }
 
+    /// A random number, for ids that must differ from those of all other processes: a label, not a secret.
+    pub fn random_number(&self) -> u128 {
+        let [high, low] = &mut *self.numbers.borrow_mut();
+        u128::from(high.u64(..)) << 64 | u128::from(low.u64(..))
+    }
+
     /// A random number below `bound`, 0 for an empty range.
     pub fn below(&self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
@@ -366,6 +375,16 @@ impl Worker {
             other => other.to_string().into(),
         }
     }
+}
+
+fn seeded() -> [fastrand::Rng; 2] {
+    [(); 2].map(|()| {
+        let mut seed = [0; 8];
+        match aws_lc_rs::rand::fill(&mut seed) {
+            Ok(()) => fastrand::Rng::with_seed(u64::from_ne_bytes(seed)),
+            Err(_) => fastrand::Rng::new(),
+        }
+    })
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -1,5 +1,6 @@
 //! What is noted about each try, for logs and metrics.
 
+use crate::telemetry::SpanId;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,6 +11,8 @@ use tokio::time::Instant;
 pub struct Try {
     /// The endpoint.
     pub address: SocketAddr,
+    /// Its span, where the request is traced.
+    pub span: Option<SpanId>,
     /// When it began.
     pub since: Instant,
     /// The status it gave, or the one its failure stands for.
@@ -31,6 +34,7 @@ impl Try {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
+            span: None,
             since: Instant::now(),
             status: Cell::new(None),
             reused: Cell::new(false),
