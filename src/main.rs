@@ -6,6 +6,7 @@ mod flags;
 mod logs;
 mod objects;
 mod streams;
+mod webhook_certificate;
 mod wire;
 
 use clap::Parser;
@@ -23,6 +24,9 @@ fn main() -> ExitCode {
         Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::WebhookCertificate(flags) => {
+            webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
+        }
     };
     match outcome {
         Ok(code) => code,

@@ -10,6 +10,7 @@ mod geoip;
 mod listen;
 mod source;
 mod webhook;
+mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
@@ -18,6 +19,7 @@ pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
 pub(crate) use webhook::Webhook;
+pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{Args, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -42,6 +44,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Box<Translate>),
+    /// Make the certificate of the admission webhook, and tell the API server to believe it.
+    WebhookCertificate(Box<WebhookCertificate>),
 }
 
 /// Flags of `run`.

@@ -2,6 +2,7 @@
 
 pub mod admission;
 mod report;
+pub mod webhook_certificate;
 
 use admission::Known;
 use engine::Engine;

@@ -3,6 +3,7 @@
 pub mod admin;
 pub mod limits;
 pub mod log;
+pub mod ports;
 mod ready;
 mod shutdown;
 pub mod signal;
