@@ -5,6 +5,9 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
   verbs: [get, list, watch]
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses/status]
+  verbs: [patch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]
@@ -12,8 +15,8 @@
   resources: [services, secrets, configmaps]
   verbs: [get, list, watch]
 - apiGroups: [""]
-  resources: [pods]
-  verbs: [get]
+  resources: [events]
+  verbs: [create, patch]
 {{- end -}}
 
 {{/* With objects that lie in none. */}}
@@ -22,18 +25,37 @@
   resources: [ingressclasses]
   verbs: [get, list, watch]
 - apiGroups: [""]
-  resources: [namespaces]
-  verbs: [get, list, watch]
-- apiGroups: [""]
   resources: [nodes]
   verbs: [get]
+{{- with include "fairway.scope" . }}
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [{{ . }}]
+  verbs: [get]
+{{- else }}
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch]
+{{- end }}
 {{- end -}}
 
 {{/* In its own namespace, wherever it watches. */}}
 {{- define "fairway.rules.own" -}}
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list]
+{{- if not .Values.controller.disableLeaderElection }}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ index (.Values.controller.extraArgs | default dict) "election-id" | default (include "fairway.leader" .) }}]
+  verbs: [get, update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [create]
+{{- end }}
 {{- end -}}
 
-{{/* In its own namespace, where another one is watched: the objects that flags name. */}}
+{{/* In its own namespace, where another one is watched: the objects that flags name, and Events about itself. */}}
 {{- define "fairway.rules.named" -}}
 - apiGroups: [""]
   resources: [configmaps, services]
@@ -42,6 +64,6 @@
   resources: [endpointslices]
   verbs: [get, list, watch]
 - apiGroups: [""]
-  resources: [pods]
-  verbs: [get]
+  resources: [events]
+  verbs: [create, patch]
 {{- end -}}
