@@ -7,6 +7,12 @@
   "election-id" (include "fairway.leader" .)
   "controller-class" $controller.ingressClassResource.controllerValue
   "configmap" (printf "%s/%s" (default $here $controller.configMapNamespace) (include "fairway.controller" .)) -}}
+{{- range $name, $port := dict "http" 80 "https" 443 -}}
+{{- $chosen := index $controller.containerPort $name | default $port -}}
+{{- if ne (int $chosen) $port -}}
+{{- $_ := set $flags (printf "%s-port" $name) $chosen -}}
+{{- end -}}
+{{- end -}}
 {{- with $controller.shutdownGracePeriod -}}
 {{- $_ := set $flags "shutdown-grace-period" . -}}
 {{- end -}}

@@ -1,0 +1,163 @@
+//! What Helm makes of the chart: refusals that name the key, and the names that ingress-nginx's objects have.
+
+use crate::helm::{chart, helm, object, render, render_file};
+use crate::yaml_files;
+use serde_json::Value;
+
+fn refusal(setting: &str) -> String {
+    match render(&["--set-json", setting]) {
+        Ok(_) => panic!("{setting} is taken"),
+        Err(said) => said,
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_fails_with_its_name_and_place() {
+    for (setting, name, place) in [
+        ("contoller={}", "contoller", "at '':"),
+        ("controller.replicas=3", "replicas", "at '/controller':"),
+        (
+            "controller.service.internal.anotations={}",
+            "anotations",
+            "at '/controller/service/internal':",
+        ),
+        (
+            "controller.admissionWebhooks.patch.img={}",
+            "img",
+            "at '/controller/admissionWebhooks/patch':",
+        ),
+        ("defaultBackend.images={}", "images", "at '/defaultBackend':"),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(&format!("'{name}' not allowed")) && said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_fails_with_its_place() {
+    for (setting, place) in [
+        ("controller.tolerations={}", "at '/controller/tolerations'"),
+        ("controller.hostNetwork=\"yes\"", "at '/controller/hostNetwork'"),
+        ("controller.kind=\"StatefulSet\"", "at '/controller/kind'"),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
+    for (setting, key, remedy) in [
+        (
+            r#"controller.customTemplate.configMapName="t""#,
+            "controller.customTemplate",
+            "controller.config",
+        ),
+        (
+            r#"controller.extraModules=[{"name": "brotli"}]"#,
+            "controller.extraModules",
+            "Leave it out",
+        ),
+        (
+            r#"controller.image.image="ingress-nginx/controller""#,
+            "controller.image",
+            "--reset-then-reuse-values",
+        ),
+        (
+            r#"controller.image.repository="r.test/m/ingress-nginx/controller""#,
+            "controller.image",
+            "leave out",
+        ),
+        (r#"controller.image.tag="v1.12.1""#, "controller.image.tag is v1.12.1", "leave it out"),
+        ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
+        (
+            r#"controller={"keda": {"enabled": true}, "autoscaling": {"enabled": true}}"#,
+            "controller.keda.enabled",
+            "switch one of them off",
+        ),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(key) && said.contains(remedy), "{setting}: {said}");
+    }
+}
+
+#[test]
+fn a_chart_that_depends_on_this_one_may_say_whether_it_is_wanted_and_share_globals() {
+    let rendered =
+        render(&["--set", "enabled=true,global.region=north,global.image.registry=r.test"]);
+    let objects = rendered.expect("both belong to other charts");
+    let deployment = object(&objects, "Deployment", "ingress-nginx-controller");
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, &format!("r.test/fairway:{}", env!("CARGO_PKG_VERSION")));
+}
+
+/// An upgrade in place keeps what clients, load balancers and immutable fields hang on.
+#[test]
+fn names_and_selectors_are_those_of_ingress_nginx() {
+    let objects = render(&[]).expect("defaults are good");
+    for (kind, name) in [
+        ("Deployment", "ingress-nginx-controller"),
+        ("Service", "ingress-nginx-controller"),
+        ("Service", "ingress-nginx-controller-admission"),
+        ("ConfigMap", "ingress-nginx-controller"),
+        ("ServiceAccount", "ingress-nginx"),
+        ("IngressClass", "nginx"),
+        ("ValidatingWebhookConfiguration", "ingress-nginx-admission"),
+    ] {
+        object(&objects, kind, name);
+    }
+    let selector = serde_json::json!({
+        "app.kubernetes.io/name": "ingress-nginx",
+        "app.kubernetes.io/instance": "ingress-nginx",
+        "app.kubernetes.io/component": "controller",
+    });
+    let deployment = object(&objects, "Deployment", "ingress-nginx-controller");
+    assert_eq!(deployment["spec"]["selector"]["matchLabels"], selector);
+    assert_eq!(
+        object(&objects, "Service", "ingress-nginx-controller")["spec"]["selector"],
+        selector
+    );
+}
+
+#[test]
+fn every_selector_meets_the_pods_of_its_workload() {
+    for file in yaml_files("tests/deploy/values") {
+        let objects = render_file(&file);
+        let pods: Vec<&Value> = objects
+            .iter()
+            .map(|object| &object["spec"]["template"]["metadata"]["labels"])
+            .collect();
+        for service in objects.iter().filter(|object| object["kind"] == "Service") {
+            let selector = service["spec"]["selector"].as_object().expect("a selector");
+            let meets =
+                |pod: &&&Value| selector.iter().all(|(name, value)| &pod[name.as_str()] == value);
+            assert!(
+                pods.iter().any(|pod| meets(&pod)),
+                "{file}: {} selects nothing",
+                service["metadata"]["name"]
+            );
+        }
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_named_after_installing() {
+    let settings = "controller.image.chroot=true,controller.maxmindLicenseKey=abc,controller.enableMimalloc=false,\
+                    controller.opentelemetry.enabled=true,podSecurityPolicy.enabled=true,\
+                    controller.admissionWebhooks.patch.image.tag=v1.6.9,controller.service.internal.enabled=true";
+    let chart = chart();
+    let chart = chart.to_str().expect("a path that is text");
+    let dry =
+        ["install", "a", chart, "--dry-run=client", "--kube-version", "1.36.0", "--set", settings];
+    let output = helm(&dry).output().expect("Helm starts");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let notes = said.split_once("Values without effect:").expect("the notes list them").1;
+    for setting in settings.split(',') {
+        let key = setting.split('=').next().unwrap_or_default().trim();
+        let known = notes.lines().any(|line| {
+            let name = line.trim().split(':').next().unwrap_or_default();
+            name.split(", ").any(|name| !name.is_empty() && key.starts_with(name))
+        });
+        assert!(known, "{key} is not among{notes}");
+    }
+}
