@@ -1,6 +1,6 @@
 //! What Helm makes of the chart: refusals that name the key, and the names that ingress-nginx's objects have.
 
-use crate::helm::{chart, helm, object, render, render_file};
+use crate::helm::{object, render, render_file};
 use crate::yaml_files;
 use serde_json::Value;
 
@@ -137,27 +137,5 @@ fn every_selector_meets_the_pods_of_its_workload() {
                 service["metadata"]["name"]
             );
         }
-    }
-}
-
-#[test]
-fn what_has_no_effect_is_named_after_installing() {
-    let settings = "controller.image.chroot=true,controller.maxmindLicenseKey=abc,controller.enableMimalloc=false,\
-                    controller.opentelemetry.enabled=true,podSecurityPolicy.enabled=true,\
-                    controller.admissionWebhooks.patch.image.tag=v1.6.9,controller.service.internal.enabled=true";
-    let chart = chart();
-    let chart = chart.to_str().expect("a path that is text");
-    let dry =
-        ["install", "a", chart, "--dry-run=client", "--kube-version", "1.36.0", "--set", settings];
-    let output = helm(&dry).output().expect("Helm starts");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let notes = said.split_once("Values without effect:").expect("the notes list them").1;
-    for setting in settings.split(',') {
-        let key = setting.split('=').next().unwrap_or_default().trim();
-        let known = notes.lines().any(|line| {
-            let name = line.trim().split(':').next().unwrap_or_default();
-            name.split(", ").any(|name| !name.is_empty() && key.starts_with(name))
-        });
-        assert!(known, "{key} is not among{notes}");
     }
 }

@@ -8,9 +8,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use testkit::yaml;
 
-/// The Kubernetes that charts are rendered for, where no cluster says it.
-const KUBERNETES: &str = "1.36.0";
-
 /// The chart.
 pub(crate) fn chart() -> PathBuf {
     root().join("deploy/chart/fairway")
@@ -32,7 +29,7 @@ pub(crate) fn render(options: &[&str]) -> Result<Vec<Value>, String> {
     let chart = chart();
     let chart = chart.to_str().expect("a path that is text");
     let fixed = ["template", "ingress-nginx", chart, "--namespace", "ingress-nginx"];
-    let mut command = helm(&[&fixed, ["--kube-version", KUBERNETES].as_slice(), options].concat());
+    let mut command = helm(&[&fixed, options].concat());
     let Output { status, stdout, stderr } = command.output().expect("Helm starts");
     if !status.success() {
         return Err(String::from_utf8_lossy(&stderr).into_owned());

@@ -58,6 +58,8 @@ async fn values(cluster: &Cluster) -> Result<PathBuf> {
         "controller": {
             "image": {"repository": "fairway.test/fairway"},
             "extraEnvs": [{"name": "KUBECONFIG", "value": own}],
+            // Helm would wait for the address of a load balancer, and here is none.
+            "service": {"type": "NodePort"},
             "admissionWebhooks": {
                 "certificate": files.join("cert"),
                 "key": files.join("key"),
@@ -71,11 +73,32 @@ async fn values(cluster: &Cluster) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Runs Helm beside the Node and whatever else the test does meanwhile.
-async fn run(mut command: Command) -> Result<()> {
+/// Runs Helm beside the Node and whatever else the test does meanwhile; what it says.
+async fn run(mut command: Command) -> Result<String> {
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "Helm says: {said}");
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Values that are taken without having an effect; the notes after installing have to name each.
+const WITHOUT_EFFECT: [&str; 7] = [
+    "controller.image.chroot=true",
+    "controller.maxmindLicenseKey=abc",
+    "controller.enableMimalloc=false",
+    "controller.opentelemetry.enabled=true",
+    "podSecurityPolicy.enabled=true",
+    "controller.admissionWebhooks.patch.image.tag=v1.6.9",
+    "controller.service.internal.enabled=true",
+];
+
+fn names_all_without_effect(said: &str) -> Result<()> {
+    let (_, notes) = said.split_once("Values without effect:").context("no notes")?;
+    for setting in WITHOUT_EFFECT {
+        let names = notes.lines().filter_map(|line| line.trim().split(':').next());
+        let mut names = names.flat_map(|names| names.split(", ")).filter(|name| !name.is_empty());
+        ensure!(names.any(|name| setting.starts_with(name)), "{setting} is not among{notes}");
+    }
     Ok(())
 }
 
@@ -136,7 +159,8 @@ fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_tim
         }
         let more =
             "controller.replicaCount=2,controller.metrics.enabled=true,tcp.9000=default/a:80";
-        run(upgrade(&cluster, &values, &["--set", more])?).await?;
+        let more = format!("{more},{}", WITHOUT_EFFECT.join(","));
+        names_all_without_effect(&run(upgrade(&cluster, &values, &["--set", &more])?).await?)?;
         ensure!(secret(&cluster).await?.data == first, "an upgrade keeps the certificate");
         ensure!(believed(&cluster).await? == authority, "and what the API server believes");
         let deployments: Api<Deployment> = Api::namespaced(cluster.client(), NAMESPACE);
