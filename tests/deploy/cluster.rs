@@ -101,3 +101,39 @@ fn the_api_server_takes_every_plain_manifest() {
         Ok(())
     });
 }
+
+/// Namespaces of the level `restricted` take the Pods that no value has given more.
+#[test]
+fn pods_of_the_chart_and_of_the_plain_manifests_are_restricted() {
+    cluster::test(async |cluster| {
+        let restricted = "{apiVersion: v1, kind: Namespace, metadata: {name: strict, labels: \
+                          {pod-security.kubernetes.io/enforce: restricted}}}";
+        cluster.apply(restricted).await?;
+        let account =
+            "{apiVersion: v1, kind: ServiceAccount, metadata: {name: any, namespace: strict}}";
+        cluster.apply(account).await?;
+        let backend = ["--set", "defaultBackend.enabled=true"];
+        let mut objects = render(&backend).map_err(anyhow::Error::msg)?;
+        for file in ["deployment.yaml", "webhook-certificate.yaml"] {
+            objects.extend(yaml::documents(&read(&format!("deploy/{file}")))?);
+        }
+        let templates = objects.iter().filter(|object| object["spec"]["template"].is_object());
+        let mut count = 0;
+        for workload in templates {
+            let mut pod = workload["spec"]["template"].clone();
+            pod["apiVersion"] = "v1".into();
+            pod["kind"] = "Pod".into();
+            pod["metadata"]["name"] = "any".into();
+            pod["metadata"]["namespace"] = "strict".into();
+            pod["spec"]["serviceAccountName"] = "any".into();
+            let name = &workload["metadata"]["name"];
+            dry(cluster, &pod).await.with_context(|| format!("the Pods of {name}"))?;
+            count += 1;
+            pod["spec"]["hostNetwork"] = true.into();
+            let refusal = dry(cluster, &pod).await.err().context("the level is enforced")?;
+            ensure!(format!("{refusal:#}").contains("restricted"), "{refusal:#}");
+        }
+        ensure!(count == 6, "{count} workloads, not Deployments, Jobs and default backend");
+        Ok(())
+    });
+}

@@ -4,6 +4,7 @@ mod chart;
 mod cluster;
 mod flags;
 mod helm;
+mod image;
 mod keys;
 mod plain;
 mod rights;

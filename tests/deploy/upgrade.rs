@@ -1,4 +1,4 @@
-//! The chart installed, upgraded and rolled back for real: hooks run, Pods start, and the webhook's certificate is believed.
+//! The chart installed, upgraded and rolled back: hooks run, Pods start, the webhook's certificate is believed.
 
 use crate::helm::{chart, helm};
 use anyhow::{Context, Result, ensure};

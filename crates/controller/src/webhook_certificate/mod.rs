@@ -1,4 +1,4 @@
-//! The webhook's certificate where nobody else provides one: a Secret, and its authority in the webhook's configuration.
+//! The webhook's certificate where nobody else provides one: a Secret, and its authority in the webhook.
 
 mod pair;
 
