@@ -93,3 +93,14 @@ fn reading_by_lines_finds_the_keys_that_a_yaml_parser_finds() {
     assert_eq!(count(&values(), &closed, &mut Vec::new()), keys.len());
     assert!(keys.len() > 300, "only {} keys", keys.len());
 }
+
+/// The names of all values of its chart 4.15.1.
+#[test]
+fn every_key_of_ingress_nginx_is_known() {
+    let keys = all();
+    let list = read("tests/deploy/ingress-nginx-keys.txt");
+    let is_known = |name: &&str| keys.iter().any(|key| !key.is_closed && key.name() == **name);
+    let unknown: Vec<&str> = list.lines().filter(|name| !is_known(name)).collect();
+    assert!(unknown.is_empty(), "values.yaml has no {unknown:?}");
+    assert!(list.lines().count() > 300);
+}
