@@ -1,7 +1,7 @@
 //! What Helm makes of the chart: refusals that name the key, and the names that ingress-nginx's objects have.
 
-use crate::helm::{object, render, render_file};
-use crate::yaml_files;
+use crate::helm::{chart, helm, object, render, render_file};
+use crate::{root, yaml_files};
 use serde_json::Value;
 
 fn refusal(setting: &str) -> String {
@@ -137,5 +137,56 @@ fn every_selector_meets_the_pods_of_its_workload() {
                 service["metadata"]["name"]
             );
         }
+    }
+}
+
+/// The flags of the controller that is called `name`.
+fn flags<'a>(objects: &'a [Value], name: &str) -> Vec<&'a str> {
+    let container =
+        &object(objects, "Deployment", name)["spec"]["template"]["spec"]["containers"][0];
+    container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn values_become_flags_and_extra_args_go_before_them() {
+    let everything = render_file("everything.yaml");
+    let flags = flags(&everything, "ingress-nginx-controller");
+    for flag in [
+        "--http-port=8080",
+        "--https-port=8443",
+        "--configmap=$(POD_NAMESPACE)/ingress-nginx-controller",
+        "--tcp-services-configmap=$(POD_NAMESPACE)/ingress-nginx-tcp",
+        "--validating-webhook=:9443",
+        "--enable-annotation-validation=false",
+        "--election-id=edge-leader",
+        "--election-ttl=45s",
+        "--update-status=false",
+    ] {
+        assert_eq!(flags.iter().filter(|given| **given == flag).count(), 1, "{flag} in {flags:?}");
+    }
+    let names = flags.iter().map(|flag| flag.split('=').next());
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "none comes twice: {flags:?}");
+    let roles = everything.iter().filter(|object| object["kind"] == "ClusterRole");
+    let text = roles.map(Value::to_string).collect::<String>();
+    assert!(
+        text.contains("\"ingresses\"") && !text.contains("ingresses/status"),
+        "nobody writes it"
+    );
+}
+
+#[test]
+fn helm_has_nothing_against_the_chart_whatever_the_values() {
+    let chart = chart();
+    let chart = chart.to_str().expect("a path that is text");
+    for file in yaml_files("tests/deploy/values") {
+        let values = root().join("tests/deploy/values").join(&file);
+        let values = values.to_str().expect("a path that is text");
+        let output = helm(&["lint", "--strict", chart, "--values", values]).output();
+        let output = output.expect("Helm starts");
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }

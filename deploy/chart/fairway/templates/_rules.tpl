@@ -5,9 +5,11 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]
   verbs: [get, list, watch]
+{{- if ne (index (.Values.controller.extraArgs | default dict) "update-status" | toString) "false" }}
 - apiGroups: [networking.k8s.io]
   resources: [ingresses/status]
   verbs: [patch]
+{{- end }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]
