@@ -6,6 +6,7 @@ mod flags;
 mod helm;
 mod image;
 mod keys;
+mod one_namespace;
 mod plain;
 mod rights;
 mod upgrade;
