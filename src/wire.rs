@@ -28,6 +28,9 @@ const CONNECTION_SHARE: u64 = 45;
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     let log = log::init(flags.v)?;
+    if let Err(error) = runtime::ports::take_up_low_ports() {
+        tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
+    }
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))

@@ -12,6 +12,7 @@ mod metrics;
 mod source;
 mod status;
 mod webhook;
+mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
@@ -22,6 +23,7 @@ pub(crate) use metrics::Metrics;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
+pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{Args, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -46,6 +48,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Box<Translate>),
+    /// Make the certificate of the admission webhook, and tell the API server to believe it.
+    WebhookCertificate(Box<WebhookCertificate>),
 }
 
 /// Flags of `run`.

@@ -13,6 +13,7 @@ mod report;
 pub mod status;
 mod task;
 mod timings;
+pub mod webhook_certificate;
 
 pub use metrics::{Metrics, Progress};
 pub use pod::OwnPod;

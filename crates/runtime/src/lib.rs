@@ -6,6 +6,7 @@ pub mod exposition;
 pub mod limits;
 pub mod log;
 pub mod overload;
+pub mod ports;
 mod ready;
 mod shutdown;
 pub mod signal;
