@@ -1,5 +1,5 @@
--- Stapling: a handshake gets the answer of the authority that is there; where none is, or it is old, one is asked for after
--- the handshake, so that no client waits for a responder.
+-- Stapling: a handshake gets the answer of the authority that is there; where none is, or it is old, one is asked
+-- for after the handshake, so that no client waits for a responder.
 
 local ngx_ocsp = require("ngx.ocsp")
 local ssl = require("ngx.ssl")
