@@ -197,9 +197,9 @@ impl Pusher {
             .filter(|(uid, _)| !has.servers.certificates.contains_key(*uid))
             .collect();
         for piece in new.chunks(PIECE) {
-            let mut posted = Posted::default();
-            posted.certificates =
+            let certificates =
                 piece.iter().map(|(uid, it)| (uid.as_str(), servers::pem(it))).collect();
+            let posted = Posted { certificates, ..Posted::default() };
             self.tell(has, Method::POST, SERVERS, &posted).await?;
             let taken = piece.iter().map(|(uid, it)| ((*uid).clone(), (*it).clone()));
             has.servers.certificates.extend(taken);
@@ -210,9 +210,8 @@ impl Pusher {
             .filter(|(host, uid)| has.servers.hosts.get(*host) != Some(uid))
             .collect();
         for piece in changed.chunks(PIECE) {
-            let mut posted = Posted::default();
-            posted.servers =
-                piece.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect();
+            let servers = piece.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect();
+            let posted = Posted { servers, ..Posted::default() };
             self.tell(has, Method::POST, SERVERS, &posted).await?;
             let taken = piece.iter().map(|(host, uid)| ((*host).clone(), (*uid).clone()));
             has.servers.hosts.extend(taken);
