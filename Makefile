@@ -21,14 +21,15 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx haproxy
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap nginx haproxy libnginx-mod-http-lua lua-cjson
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
-lint: ## Formatting, clippy, and what dependencies may come in
-	@scripts/need cargo cc cargo-deny
+lint: ## Formatting, clippy, luacheck, and what dependencies may come in
+	@scripts/need cargo cc cargo-deny luacheck
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/lua
 	scripts/deny
 
 fmt: ## Format all code
@@ -36,6 +37,7 @@ fmt: ## Format all code
 
 docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
+	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 
 exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]

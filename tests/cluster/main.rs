@@ -3,11 +3,15 @@
 mod balancer;
 mod changes;
 mod classes;
+mod events;
 mod fairway;
 mod faults;
+mod leader;
 mod load;
 mod objects;
 mod outages;
+mod replicas;
 mod rollouts;
 mod start;
+mod status;
 mod zero_loss;

@@ -83,7 +83,11 @@ async fn accept_on(
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    if !worker.admits(&tcp) {
+    let stays = worker.admits(&tcp);
+    if let Some(recorder) = &worker.recorder {
+        recorder.tally.accepted(stays);
+    }
+    if !stays {
         return;
     }
     let (worker, young) = (worker.clone(), worker.expect());
@@ -132,6 +136,7 @@ async fn converse(
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
+        let _working = worker.recorder.as_ref().map(|recorder| recorder.work(&connection));
         return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));
