@@ -104,6 +104,14 @@ families! {
         "HTTP/1 connections to upstreams that wait for a request.";
     REFUSED = Counter false "fairway_connections_refused_total" []
         "Connections of clients that were closed at once since there were too many.";
+    PRESSURE = Gauge false "fairway_pressure" []
+        "How short the process is of memory or files: 0 not at all, 1 idle connections end, 2 nothing new is taken (docs/overload.md).";
+    SHED = Counter false "fairway_shed_total" ["reason"]
+        "What was turned away: connections beyond their bound, for want of descriptors or under pressure, and requests under pressure.";
+    ACCEPT_FAILURES = Counter false "fairway_accept_failures_total" []
+        "Times that no connection could be accepted.";
+    PANICS = Counter false "fairway_panics_total" []
+        "Connections and streams that ended with a panic, which is a bug.";
     STREAM_SESSIONS = Counter false "fairway_stream_sessions_total" ["port", "protocol", "service"]
         "Connections of a TCP service or sessions of a UDP service that began.";
     STREAM_ACTIVE = Gauge false "fairway_stream_active_sessions" ["port", "protocol", "service"]

@@ -171,6 +171,17 @@ fn own(metrics: &Metrics, page: &mut Writer<'_>) {
     page.family(&f::UPSTREAM_REQUESTS, reuse);
     let dropped = metrics.engine.dropped_lines();
     page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
+    let shed = metrics.engine.shed();
+    page.single(&f::PRESSURE, f64::from(shed.pressure as u8));
+    let reasons = [
+        ("connections", shed.over_bound),
+        ("descriptors", shed.over_descriptors),
+        ("pressure", shed.over_pressure),
+        ("requests", shed.requests),
+    ];
+    page.family(&f::SHED, reasons.map(|(reason, count)| ([reason], count as f64)));
+    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
+    page.single(&f::PANICS, shed.panics as f64);
     if let Some(requests) = metrics.engine.metrics() {
         let (series, most) = requests.budget();
         page.single(&f::SERIES, series as f64);
