@@ -182,6 +182,33 @@ fn another_controller_that_insists_is_given_way_and_named() {
 }
 
 #[test]
+fn an_ingress_that_others_change_all_the_time_is_written_nevertheless() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        replica(cluster, "fairway-0").await?;
+        let api = ingresses(cluster);
+        let storm = tokio::spawn(async move {
+            let mut pace = tokio::time::interval(Duration::from_millis(50));
+            for number in 0_u32.. {
+                pace.tick().await;
+                let note =
+                    json!({"metadata": {"annotations": {"example.com/note": number.to_string()}}});
+                api.patch("a", &PatchParams::default(), &Patch::Merge(note)).await?;
+            }
+            anyhow::Ok(())
+        });
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        tells(cluster, "a", &["192.0.2.1"]).await?;
+        ensure!(!storm.is_finished(), "{:?}", storm.await);
+        storm.abort();
+        // What others have written is still there, and nobody was taken for a rival.
+        let notes = ingresses(cluster).get("a").await?.metadata.annotations.unwrap_or_default();
+        ensure!(notes.contains_key("example.com/note"), "{notes:?}");
+        fairway.stop().await
+    });
+}
+
+#[test]
 fn an_address_that_the_api_server_refuses_is_told_once_and_not_insisted_on() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
