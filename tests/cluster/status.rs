@@ -26,7 +26,8 @@ fn a_published_service_is_followed_whatever_its_type() {
         let services: Api<Service> = Api::namespaced(cluster.client(), "fairway");
         cluster.apply(&published("type: LoadBalancer")).await?;
         balance(&services, &json!([{"ip": "203.0.113.1"}, {"hostname": "lb.example.com"}])).await?;
-        let flags = ["--publish-service=fairway/public"];
+        // It is followed where it is, though nothing else there is.
+        let flags = ["--publish-service=fairway/public", "--watch-namespace=demo"];
         let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
         tells(cluster, "a", &["203.0.113.1", "lb.example.com"]).await?;
         let changed = Instant::now();
