@@ -321,7 +321,7 @@ fn a_changed_address_reaches_all_ingresses_in_less_than_half_a_minute() {
         let changed = Instant::now();
         balance(&services, &json!([{"ip": "203.0.113.2"}])).await?;
         all_tell(cluster, many, "203.0.113.2", Duration::from_secs(30)).await?;
-        println!("{many} Ingresses tell a changed address after {:?}", changed.elapsed());
+        eprintln!("{many} Ingresses tell a changed address after {:?}", changed.elapsed());
         fairway.stop().await
     });
 }
