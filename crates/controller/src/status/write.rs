@@ -49,11 +49,6 @@ impl Writer {
         Self { client, leadership, by_update: Arc::default() }
     }
 
-    /// Whether this replica leads.
-    pub(super) fn leads(&self) -> bool {
-        self.leadership.is_leader()
-    }
-
     /// Writes, if this replica leads at this moment and for as long as it takes.
     pub(super) async fn write(&self, write: &Write) -> Outcome {
         let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
