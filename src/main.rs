@@ -1,11 +1,13 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod check;
+mod cluster_writes;
 mod explain;
 mod flags;
 mod logs;
 mod metrics;
 mod objects;
+mod overload;
 mod streams;
 mod wire;
 

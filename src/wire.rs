@@ -1,8 +1,9 @@
 //! Every object of the program, built once and in order.
 
+use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{self, Classes, Listeners, Run, Source, Translate, Webhook};
 use crate::metrics::{self, Metrics};
-use crate::{logs, streams};
+use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -59,14 +60,17 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         geoip,
         webhook,
         metrics,
+        status,
         shutdown_grace_period,
         worker_threads,
+        memory_limit,
         v: _,
         accepted,
     } = flags;
     for name in &accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
+    cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
@@ -74,6 +78,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
     logs::follow(&engine, control)?;
+    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+    overload::follow(&engine, memory_limit, descriptors);
     let metrics = Metrics::new(engine.clone(), &classes.controller_class);
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone(), &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -83,29 +89,57 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     };
     let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
     let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
+    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options) => feed?,
+        feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
+    };
+    let replica = match cluster {
+        Some(client) => {
+            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
+            Replica::find(client).await?
+        }
+        None => None,
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     let (loops, known) = (controller.metrics(), controller.known());
     metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
+    let election = replica.as_ref().map(|_| status.election_id.clone());
+    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
+    metrics.follow_leader(election, writes.leadership());
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
-    tracing::info!("stopping: no new connections from now on, running requests may finish");
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Native>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
+    let leads = writes.leadership().is_leader();
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
-        () = drain(&engine, &streams, shutdown_grace_period) => tracing::info!("stopped"),
+        _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
-    Ok(())
 }
 
 fn start_engine(
@@ -200,13 +234,13 @@ fn admin(
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options))?;
+    let feed = runtime.block_on(feed(source, options, None))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options) -> Result<Feed> {
+async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let Source {
         manifests,
         kubeconfig,
@@ -224,7 +258,7 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
         client: kubernetes::client(&client).await?,
         namespace: watch_namespace.filter(|name| !name.is_empty()),
         namespace_selector: watch_namespace_selector.filter(|selector| !selector.is_empty()),
-        pinned: pinned(options),
+        pinned: pinned(options).into_iter().chain(published).collect(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),
@@ -323,8 +357,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

@@ -11,6 +11,7 @@ mod sections;
 
 use bytes::Bytes;
 use controller::admission::{Known, Reviews};
+use controller::lease;
 use page::{Identity, Writer};
 use proxy::Native;
 use requests::Pieces;
@@ -91,15 +92,11 @@ impl Metrics {
         let _ = self.reviews.set(reviews);
     }
 
-    /// This replica takes part in the election `name`, and `leads` says whether it leads; without this it counts as its
-    /// own leader.
-    #[allow(dead_code, reason = "leader election comes with another change")]
-    pub(crate) fn follow_leader(
-        &self,
-        name: &str,
-        leads: impl Fn() -> bool + Send + Sync + 'static,
-    ) {
-        let _ = self.leadership.set(Leadership::new(name, leads));
+    /// This replica takes part in the election of that name; without one it counts as its own leader.
+    pub(crate) fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
+        if let Some(name) = election {
+            let _ = self.leadership.set(Leadership::new(name, move || leads.is_leader()));
+        }
     }
 
     /// The page.
@@ -128,8 +125,8 @@ impl Scrape {
 }
 
 impl Leadership {
-    fn new(name: &str, leads: impl Fn() -> bool + Send + Sync + 'static) -> Self {
-        Self { name: name.to_owned(), leads: Box::new(leads), has_led: AtomicBool::new(false) }
+    fn new(name: String, leads: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { name, leads: Box::new(leads), has_led: AtomicBool::new(false) }
     }
 
     /// Whether it leads now; none if it never did.
@@ -150,7 +147,8 @@ mod tests {
     fn who_never_led_says_nothing_and_who_did_once_says_so() {
         let leads = Arc::new(AtomicBool::new(false));
         let own = leads.clone();
-        let leadership = Leadership::new("election", move || own.load(Ordering::Relaxed));
+        let leadership =
+            Leadership::new("election".to_owned(), move || own.load(Ordering::Relaxed));
         assert_eq!(leadership.now(), None);
         leads.store(true, Ordering::Relaxed);
         assert_eq!(leadership.now(), Some(true));

@@ -1,12 +1,21 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
 pub mod admission;
+mod answer;
+mod budget;
+mod clock;
+pub mod events;
 mod fingerprint;
+pub mod lease;
 mod metrics;
+mod pod;
 mod report;
+pub mod status;
+mod task;
 mod timings;
 
 pub use metrics::{Metrics, Progress};
+pub use pod::OwnPod;
 pub use timings::{BOUNDS, Timings};
 
 use admission::Known;
@@ -31,6 +40,16 @@ pub struct Controller<E> {
     metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
+    outcome: watch::Sender<Applied>,
+}
+
+/// What the engine made of changes so far.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// How many of them touched more than endpoints and certificates: ingress-nginx would have reloaded.
+    pub routes: u64,
+    /// Why the latest ones were refused.
+    pub refused: Option<Arc<str>>,
 }
 
 /// The feed ended, which it never does while the process lives.
@@ -49,6 +68,7 @@ impl<E: Engine> Controller<E> {
             metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
+            outcome: watch::Sender::default(),
         }
     }
 
@@ -62,13 +82,19 @@ impl<E: Engine> Controller<E> {
         self.metrics.clone()
     }
 
+    /// What the engine made of changes, as it goes.
+    pub fn applied(&self) -> watch::Receiver<Applied> {
+        self.outcome.subscribe()
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
+        let Translation { configuration, problems, served, changes: _ } =
+            self.translator.update(&snapshot);
         self.reporter.report(&problems);
-        let known = Known { snapshot, configuration: configuration.clone(), problems };
+        let known = Known { snapshot, configuration: configuration.clone(), problems, served };
         self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
@@ -95,10 +121,16 @@ impl<E: Engine> Controller<E> {
                     self.metrics.propagation.add(seen.elapsed());
                 }
                 self.applied = configuration;
+                let reloads = u64::from(changes.global || !changes.servers.is_empty());
+                self.outcome.send_modify(|applied| {
+                    *applied = Applied { routes: applied.routes + reloads, refused: None };
+                });
             }
             Err(rejected) => {
                 self.metrics.refused();
-                tracing::error!(%rejected, "the engine refused changes; what was served stays")
+                tracing::error!(%rejected, "the engine refused changes; what was served stays");
+                let refused = Some(rejected.to_string().into());
+                self.outcome.send_modify(|applied| applied.refused = refused);
             }
         }
     }

@@ -5,9 +5,11 @@ mod content;
 pub mod exposition;
 pub mod limits;
 pub mod log;
+pub mod overload;
 mod ready;
 mod shutdown;
 pub mod signal;
+mod stderr;
 mod usage;
 
 pub use content::Content;

@@ -10,7 +10,9 @@ pub use certificate::CertificateError;
 pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
+use imbl::OrdSet;
 use kubernetes::Snapshot;
+use kubernetes::objects::ObjectKey;
 use model::Configuration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -29,7 +31,7 @@ pub struct WebhookOptions {
     pub key: PathBuf,
 }
 
-/// What reviews look at: the objects, and what is served of them.
+/// What there is to know at one moment: the objects, and what is served of them.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The objects.
@@ -38,6 +40,8 @@ pub struct Known {
     pub configuration: Configuration,
     /// What users should change.
     pub problems: Problems,
+    /// The Ingresses that are served.
+    pub served: OrdSet<ObjectKey>,
 }
 
 /// What reviews look at, as it is now.

@@ -85,6 +85,8 @@ pub struct Failed {
     pub error: TryError,
     /// Whether bytes of the request were sent.
     pub sent: bool,
+    /// Whether the upstream says that it did nothing with them (REFUSED_STREAM, GOAWAY before the stream).
+    pub refused: bool,
     /// Whether it was a kept connection, which the upstream may close at any time.
     pub reused: bool,
 }
