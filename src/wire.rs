@@ -101,13 +101,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let replica = match cluster {
-        Some(client) => {
-            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
-            Replica::find(client).await?
-        }
-        None => None,
-    };
+    let seen = feed.snapshots.borrow().clone();
+    let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     let (loops, known) = (controller.metrics(), controller.known());
