@@ -1,6 +1,7 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod check;
+mod cluster_writes;
 mod explain;
 mod flags;
 mod logs;

@@ -9,6 +9,7 @@ mod explain;
 mod geoip;
 mod listen;
 mod source;
+mod status;
 mod webhook;
 mod webhook_certificate;
 
@@ -18,6 +19,7 @@ pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
 pub(crate) use source::Source;
+pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
@@ -65,6 +67,8 @@ pub(crate) struct Run {
     pub(crate) geoip: GeoIp,
     #[command(flatten)]
     pub(crate) webhook: Webhook,
+    #[command(flatten)]
+    pub(crate) status: Status,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

@@ -2,8 +2,12 @@
 
 mod changes;
 mod classes;
+mod events;
 mod fairway;
+mod leader;
 mod objects;
 mod outages;
+mod replicas;
 mod rollouts;
 mod start;
+mod status;

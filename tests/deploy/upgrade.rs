@@ -4,6 +4,7 @@ use crate::helm::{chart, helm};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::ListParams;
@@ -136,6 +137,19 @@ async fn pod_addresses(cluster: &Cluster) -> Result<Vec<IpAddr>> {
     let ours = ListParams::default().labels("app.kubernetes.io/component=controller");
     let addresses = pods.list(&ours).await?.into_iter().filter_map(|pod| pod.status?.pod_ip);
     addresses.map(|address| Ok(address.parse()?)).collect()
+}
+
+/// The rights of the chart are enough for what the controller does in its Pod.
+async fn leads_without_being_refused(cluster: &Cluster) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(cluster.client(), NAMESPACE);
+    let holder = eventually("somebody to lead", PATIENCE, async || {
+        let lease = leases.get("ingress-nginx-leader").await?;
+        lease.spec.and_then(|spec| spec.holder_identity).context("nobody leads")
+    })
+    .await?;
+    let log = cluster.kubelet().log(NAMESPACE, &holder, "controller")?;
+    ensure!(!log.contains("forbidden"), "{log}");
+    Ok(())
 }
 
 #[test]
