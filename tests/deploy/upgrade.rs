@@ -171,6 +171,7 @@ fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_tim
             let answer = Connection::open(traffic).await?.get("a.test", "/").await?;
             ensure!(answer.status == 404, "{}", answer.status);
         }
+        leads_without_being_refused(&cluster).await?;
         let more =
             "controller.replicaCount=2,controller.metrics.enabled=true,tcp.9000=default/a:80";
         let more = format!("{more},{}", WITHOUT_EFFECT.join(","));
