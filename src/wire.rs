@@ -1,14 +1,15 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
-use crate::{logs, streams};
+use crate::flags::{self, Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::metrics::{self, Metrics};
+use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{GeoFiles, Listen, Native};
+use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
@@ -62,8 +63,10 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         geoip,
         webhook,
         status,
+        metrics,
         shutdown_grace_period,
         worker_threads,
+        memory_limit,
         v: _,
         accepted,
     } = flags;
@@ -74,11 +77,17 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let engine = Arc::new(start_engine(&listeners, worker_threads, &metrics)?);
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    engine.locate_collector(environment);
     logs::follow(&engine, control)?;
-    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
+    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+    overload::follow(&engine, memory_limit, descriptors);
+    let metrics = Metrics::new(engine.clone(), &classes.controller_class);
+    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone(), &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
         true => own_zone(&source).await,
@@ -101,28 +110,47 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let (loops, known) = (controller.metrics(), controller.known());
+    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Native>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
     let leads = writes.leadership().is_leader();
-    tracing::info!(leads, "stopping: no new connections from now on, running requests may finish");
-    let ending =
-        async { tokio::join!(drain(&engine, &streams, shutdown_grace_period), writes.stop()) };
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
         _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
-    Ok(())
 }
 
-fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
+fn start_engine(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
@@ -137,7 +165,11 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    Ok(native.with_fixed_threads(fixed))
+    let native = native.with_fixed_threads(fixed);
+    Ok(match metrics.settings()? {
+        Some(settings) => native.with_metrics(settings),
+        None => native,
+    })
 }
 
 /// The secret that asks for traces. One that can be guessed is none.
@@ -156,7 +188,7 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// Starts the admission webhook, if it has an address.
-async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
     let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
         flags;
     let Some(address) = validating_webhook else { return Ok(()) };
@@ -166,6 +198,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    metrics.follow_reviews(reviewer.reviews());
     tokio::spawn(bound.serve(reviewer));
     Ok(())
 }
@@ -176,6 +209,7 @@ fn admin(
     ready: Ready,
     shutdown: Shutdown,
     engine: Arc<Native>,
+    metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
     let host = match listeners.healthz_host.as_str() {
         "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -186,7 +220,11 @@ fn admin(
     let configuration =
         move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
     let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
-        .page("/configuration", configuration);
+        .page("/configuration", configuration)
+        .page("/metrics", {
+            let metrics = metrics.clone();
+            move || metrics.page()
+        });
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
     let address = bound.address();
     tokio::spawn(async move {
@@ -323,8 +361,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

@@ -89,7 +89,12 @@ impl Plane {
         self.ready().await
     }
 
-    /// The process that keeps everything.
+    /// The process of the API server.
+    pub(super) fn apiserver(&self) -> &Process {
+        &self.apiserver
+    }
+
+    /// The process of etcd.
     pub(super) fn etcd(&self) -> &Process {
         &self.etcd
     }
