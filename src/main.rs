@@ -1,11 +1,15 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod check;
+mod cluster_writes;
 mod explain;
 mod flags;
 mod logs;
+mod metrics;
 mod objects;
+mod overload;
 mod streams;
+mod webhook_certificate;
 mod wire;
 
 use clap::Parser;
@@ -23,6 +27,9 @@ fn main() -> ExitCode {
         Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::WebhookCertificate(flags) => {
+            webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
+        }
     };
     match outcome {
         Ok(code) => code,

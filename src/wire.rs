@@ -1,7 +1,9 @@
 //! Every object of the program, built once and in order.
 
-use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
-use crate::{logs, streams};
+use crate::cluster_writes::{self, ClusterWrites, Replica};
+use crate::flags::{self, Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::metrics::{self, Metrics};
+use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -26,6 +28,9 @@ const CONNECTION_SHARE: u64 = 45;
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     let log = log::init(flags.v)?;
+    if let Err(error) = runtime::ports::take_up_low_ports() {
+        tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
+    }
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))
@@ -57,25 +62,32 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         listeners,
         geoip,
         webhook,
+        status,
+        metrics,
         shutdown_grace_period,
         worker_threads,
+        memory_limit,
         v: _,
         accepted,
     } = flags;
     for name in &accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
+    cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let engine = Arc::new(start_engine(&listeners, worker_threads, &metrics)?);
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
     let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
     engine.locate_collector(environment);
     logs::follow(&engine, control)?;
-    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
+    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+    overload::follow(&engine, memory_limit, descriptors);
+    let metrics = Metrics::new(engine.clone(), &classes.controller_class);
+    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone(), &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
         true => own_zone(&source).await,
@@ -83,30 +95,62 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     };
     let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
     let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
+    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options) => feed?,
+        feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
+    };
+    let replica = match cluster {
+        Some(client) => {
+            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
+            Replica::find(client).await?
+        }
+        None => None,
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let (loops, known) = (controller.metrics(), controller.known());
+    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
-    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
+    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
-    tracing::info!("stopping: no new connections from now on, running requests may finish");
-    tokio::select! {
-        () = drain(&engine, &streams, shutdown_grace_period) => tracing::info!("stopped"),
-        () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
-    }
-    Ok(())
 }
 
-fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Native>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
+    let leads = writes.leadership().is_leader();
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
+    tokio::select! {
+        _ = ending => tracing::info!("stopped"),
+        () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
+    }
+}
+
+fn start_engine(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
@@ -121,7 +165,11 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    Ok(native.with_fixed_threads(fixed))
+    let native = native.with_fixed_threads(fixed);
+    Ok(match metrics.settings()? {
+        Some(settings) => native.with_metrics(settings),
+        None => native,
+    })
 }
 
 /// The secret that asks for traces. One that can be guessed is none.
@@ -140,7 +188,7 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// Starts the admission webhook, if it has an address.
-async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
     let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
         flags;
     let Some(address) = validating_webhook else { return Ok(()) };
@@ -150,6 +198,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    metrics.follow_reviews(reviewer.reviews());
     tokio::spawn(bound.serve(reviewer));
     Ok(())
 }
@@ -160,6 +209,7 @@ fn admin(
     ready: Ready,
     shutdown: Shutdown,
     engine: Arc<Native>,
+    metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
     let host = match listeners.healthz_host.as_str() {
         "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -170,7 +220,11 @@ fn admin(
     let configuration =
         move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
     let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
-        .page("/configuration", configuration);
+        .page("/configuration", configuration)
+        .page("/metrics", {
+            let metrics = metrics.clone();
+            move || metrics.page()
+        });
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
     let address = bound.address();
     tokio::spawn(async move {
@@ -184,13 +238,13 @@ fn admin(
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options))?;
+    let feed = runtime.block_on(feed(source, options, None))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options) -> Result<Feed> {
+async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let Source {
         manifests,
         kubeconfig,
@@ -208,7 +262,7 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
         client: kubernetes::client(&client).await?,
         namespace: watch_namespace.filter(|name| !name.is_empty()),
         namespace_selector: watch_namespace_selector.filter(|selector| !selector.is_empty()),
-        pinned: pinned(options),
+        pinned: pinned(options).into_iter().chain(published).collect(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),
@@ -307,8 +361,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

@@ -1,10 +1,27 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
 pub mod admission;
+mod answer;
+mod budget;
+mod clock;
+pub mod events;
+mod fingerprint;
+pub mod lease;
+mod metrics;
+mod pod;
 mod report;
+pub mod status;
+mod task;
+mod timings;
+pub mod webhook_certificate;
+
+pub use metrics::{Metrics, Progress};
+pub use pod::OwnPod;
+pub use timings::{BOUNDS, Timings};
 
 use admission::Known;
 use engine::Engine;
+use fingerprint::Fingerprint;
 use kubernetes::Feed;
 use model::{Changes, Configuration};
 use report::Reporter;
@@ -20,8 +37,20 @@ pub struct Controller<E> {
     translator: Translator,
     /// What the engine serves; it lags behind the translator only where the engine refused something.
     applied: Configuration,
+    fingerprint: Fingerprint,
+    metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
+    outcome: watch::Sender<Applied>,
+}
+
+/// What the engine made of changes so far.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// How many of them touched more than endpoints and certificates: ingress-nginx would have reloaded.
+    pub routes: u64,
+    /// Why the latest ones were refused.
+    pub refused: Option<Arc<str>>,
 }
 
 /// The feed ended, which it never does while the process lives.
@@ -36,8 +65,11 @@ impl<E: Engine> Controller<E> {
             engine,
             translator: Translator::new(options),
             applied: Configuration::default(),
+            fingerprint: Fingerprint::default(),
+            metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
+            outcome: watch::Sender::default(),
         }
     }
 
@@ -46,13 +78,25 @@ impl<E: Engine> Controller<E> {
         self.known.subscribe()
     }
 
+    /// What the engine made of changes, as it goes.
+    pub fn applied(&self) -> watch::Receiver<Applied> {
+        self.outcome.subscribe()
+    }
+
+    /// What the loop says of itself.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
-        let snapshot = feed.snapshots.borrow_and_update().clone();
+        let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
+        let Translation { configuration, problems, served, changes: _ } =
+            self.translator.update(&snapshot);
         self.reporter.report(&problems);
-        self.known.send_replace(Arc::new(Known { snapshot, configuration: configuration.clone() }));
+        let known = Known { snapshot, configuration: configuration.clone(), problems, served };
+        self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
             return;
@@ -71,10 +115,23 @@ impl<E: Engine> Controller<E> {
                         .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
+                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
+                let took = began.elapsed() - translated;
+                self.metrics.applied(applied.generation, self.fingerprint, took);
+                if let Some(seen) = seen {
+                    self.metrics.propagation.add(seen.elapsed());
+                }
                 self.applied = configuration;
+                let reloads = u64::from(changes.global || !changes.servers.is_empty());
+                self.outcome.send_modify(|applied| {
+                    *applied = Applied { routes: applied.routes + reloads, refused: None };
+                });
             }
             Err(rejected) => {
-                tracing::error!(%rejected, "the engine refused changes; what was served stays")
+                tracing::error!(%rejected, "the engine refused changes; what was served stays");
+                let refused = Some(rejected.to_string().into());
+                self.outcome.send_modify(|applied| applied.refused = refused);
+                self.metrics.refused();
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Clients, Generation, Site, Spot};
 use crate::limits::Zones;
+use crate::metrics::Metrics;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -29,6 +30,8 @@ pub struct Compiler {
     verifiers: Verifiers,
     zones: Zones,
     resolver: Arc<Resolver>,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
     tracing: Tracing,
 }
 
@@ -142,6 +145,7 @@ impl Compiler {
                     Clients::Verified(self.verifiers.verifier(asked))
                 }
             }),
+            hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
             server: server.clone(),
             locations: Locations::compile(server),
             spots: spots.collect::<Result<_, _>>()?,
@@ -212,6 +216,8 @@ impl Compiler {
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
         let gate = self.zones.gate(location);
+        let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
+        let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
         Ok(Spot {
             location: location.clone(),
             group,
@@ -227,6 +233,7 @@ impl Compiler {
             custom_headers,
             watch,
             gate,
+            counted,
         })
     }
 

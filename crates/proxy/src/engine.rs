@@ -4,7 +4,9 @@ use crate::compile::Compiler;
 use crate::generation::Generation;
 use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
+use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
+use crate::metrics::{Metrics, Settings};
 use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
@@ -99,6 +101,26 @@ impl Native {
         Self { fixed_threads: fixed, ..self }
     }
 
+    /// The same engine, which counts requests and connections. Before anything is applied: no thread runs yet.
+    pub fn with_metrics(mut self, settings: Settings) -> Self {
+        let metrics = Arc::new(Metrics::new(settings));
+        self.compiler.metrics = Some(metrics.clone());
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.metrics = Some(metrics);
+        }
+        self
+    }
+
+    /// What is counted, if that was asked for.
+    pub fn metrics(&self) -> Option<&Arc<Metrics>> {
+        self.shared.metrics.as_ref()
+    }
+
+    /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
+    pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
+        [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
+    }
+
     /// The ports, as bound.
     pub fn listening(&self) -> &Listening {
         &self.shared.listening
@@ -124,6 +146,33 @@ impl Native {
         self.shared.current.load_full()
     }
 
+    /// Says how many files the process may have open: some of them are kept for other things than traffic.
+    pub fn bound_descriptors(&self, most: u64) {
+        load::bound_descriptors(most);
+    }
+
+    /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.
+    pub fn press(&self, pressure: Pressure) {
+        self.shared.load.press(pressure);
+    }
+
+    /// What was turned away since the start.
+    pub fn shed(&self) -> Shed {
+        self.shared.load.shed()
+    }
+
+    /// From now on connections are taken as before, but each ends with its next answer: so they move elsewhere before
+    /// [`Engine::drain`].
+    pub fn leave(&self) {
+        self.stage.send_if_modified(|stage| {
+            let serving = *stage == Stage::Serving;
+            if serving {
+                *stage = Stage::Leaving;
+            }
+            serving
+        });
+    }
+
     /// The settings of the process as a whole, as they change.
     pub fn global(&self) -> watch::Receiver<Arc<Global>> {
         self.global.subscribe()
@@ -132,7 +181,7 @@ impl Native {
     /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never
     /// blocks; a line too many is dropped.
     pub fn log_error(&self, severity: u8, line: String) {
-        drop(self.error_log.write(Some(severity), line));
+        let _ = self.error_log.write(Some(severity), line);
     }
 
     /// Opens the files of logs again, after somebody moved them away.
@@ -225,6 +274,10 @@ impl Engine for Native {
             .map_err(|error| rejected(error.to_string()))?;
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
+        if let Some(metrics) = self.metrics() {
+            drop(before);
+            metrics.sweep();
+        }
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;

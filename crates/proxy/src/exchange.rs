@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::limits::Slot;
+use crate::metrics::Working;
 use crate::phases;
 use crate::phases::x_accel::Onward;
 use crate::telemetry::Span;
@@ -72,6 +73,8 @@ pub struct Exchange {
     pub span: Option<Box<Span>>,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
+    /// That its connection is busy with it, where somebody counts.
+    pub working: Option<Working>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -165,6 +168,7 @@ impl Exchange {
             trace: None,
             span: None,
             slot: None,
+            working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             log: Log::default(),
             request,
             connection,
@@ -249,10 +253,13 @@ impl Exchange {
         self.request.body = Body::empty();
     }
 
-    /// The end: writes the access log. `body_received` counts what came after the head.
+    /// The end: counts, and writes the access log. `body_received` counts what came after the head.
     pub fn finish(&mut self, body_received: u64) {
         self.log.received = self.request.head_size as u64 + body_received;
         phases::choose_backend::measure(self);
+        if let Some(recorder) = &self.worker.recorder {
+            recorder.record(self);
+        }
         phases::access_log::write(self);
         phases::opentelemetry::end(self);
     }

@@ -21,7 +21,9 @@ mod http2;
 mod io;
 mod limits;
 mod listen;
+mod load;
 mod log;
+pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;
@@ -39,6 +41,7 @@ pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
+pub use load::{Pressure, Shed};
 pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::Decision;
 

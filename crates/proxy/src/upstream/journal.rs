@@ -17,6 +17,8 @@ pub struct Try {
     pub since: Instant,
     /// The status it gave, or the one its failure stands for.
     pub status: Cell<Option<u16>>,
+    /// Whether it went over a kept connection.
+    pub reused: Cell<bool>,
     /// Time until connected.
     pub connected: Cell<Option<Duration>>,
     /// Time until the head was there.
@@ -35,6 +37,7 @@ impl Try {
             span: None,
             since: Instant::now(),
             status: Cell::new(None),
+            reused: Cell::new(false),
             connected: Cell::new(None),
             header: Cell::new(None),
             ended: Cell::new(None),
@@ -42,8 +45,9 @@ impl Try {
         }
     }
 
-    /// Notes that the connection stands.
-    pub fn connected(&self) {
+    /// Notes that the connection stands, and whether it did so before.
+    pub fn connected(&self, reused: bool) {
+        self.reused.set(reused);
         self.connected.set(Some(self.since.elapsed()));
     }
 

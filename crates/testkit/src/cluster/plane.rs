@@ -89,6 +89,16 @@ impl Plane {
         self.ready().await
     }
 
+    /// The process of the API server.
+    pub(super) fn apiserver(&self) -> &Process {
+        &self.apiserver
+    }
+
+    /// The process of etcd.
+    pub(super) fn etcd(&self) -> &Process {
+        &self.etcd
+    }
+
     /// Makes etcd forget every revision before the present one.
     pub(super) async fn compact(&self) -> Result<()> {
         let head = self.ask_etcd("/v3/kv/range", &json!({"key": "AA=="})).await?;
@@ -157,7 +167,7 @@ impl Plane {
 }
 
 /// What a Deployment needs on its way to an EndpointSlice, and what cleans up behind it.
-const CONTROLLERS: [&str; 9] = [
+const CONTROLLERS: [&str; 10] = [
     "endpointslice-controller",
     "endpoints-controller",
     "serviceaccount-controller",
@@ -166,6 +176,7 @@ const CONTROLLERS: [&str; 9] = [
     "garbage-collector-controller",
     "replicaset-controller",
     "deployment-controller",
+    "job-controller",
     "root-ca-certificate-publisher-controller",
 ];
 
