@@ -47,6 +47,15 @@ async fn all_workers_share_the_turn() {
 }
 
 #[tokio::test]
+async fn connections_to_endpoints_are_kept_and_used_again() {
+    let nginx = Nginx::start().await;
+    nginx.push(&format!("[{}]", cart(&[2], "{}")));
+    let connections: BTreeSet<String> =
+        (0..30).map(|_| nginx.get("/connection", "").body).collect();
+    assert!(connections.len() <= nginx.workers().len(), "one for each worker: {connections:?}");
+}
+
+#[tokio::test]
 async fn dead_endpoints_are_passed_over_and_nobody_left_is_502() {
     let nginx = Nginx::start().await;
     for policy in ["{}", r#"{"load-balance":"ewma"}"#] {
