@@ -101,19 +101,16 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let replica = match cluster {
-        Some(client) => {
-            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
-            Replica::find(client).await?
-        }
-        None => None,
-    };
+    let seen = feed.snapshots.borrow().clone();
+    let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     let (loops, known) = (controller.metrics(), controller.known());
     metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
+    let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
+    metrics.follow_leader(election, writes.leadership());
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let listening = engine.listening();

@@ -4,14 +4,14 @@ use super::families as f;
 use super::page::Writer;
 use super::{Metrics, objects};
 use model::Transport;
-use proxy::Spans;
+use proxy::{Pressure, Spans};
 use runtime::Usage;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// What is written, in this order, where metrics are wanted.
 pub(super) const ALL: &[fn(&Metrics, &mut Writer<'_>)] =
-    &[process, build, reloads, connections, ingresses, certificates, admission, own, streams];
+    &[process, build, reloads, connections, shed, ingresses, certificates, admission, own, streams];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -74,7 +74,6 @@ fn connections(metrics: &Metrics, page: &mut Writer<'_>) {
         ("waiting", now.waiting),
     ];
     page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
-    page.single(&f::REFUSED, now.refused as f64);
     page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
     if let Some(usage) = Usage::now() {
         page.single(&f::NUM_PROCS, 1.0);
@@ -156,6 +155,26 @@ fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
     page.single(&f::ADMISSION_SIZE, last.size as f64);
     page.single(&f::ADMISSION_TIME, last.whole.as_secs_f64());
     page.timings(&f::ADMISSION, &reviews.time);
+}
+
+/// What was turned away, and what broke.
+fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
+    let shed = metrics.engine.shed();
+    let pressure = match shed.pressure {
+        Pressure::Normal => 0.0,
+        Pressure::High => 1.0,
+        Pressure::Full => 2.0,
+    };
+    page.single(&f::PRESSURE, pressure);
+    let reasons = [
+        ("bound", shed.over_bound),
+        ("descriptors", shed.over_descriptors),
+        ("pressure", shed.over_pressure),
+    ];
+    page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
+    page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
+    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
+    page.single(&f::PANICS, shed.panics as f64);
 }
 
 /// What ingress-nginx does not tell.

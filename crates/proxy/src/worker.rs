@@ -225,7 +225,9 @@ impl Worker {
         recorder.prune();
         let connections = self.connections.borrow();
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
-        recorder.tally.look(each, self.pool.len());
+        recorder
+            .tally
+            .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
     }
 
     /// The Configuration in force.

@@ -69,9 +69,16 @@ async fn accept_on(
     }
     // The event loop may not have heard yet of connections that stand already: the system is asked itself.
     let Ok(listener) = listener.into_std() else { return };
-    while let Ok((tcp, peer)) = listener.accept() {
-        let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
-        tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
+    loop {
+        match listener.accept() {
+            Ok((tcp, peer)) => {
+                let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
+                tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
+            }
+            // About one connection, not about the others.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => return,
+        }
     }
 }
 
