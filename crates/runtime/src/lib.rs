@@ -1,8 +1,10 @@
 //! How the process behaves towards its surroundings: logs, signals, readiness, the admin server, limits.
 
 pub mod admin;
+pub mod farewell;
 pub mod limits;
 pub mod log;
+pub mod profile;
 mod ready;
 mod shutdown;
 pub mod signal;
