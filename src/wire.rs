@@ -152,8 +152,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
-    tokio::spawn(bound.serve(reviewer));
-    Ok(())
+    bound.start(reviewer).context("cannot start the webhook's thread")
 }
 
 /// The objects as they are now.

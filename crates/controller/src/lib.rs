@@ -52,7 +52,9 @@ impl<E: Engine> Controller<E> {
         let began = Instant::now();
         let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
         self.reporter.report(&problems);
-        self.known.send_replace(Arc::new(Known { snapshot, configuration: configuration.clone() }));
+        let references = self.translator.references().clone();
+        let known = Known { snapshot, configuration: configuration.clone(), references };
+        self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
             return;

@@ -20,5 +20,5 @@ pub use feed::Feed;
 pub use index::{Reference, ReverseIndex};
 pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};
-pub use trim::parse_ingress;
+pub use trim::{parse_ingress, parse_secret, parse_service};
 pub use zone::zone;

@@ -1,14 +1,16 @@
-//! The admission webhook: reviews Ingresses before the API server takes them. Bounded bytes, time and concurrency; the
-//! judgement itself is [`translate::review`], a pure function.
+//! The admission webhook: reviews Ingresses before the API server takes them, and Services and Secrets that Ingresses
+//! need. Bounded bytes, time and concurrency; the judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
+mod places;
+mod request;
 mod review;
 mod server;
 
 pub use certificate::CertificateError;
 pub use server::{BindError, Bound};
 
-use kubernetes::Snapshot;
+use kubernetes::{ReverseIndex, Snapshot};
 use model::Configuration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -34,6 +36,8 @@ pub struct Known {
     pub snapshot: Snapshot,
     /// What they mean.
     pub configuration: Configuration,
+    /// Which Ingresses refer to which Service, Secret and ConfigMap.
+    pub references: ReverseIndex,
 }
 
 /// What reviews look at, as it is now.
