@@ -21,8 +21,10 @@ pub(crate) fn start(
     shutdown: &Shutdown,
     engine: &Arc<Native>,
 ) -> Result<SocketAddr> {
-    let served = engine.clone();
-    let admin = Admin::new(&listeners.health_check_path, ready, shutdown.clone())
+    let (served, serving) = (engine.clone(), engine.clone());
+    let ailment = move || serving.ailment();
+    let path = &listeners.health_check_path;
+    let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
         .near("/configuration", move |_| written(served.clone()));
     let admin = if profiling.is_on() { profile::pages(admin) } else { admin };
     let address = SocketAddr::new(listeners.healthz_host, listeners.healthz_port);

@@ -25,6 +25,7 @@ mod log;
 mod outbox;
 mod patience;
 mod phases;
+mod pulse;
 mod set_headers;
 mod timer;
 mod tls;

@@ -113,9 +113,20 @@ impl Admin {
     /// end, else 500
     /// with the reason. Below it `/ping` says whether the process answers at all.
     pub fn new(health_path: &str, ready: Ready, shutdown: Shutdown) -> Self {
+        Self::with_check(health_path, ready, shutdown, || None)
+    }
+
+    /// The same, where `ailment` says why the process can serve nobody any more: then neither check succeeds.
+    pub fn with_check(
+        health_path: &str,
+        ready: Ready,
+        shutdown: Shutdown,
+        ailment: impl Fn() -> Option<&'static str> + Clone + Send + Sync + 'static,
+    ) -> Self {
         let health_path = health_path.trim_end_matches('/');
-        let ping = || Page::text(StatusCode::OK, "ok");
-        let health = move || health(&ready, &shutdown);
+        let alive = ailment.clone();
+        let ping = move || living(&alive).unwrap_or_else(|| Page::text(StatusCode::OK, "ok"));
+        let health = move || living(&ailment).unwrap_or_else(|| health(&ready, &shutdown));
         Self::default()
             .page(format!("{health_path}/ping"), ping)
             // The name under which ingress-nginx has its own part of the check.
@@ -265,6 +276,12 @@ async fn serve_connection(stream: TcpStream, peer: IpAddr, admin: &Admin, time: 
     }
 }
 
+/// What is told of a process that is past mending.
+fn living(ailment: &impl Fn() -> Option<&'static str>) -> Option<Page> {
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    ailment().map(|reason| Page::text(status, format!("{reason}\n")))
+}
+
 fn health(ready: &Ready, shutdown: &Shutdown) -> Page {
     if shutdown.has_begun() {
         return Page::text(StatusCode::INTERNAL_SERVER_ERROR, "shutting down\n");
@@ -335,6 +352,19 @@ mod tests {
         assert_eq!(get(address, "/healthz/nginx-ingress-controller").await.0, 200);
         shutdown.advance();
         assert_eq!(get(address, "/healthz").await, (500, "shutting down\n".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_process_that_can_serve_nobody_fails_both_checks() {
+        let ailment = || Some("a thread has ended");
+        let bound = Admin::with_check("/healthz", Ready::new(), Shutdown::new(), ailment)
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        for path in ["/healthz", "/healthz/ping"] {
+            assert_eq!(get(address, path).await, (500, "a thread has ended\n".to_owned()));
+        }
     }
 
     #[tokio::test]
