@@ -99,7 +99,7 @@ async fn bodies_of_a_hundred_megabytes_are_refused_in_bounded_memory() {
         let refused = |(status, _)| status == 413 || status == 408;
         u64::from(last_answer(&mut tls).await.is_none_or(refused))
     };
-    let (refused, grown) = flooded(32, move |started| flood(started)).await;
+    let (refused, grown) = flooded(32, flood).await;
     assert_eq!(refused, 32);
     assert!(grown < MEMORY, "{} MiB more", grown >> 20);
 }
@@ -115,7 +115,7 @@ async fn ten_thousand_requests_of_strangers_leave_a_place_for_others() {
         }
         answered
     };
-    let (answered, grown) = flooded(200, move |started| flood(started)).await;
+    let (answered, grown) = flooded(200, flood).await;
     assert_eq!(answered, 10_000);
     assert!(grown < MEMORY, "{} MiB more", grown >> 20);
 }
@@ -132,7 +132,7 @@ async fn objects_that_would_unfold_in_memory_are_refused() {
         let mut tls = started.connect_from(1).await.expect("there is a place");
         u64::from(exchange(&mut tls, body.as_bytes()).await.is_none_or(|status| status == 413))
     };
-    let (refused, grown) = flooded(16, move |started| flood(started)).await;
+    let (refused, grown) = flooded(16, flood).await;
     assert_eq!(refused, 16);
     assert!(grown < MEMORY, "{} MiB more", grown >> 20);
 }
