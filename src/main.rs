@@ -2,6 +2,7 @@
 
 mod admin;
 mod check;
+mod cluster_writes;
 mod configuration;
 mod explain;
 mod flags;

@@ -1,5 +1,6 @@
 //! Every object of the program, built once and in order.
 
+use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
 use crate::{admin, logs, ports, streams, version};
 use anyhow::{Context, Result, ensure};
@@ -53,6 +54,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         listeners,
         geoip,
         webhook,
+        status,
         shutdown_grace_period,
         worker_threads,
         profiling,
@@ -69,6 +71,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
             "{word:?} is no flag and has no effect; the value of a switch stands after =, as in --enable-metrics=false"
         );
     }
+    cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
@@ -84,13 +87,23 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     };
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
+    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options) => feed?,
+        feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
+    };
+    let replica = match cluster {
+        Some(client) => {
+            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
+            Replica::find(client).await?
+        }
+        None => None,
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     controller.follow(&mut feed).await;
+    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
     let listening = engine.listening();
@@ -99,9 +112,12 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = shutdown.first() => {}
     }
-    tracing::info!("stopping: no new connections from now on, running requests may finish");
+    let leads = writes.leadership().is_leader();
+    tracing::info!(leads, "stopping: no new connections from now on, running requests may finish");
+    let ending =
+        async { tokio::join!(drain(&engine, &streams, shutdown_grace_period), writes.stop()) };
     tokio::select! {
-        () = drain(&engine, &streams, shutdown_grace_period) => tracing::info!("stopped"),
+        _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
     Ok(())
@@ -159,13 +175,13 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options))?;
+    let feed = runtime.block_on(feed(source, options, None))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options) -> Result<Feed> {
+async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, .. } = source;
     if !manifests.is_empty() {
@@ -187,7 +203,7 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
         client: kubernetes::client(&client).await?,
         namespace,
         namespace_selector,
-        pinned: pinned(options),
+        pinned: pinned(options).into_iter().chain(published).collect(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),

@@ -15,6 +15,7 @@ mod profiling;
 mod source;
 #[cfg(test)]
 mod spellings;
+mod status;
 mod webhook;
 
 pub(crate) use check::{Check, FailOn, Format};
@@ -26,6 +27,7 @@ pub(crate) use name::{means_run, with_command};
 pub(crate) use pflag::seconds;
 pub(crate) use profiling::Profiling;
 pub(crate) use source::Source;
+pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -86,6 +88,8 @@ pub(crate) struct Run {
     pub(crate) geoip: GeoIp,
     #[command(flatten)]
     pub(crate) webhook: Webhook,
+    #[command(flatten)]
+    pub(crate) status: Status,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

@@ -3,8 +3,12 @@
 mod admission;
 mod changes;
 mod classes;
+mod events;
 mod fairway;
+mod leader;
 mod objects;
 mod outages;
+mod replicas;
 mod rollouts;
 mod start;
+mod status;

@@ -67,7 +67,12 @@ pub async fn start_in(
     let mut translator = Translator::new(options.clone());
     let configuration = translator.update(&snapshot).configuration;
     let references = translator.references().clone();
-    let known = watch::Sender::new(Arc::new(Known { snapshot, configuration, references }));
+    let known = watch::Sender::new(Arc::new(Known {
+        snapshot,
+        configuration,
+        references,
+        ..Known::default()
+    }));
     bound.start(Reviewer::new(known.subscribe(), options)).expect("a thread starts");
     Started { address, folder, certificate, _known: known }
 }

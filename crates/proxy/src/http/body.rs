@@ -161,11 +161,10 @@ impl Body {
     }
 
     /// The same body, sent at a pace, and holding its client's slot until it is at its end.
-    pub fn paced(mut self, pace: Option<Pace>, slot: Option<Slot>) -> Self {
+    pub fn pace(&mut self, pace: Option<Pace>, slot: Option<Slot>) {
         if (pace.is_some() || slot.is_some()) && !self.is_empty() {
             self.sending = Some(Box::new(Sending { pace, rest: Bytes::new(), _slot: slot }));
         }
-        self
     }
 
     /// How much is still to come.

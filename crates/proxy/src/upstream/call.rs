@@ -146,3 +146,14 @@ pub async fn call(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn the_host_has_no_port() {
+        let hosts = ["a.test:8080", "[::1]:80", "[::1]"].map(host_of);
+        assert_eq!(hosts, ["a.test", "[::1]", "[::1]"]);
+    }
+}

@@ -30,7 +30,8 @@ pub(super) async fn send(
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
-        None => Connection::open(target, connect).await.map_err(|error| Failed {
+        // Boxed: what a handshake needs is not for those who find a connection.
+        None => Box::pin(Connection::open(target, connect)).await.map_err(|error| Failed {
             error,
             sent: false,
             reused: false,

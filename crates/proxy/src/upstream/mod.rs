@@ -98,7 +98,8 @@ pub async fn send(
 ) -> Result<Response, Failed> {
     match request.head {
         Head::Http1(_) => http1::send(pool, target, request, journal).await,
-        Head::Http2(_) => http2::send(pool, target, request, journal).await,
-        Head::FastCgi(_) => fastcgi::send(target, request, journal).await,
+        // Boxed: their room would be moved with every plain request.
+        Head::Http2(_) => Box::pin(http2::send(pool, target, request, journal)).await,
+        Head::FastCgi(_) => Box::pin(fastcgi::send(target, request, journal)).await,
     }
 }

@@ -137,6 +137,16 @@ impl Cluster {
         self.plane.restart_apiserver(async |_| Ok(())).await
     }
 
+    /// Stops etcd in its tracks: the API server answers what it has cached, and nothing can be written.
+    pub fn pause_etcd(&self) -> Result<()> {
+        self.plane.etcd().pause()
+    }
+
+    /// Lets etcd go on.
+    pub fn resume_etcd(&self) -> Result<()> {
+        self.plane.etcd().resume()
+    }
+
     /// Makes old resource versions unknown, as after a long absence: who asks for them is told 410 Gone.
     ///
     /// etcd forgets its history, and the API server, which remembers some of it by itself, is restarted.

@@ -89,6 +89,11 @@ impl Plane {
         self.ready().await
     }
 
+    /// The process that keeps everything.
+    pub(super) fn etcd(&self) -> &Process {
+        &self.etcd
+    }
+
     /// Makes etcd forget every revision before the present one.
     pub(super) async fn compact(&self) -> Result<()> {
         let head = self.ask_etcd("/v3/kv/range", &json!({"key": "AA=="})).await?;
