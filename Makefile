@@ -10,7 +10,7 @@ FAIRWAY := $(BUILD)/debug/fairway
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods bench bench-cluster bench-admission bench-instructions fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,14 +21,15 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx haproxy
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap nginx haproxy libnginx-mod-http-lua lua-cjson
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
-lint: ## Formatting, clippy, and what dependencies may come in
-	@scripts/need cargo cc cargo-deny
+lint: ## Formatting, clippy, luacheck, and what dependencies may come in
+	@scripts/need cargo cc cargo-deny luacheck
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/lua
 	scripts/deny
 
 fmt: ## Format all code
@@ -36,6 +37,7 @@ fmt: ## Format all code
 
 docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
+	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 
 exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
@@ -51,6 +53,15 @@ smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
 floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow readers
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
+
+faults: ## Inject the faults of tests/faults/table.tsv and print what became of each [ONLY=DP]
+	@scripts/need cargo cc go ip unshare
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p hostile --bin faults -- --binary $(FAIRWAY) $(if $(ONLY),--only $(ONLY))
+
+rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=10]
+	@scripts/need cargo cc go ip unshare
+	@FAIRWAY_SHOW=1 FAIRWAY_ROLLS=$(or $(ROLLS),10) $(CARGO) test --quiet -p fairway --test cluster zero_loss -- --nocapture --test-threads=1
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx haproxy

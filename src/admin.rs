@@ -2,6 +2,7 @@
 
 use crate::configuration;
 use crate::flags::{Listeners, Profiling};
+use crate::metrics::Metrics;
 use anyhow::Result;
 use proxy::Native;
 use runtime::admin::{Admin, Bound, Page};
@@ -17,15 +18,19 @@ static TURN: Semaphore = Semaphore::const_new(1);
 pub(crate) fn start(
     listeners: &Listeners,
     profiling: &Profiling,
-    ready: Ready,
-    shutdown: &Shutdown,
+    (ready, shutdown): (Ready, &Shutdown),
     engine: &Arc<Native>,
+    metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
     let (served, serving) = (engine.clone(), engine.clone());
     let ailment = move || serving.ailment();
     let path = &listeners.health_check_path;
     let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
-        .near("/configuration", move |_| written(served.clone()));
+        .near("/configuration", move |_| written(served.clone()))
+        .page("/metrics", {
+            let metrics = metrics.clone();
+            move || metrics.page()
+        });
     let admin = if profiling.is_on() { profile::pages(admin) } else { admin };
     let address = SocketAddr::new(listeners.healthz_host, listeners.healthz_port);
     let bound = admin.bind(address, "--healthz-port")?;

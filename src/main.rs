@@ -8,10 +8,13 @@ mod explain;
 mod flags;
 mod hook;
 mod logs;
+mod metrics;
 mod objects;
+mod overload;
 mod ports;
 mod streams;
 mod version;
+mod webhook_certificate;
 mod wire;
 
 use flags::Command;
@@ -32,6 +35,9 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
+        Command::WebhookCertificate(flags) => {
+            webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
+        }
     };
     match outcome {
         Ok(code) => code,

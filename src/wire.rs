@@ -1,14 +1,15 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
-use crate::{admin, logs, ports, streams, version};
+use crate::flags::{self, Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::metrics::{self, Metrics};
+use crate::{admin, logs, overload, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{GeoFiles, Listen, Native};
+use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,9 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
     let log = log::init(flags.v)?;
+    if let Err(error) = runtime::ports::take_up_low_ports() {
+        tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
+    }
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))
@@ -55,10 +59,12 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         geoip,
         webhook,
         status,
+        metrics,
         shutdown_grace_period,
         worker_threads,
         profiling,
         version: _,
+        memory_limit,
         v: _,
         accepted,
         words,
@@ -75,11 +81,18 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_engine(&listeners, worker_threads)?);
+    let engine = Arc::new(start_engine(&listeners, worker_threads, &metrics)?);
     let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
     engine.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    engine.locate_collector(environment);
     logs::follow(&engine, control)?;
-    let admin = admin::start(&listeners, &profiling, ready.clone(), &shutdown, &engine)?;
+    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+    overload::follow(&engine, memory_limit, descriptors);
+    let metrics = Metrics::new(engine.clone(), &classes.controller_class);
+    let admin =
+        admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
         true => own_zone(&source).await,
@@ -93,37 +106,53 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let replica = match cluster {
-        Some(client) => {
-            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
-            Replica::find(client).await?
-        }
-        None => None,
-    };
+    let seen = feed.snapshots.borrow().clone();
+    let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let (loops, known) = (controller.metrics(), controller.known());
+    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
+    let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
+    metrics.follow_leader(election, writes.leadership());
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let listening = engine.listening();
     tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Native>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
     let leads = writes.leadership().is_leader();
-    tracing::info!(leads, "stopping: no new connections from now on, running requests may finish");
-    let ending =
-        async { tokio::join!(drain(&engine, &streams, shutdown_grace_period), writes.stop()) };
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
         _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
-    Ok(())
 }
 
-fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
+fn start_engine(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
@@ -138,7 +167,11 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    Ok(native.with_fixed_threads(fixed))
+    let native = native.with_fixed_threads(fixed);
+    Ok(match metrics.settings()? {
+        Some(settings) => native.with_metrics(settings),
+        None => native,
+    })
 }
 
 /// The secret that asks for traces. One that can be guessed is none.
@@ -157,7 +190,7 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// Starts the admission webhook, if it has an address.
-async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
     let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
         flags;
     let Some(address) = validating_webhook else { return Ok(()) };
@@ -168,6 +201,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    metrics.follow_reviews(reviewer.reviews());
     bound.start(reviewer).context("cannot start the webhook's thread")
 }
 
@@ -304,8 +338,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.current().configuration.global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

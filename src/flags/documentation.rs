@@ -6,8 +6,15 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 5] =
-    ["manifests", "bind-address", "worker-threads", "geoip-directory", "trace-secret-file"];
+const OWN: [&str; 7] = [
+    "manifests",
+    "bind-address",
+    "worker-threads",
+    "geoip-directory",
+    "trace-secret-file",
+    "memory-limit",
+    "metrics-series-limit",
+];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \
     TRUE, True and 0, f, F, FALSE, False), never `--flag false`; `-v 2`, `-v=2`, `--v=2`. `-` and `_` mean the same. Durations are \

@@ -8,6 +8,7 @@ mod documentation;
 mod explain;
 mod geoip;
 mod listen;
+mod metrics;
 mod mistake;
 mod name;
 mod pflag;
@@ -17,18 +18,21 @@ mod source;
 mod spellings;
 mod status;
 mod webhook;
+mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::Listeners;
+pub(crate) use metrics::Metrics;
 pub(crate) use name::{means_run, with_command};
 pub(crate) use pflag::seconds;
 pub(crate) use profiling::Profiling;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
+pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -65,6 +69,8 @@ pub(crate) enum Command {
     Translate(Box<Translate>),
     /// Ask the Fairway of this container to end, and wait until it has: the preStop hook of a Pod.
     WaitShutdown(WaitShutdown),
+    /// Make the certificate of the admission webhook, and tell the API server to believe it.
+    WebhookCertificate(Box<WebhookCertificate>),
 }
 
 /// Flags of `run`.
@@ -90,6 +96,8 @@ pub(crate) struct Run {
     pub(crate) webhook: Webhook,
     #[command(flatten)]
     pub(crate) status: Status,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,
@@ -98,6 +106,9 @@ pub(crate) struct Run {
     /// Threads that serve traffic; by default one for each processor that the cgroup grants.
     #[arg(long, value_name = "N", help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
+    /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    pub(crate) memory_limit: Option<u64>,
     /// How much to log: 0 is normal, 2 tells about each change, 5 about each connection. RUST_LOG goes before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]
     pub(crate) v: u8,
@@ -156,6 +167,26 @@ fn command() -> clap::Command {
     Cli::command().mut_subcommands(pflag::spelled_freely)
 }
 
+/// A number of bytes, as Kubernetes writes them: `536870912`, `512Mi`, `1G`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let units = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("k", 1000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)))
+        .unwrap_or((text, 1));
+    let number: Option<u64> = number.parse().ok().filter(|number| *number > 0);
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
+}
+
 /// `namespace/name`.
 pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
     if text.is_empty() {
@@ -168,5 +199,20 @@ pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
             Ok(Some(ObjectKey::new(namespace, name)))
         }
         _ => Err("expected namespace/name".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_written_as_kubernetes_writes_them() {
+        let sizes = ["1000", "512Ki", "64Mi", "2Gi", "1k", "3M", "1G"].map(|text| bytes(text).ok());
+        let wanted = [1000, 512 << 10, 64 << 20, 2 << 30, 1000, 3_000_000, 1_000_000_000];
+        assert_eq!(sizes, wanted.map(Some));
+        for wrong in ["", "0", "-1", "1.5Gi", "Mi", "1Xi", "99999999999Gi", "64 Mi"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -49,6 +49,11 @@ impl Fairway {
         Self::begin_with(cluster, &cluster.fairway_kubeconfig().await?, &[], flags)
     }
 
+    /// As `begin`, as whoever this kubeconfig is for.
+    pub(crate) fn begin_as(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
+        Self::begin_with(cluster, kubeconfig, &[], flags)
+    }
+
     /// As `begin`, with another kubeconfig and further variables in its environment.
     pub(crate) fn begin_with(
         cluster: &Cluster,
@@ -72,6 +77,16 @@ impl Fairway {
             .map(|name| cluster.folder().join(name));
         let process = Process::start_apart(&mut command, &log, &access)?;
         Ok(Self { process, http, https, health })
+    }
+
+    /// Where it takes HTTP.
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where its admin server is.
+    pub(crate) fn health(&self) -> SocketAddr {
+        self.health
     }
 
     /// Waits until `/healthz` answers 200.
@@ -136,6 +151,16 @@ impl Fairway {
     /// The process, to be treated badly.
     pub(crate) fn process(&mut self) -> &mut Process {
         &mut self.process
+    }
+
+    /// Lets the process stand still, as a machine that is suspended, or go on.
+    pub(crate) fn freeze(&self, still: bool) -> Result<()> {
+        self.process.stand_still(still)
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.process.log()
     }
 
     /// Ends Fairway with SIGTERM; it has to end by itself and well.

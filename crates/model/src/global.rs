@@ -1,7 +1,9 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
-use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Template};
+use crate::{
+    Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
+};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -62,6 +64,8 @@ pub struct Global {
     pub listeners: Listeners,
     /// Where logs go.
     pub logs: Logs,
+    /// `otlp-*`, `otel-*`: where spans go, and how traces travel on.
+    pub telemetry: Telemetry,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
     /// `use-geoip2`: databases about addresses are read.
@@ -251,6 +255,7 @@ impl Default for Global {
             log_format: LogFormat::default(),
             listeners: Listeners::default(),
             logs: Logs::default(),
+            telemetry: Telemetry::default(),
             compression: Compression::default(),
             geoip2: false,
             tls: TlsSettings::default(),

@@ -21,12 +21,15 @@ mod http2;
 mod io;
 mod limits;
 mod listen;
+mod load;
 mod log;
+pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;
 mod pulse;
 mod set_headers;
+mod telemetry;
 mod timer;
 mod tls;
 mod trace;
@@ -39,6 +42,8 @@ pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
+pub use load::{Pressure, Shed};
+pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.

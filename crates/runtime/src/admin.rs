@@ -1,9 +1,9 @@
 //! The admin server: health and whatever else operators read, over plain HTTP/1.1, with everything bounded.
 
-use crate::{Ready, Shutdown};
+use crate::exposition;
+use crate::{Content, Ready, Shutdown};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -37,20 +37,20 @@ const NEAR_ONLY: &str =
     "this page is for the machine itself: kubectl port-forward reaches it from there\n";
 
 /// An answer of the admin server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Page {
     /// The status.
     pub status: StatusCode,
     /// The media type.
     pub content_type: &'static str,
     /// The content.
-    pub body: Bytes,
+    pub body: Content,
 }
 
 impl Page {
     /// Plain text with a status.
     pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+        Self { status, content_type: "text/plain; charset=utf-8", body: text.into().into() }
     }
 
     /// Why there is no page, with status 500.
@@ -60,13 +60,19 @@ impl Page {
 
     /// Bytes for programs, with status 200.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
-        let body = bytes.into();
+        let body = bytes.into().into();
         Self { status: StatusCode::OK, content_type: "application/octet-stream", body }
     }
 
     /// JSON with status 200.
     pub fn json(json: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type: "application/json", body: json.into() }
+        Self { status: StatusCode::OK, content_type: "application/json", body: json.into().into() }
+    }
+
+    /// Numbers for Prometheus, piece by piece, with status 200.
+    pub fn metrics(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        let (content_type, body) = (exposition::CONTENT_TYPE, Content::pieces(pieces));
+        Self { status: StatusCode::OK, content_type, body }
     }
 }
 
@@ -182,7 +188,7 @@ impl Admin {
         }
     }
 
-    async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Full<Bytes>> {
+    async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Content> {
         let (method, uri) = (request.method(), request.uri());
         let page = match self.pages.get(uri.path()) {
             None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
@@ -194,7 +200,7 @@ impl Admin {
             }
             Some((_, handler)) => handler(uri.query().unwrap_or_default()).await,
         };
-        let mut response = Response::new(Full::new(page.body));
+        let mut response = Response::new(page.body);
         *response.status_mut() = page.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));

@@ -2,12 +2,14 @@
 //! need. Bounded bytes, time and concurrency; the judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
+mod metrics;
 mod places;
 mod request;
 mod review;
 mod server;
 
 pub use certificate::CertificateError;
+pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
 use imbl::OrdSet;
@@ -51,11 +53,17 @@ pub struct Known {
 pub struct Reviewer {
     known: watch::Receiver<Arc<Known>>,
     options: Options,
+    reviews: Arc<Reviews>,
 }
 
 impl Reviewer {
     /// A reviewer that follows `known`.
     pub fn new(known: watch::Receiver<Arc<Known>>, options: Options) -> Self {
-        Self { known, options }
+        Self { known, options, reviews: Arc::default() }
+    }
+
+    /// What was reviewed so far.
+    pub fn reviews(&self) -> Arc<Reviews> {
+        self.reviews.clone()
     }
 }

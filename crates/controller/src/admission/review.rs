@@ -1,7 +1,7 @@
 //! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged, Services and Secrets that
 //! Ingresses need get warnings.
 
-use super::{Known, Reviewer};
+use super::{Known, LastReview, Reviewer};
 use kubernetes::objects::ObjectKey;
 use kubernetes::{Reference, parse_ingress, parse_secret, parse_service};
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
     let is_review =
         asked.api_version.as_deref() == Some(API_VERSION) && asked.kind.as_deref() == Some(KIND);
     let request = asked.request.filter(|_| is_review).ok_or(NoReview::Unexpected)?;
-    let Review { refusal, warnings } = judged(reviewer, &request)?;
+    let Review { refusal, warnings } = judged(reviewer, &request, body.len(), began)?;
     tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an object was reviewed");
     let status = refusal.map(|message| {
         tracing::info!(message, "an Ingress was refused");
@@ -121,7 +121,12 @@ fn values(json: &str) -> usize {
     json.bytes().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count()
 }
 
-fn judged(reviewer: &Reviewer, request: &Request<'_>) -> Result<Review, NoReview> {
+fn judged(
+    reviewer: &Reviewer,
+    request: &Request<'_>,
+    size: usize,
+    began: Instant,
+) -> Result<Review, NoReview> {
     let Kind { group, version, kind } = &request.kind;
     let known = reviewer.known.borrow().clone();
     let object = request.object.map(RawValue::get).filter(|object| *object != "null");
@@ -129,7 +134,7 @@ fn judged(reviewer: &Reviewer, request: &Request<'_>) -> Result<Review, NoReview
         return Err(NoReview::TooLarge);
     }
     match (group.as_ref(), version.as_ref(), kind.as_ref()) {
-        ("networking.k8s.io", "v1", "Ingress") => ingress(reviewer, &known, object),
+        ("networking.k8s.io", "v1", "Ingress") => ingress(reviewer, &known, object, (size, began)),
         ("", "v1", "Service") => other(reviewer, &known, request, object, Reference::Service),
         ("", "v1", "Secret") => other(reviewer, &known, request, object, Reference::Secret),
         _ => Err(NoReview::Unexpected),
@@ -137,16 +142,24 @@ fn judged(reviewer: &Reviewer, request: &Request<'_>) -> Result<Review, NoReview
 }
 
 /// What goes away, or has gone (DELETE has no object), is nobody's concern.
-fn ingress(reviewer: &Reviewer, known: &Known, object: Option<&str>) -> Result<Review, NoReview> {
+fn ingress(
+    reviewer: &Reviewer,
+    known: &Known,
+    object: Option<&str>,
+    (size, began): (usize, Instant),
+) -> Result<Review, NoReview> {
     let Some(object) = object.filter(|object| !is_going(object)) else {
         return Ok(Review::default());
     };
     let ingress = parse_ingress(object).map_err(|_| NoReview::Undecodable)?;
+    let parsed = began.elapsed();
     let Known { snapshot, configuration, .. } = known;
     let mut review = review(&ingress, snapshot, configuration, &reviewer.options);
     if is_concerned(&ingress, snapshot, &reviewer.options) {
         review.warnings.extend(needs::missing(&ingress, snapshot, &reviewer.options));
     }
+    let last = LastReview { parsed, whole: began.elapsed(), size };
+    reviewer.reviews.add(&ingress.meta.key, review.refusal.is_none(), last);
     Ok(review)
 }
 

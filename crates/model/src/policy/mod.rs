@@ -20,6 +20,7 @@ mod limit_rate;
 mod limits;
 mod logging;
 mod mirror;
+mod opentelemetry;
 mod protocol;
 mod redirects;
 mod retries;
@@ -47,6 +48,7 @@ pub use limit_rate::LimitRate;
 pub use limits::{LimitKey, Limits, RequestLimit};
 pub use logging::Logging;
 pub use mirror::Mirror;
+pub use opentelemetry::OpenTelemetry;
 pub use protocol::{HttpVersion, Protocol};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
@@ -98,6 +100,8 @@ pub struct Policy {
     pub mirror: Option<Mirror>,
     /// What is logged about its requests.
     pub logging: Logging,
+    /// Its requests are traced.
+    pub opentelemetry: Option<OpenTelemetry>,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.

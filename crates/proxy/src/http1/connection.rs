@@ -43,6 +43,10 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
+            Ok(head) if worker.refuses_request() => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Box::pin(refuse(&client, status, &head, &generation, &worker)).await
+            }
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
             Err(NoHead::Over) => None,
             Err(NoHead::Slow) => {
@@ -121,7 +125,7 @@ fn may_stay(client: &Client, response: &Response, global: &Global, worker: &Work
     let connection = &client.connection;
     !response.close
         && !connection.is_closing()
-        && !worker.is_draining()
+        && worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
         && connection.requests.get() < global.keep_alive.requests
         && connection.since.elapsed() < global.keep_alive.age
@@ -181,8 +185,10 @@ async fn upgrade(
     let (Ok(upgraded), true) = (body.into_upgraded(), written) else { return None };
     exchange.release_body();
     let connection = client.connection.clone();
+    let websocket = exchange.request.headers.text("upgrade");
+    let websocket = websocket.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
     let client = Rc::into_inner(client)?;
-    let Tunnel { received, sent } = tunnel(client, upgraded).await;
+    let Tunnel { received, sent } = tunnel(client, upgraded, &connection, websocket).await;
     drop(connection);
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;

@@ -125,7 +125,7 @@ pub async fn call(
             policy: call.policy,
         };
         let target = Target { address, tls: way.tls.clone() };
-        let Failed { error, sent, reused } =
+        let Failed { error, sent, refused, reused } =
             match send(&worker.pool, &target, &mut outgoing, &journal).await {
                 Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(Error::Upstream(TryError::InvalidHeader));
@@ -134,7 +134,7 @@ pub async fn call(
                 Err(failed) => failed,
             };
         journal.failed(error.status());
-        let repeatable = !sent || call.method.is_idempotent();
+        let repeatable = !sent || refused || call.method.is_idempotent();
         if reused && stale < STALE && repeatable && error.is_stale() {
             stale += 1;
             tries.pop();

@@ -154,6 +154,16 @@ impl Cluster {
         self.plane.restart_apiserver(Plane::compact).await
     }
 
+    /// Lets the API server stand still, or go on: connections stay, and nobody answers.
+    pub fn freeze_apiserver(&self, still: bool) -> Result<()> {
+        self.plane.apiserver().stand_still(still)
+    }
+
+    /// Lets etcd stand still, or go on: the API server answers, but knows nothing new and takes nothing.
+    pub fn freeze_etcd(&self, still: bool) -> Result<()> {
+        self.plane.etcd().stand_still(still)
+    }
+
     /// Stops everything and waits for it.
     pub async fn stop(self) -> Result<()> {
         self.kubelet.stop().await;

@@ -89,7 +89,12 @@ impl Plane {
         self.ready().await
     }
 
-    /// The process that keeps everything.
+    /// The process of the API server.
+    pub(super) fn apiserver(&self) -> &Process {
+        &self.apiserver
+    }
+
+    /// The process of etcd.
     pub(super) fn etcd(&self) -> &Process {
         &self.etcd
     }
@@ -162,7 +167,7 @@ impl Plane {
 }
 
 /// What a Deployment needs on its way to an EndpointSlice, and what cleans up behind it.
-const CONTROLLERS: [&str; 9] = [
+const CONTROLLERS: [&str; 10] = [
     "endpointslice-controller",
     "endpoints-controller",
     "serviceaccount-controller",
@@ -171,6 +176,7 @@ const CONTROLLERS: [&str; 9] = [
     "garbage-collector-controller",
     "replicaset-controller",
     "deployment-controller",
+    "job-controller",
     "root-ca-certificate-publisher-controller",
 ];
 

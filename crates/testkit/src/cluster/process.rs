@@ -78,6 +78,13 @@ impl Process {
         kill_process(pid, signal).with_context(|| format!("send {signal:?}"))
     }
 
+    /// Lets the process stand still (SIGSTOP), or go on (SIGCONT).
+    pub fn stand_still(&self, still: bool) -> Result<()> {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let signal = if still { Signal::STOP } else { Signal::CONT };
+        kill_process(id.context("the process has ended")?, signal).context("send a signal")
+    }
+
     /// SIGTERM, and SIGKILL when the process is still there after `grace`.
     pub async fn stop(&mut self, grace: Duration) -> Result<ExitStatus> {
         self.terminate()?;

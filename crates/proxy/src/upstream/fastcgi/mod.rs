@@ -29,13 +29,13 @@ pub(super) async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     let timeouts = request.policy.timeouts;
-    let fail = |error, sent| Failed { error, sent, reused: false };
+    let fail = |error, sent| Failed { error, sent, refused: false, reused: false };
     let Head::FastCgi(head) = request.head.clone() else {
         return Err(fail(TryError::InvalidHeader, false));
     };
     let connection = Connection::open(target, timeouts.connect).await;
     let connection = connection.map_err(|error| fail(error, false))?;
-    journal.connected();
+    journal.connected(false);
     let mut outbox = Outbox::default();
     outbox.push(head);
     let mut exchange = Exchange {
@@ -185,6 +185,7 @@ fn answered(
         first,
         remaining: head.length,
         read: timeouts.read,
+        waiting: false,
         complaints,
         journal: journal.clone(),
     };
