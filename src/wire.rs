@@ -69,14 +69,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         accepted,
         words,
     } = flags;
-    for flag in &accepted.given {
-        tracing::info!("--{} has no effect: {}", flag.name, flag.why());
-    }
-    for word in &words {
-        tracing::warn!(
-            "{word:?} is no flag and has no effect; the value of a switch stands after =, as in --enable-metrics=false"
-        );
-    }
+    accepted.tell(&words);
     cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;

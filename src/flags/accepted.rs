@@ -56,6 +56,20 @@ pub(crate) struct Accepted {
     pub(crate) ports: Vec<u16>,
 }
 
+impl Accepted {
+    /// Says what was given and has no effect: flags, and words between them.
+    pub(crate) fn tell(&self, words: &[String]) {
+        for flag in &self.given {
+            tracing::info!("--{} has no effect: {}", flag.name, flag.why());
+        }
+        for word in words {
+            tracing::warn!(
+                "{word:?} is no flag and has no effect; the value of a switch stands after =, as in --enable-metrics=false"
+            );
+        }
+    }
+}
+
 impl FromArgMatches for Accepted {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut accepted = Self::default();

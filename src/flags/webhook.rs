@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Admission webhook")]
 pub(crate) struct Webhook {
-    /// Review Ingresses on this address, as address:port or :port; off without it. docs/webhook.md says how to register it.
+    /// Review Ingresses on this address, as address:port or :port; off without it. See docs/webhook.md.
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true, value_parser = address)]
     pub(crate) validating_webhook: WebhookAddress,
     /// PEM file with its certificate; read again when it changes.

@@ -15,8 +15,8 @@ const KIND: &str = "AdmissionReview";
 /// Bytes of an object: the API server takes no larger requests, and etcd keeps half of that.
 const OBJECT: usize = 3 << 20;
 
-/// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of a
-/// real Ingress, which is all that etcd keeps, has a third of that.
+/// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of
+/// a real Ingress, which is all that etcd keeps, has a third of that.
 const VALUES: usize = 250_000;
 
 /// Why a request gets no review.
