@@ -115,7 +115,7 @@ impl Writer {
         let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
             return None;
         };
-        let ingress = kubernetes::parse_ingress(serde_json::to_value(found).ok()?).ok()?;
+        let ingress = kubernetes::parse_ingress(&serde_json::to_string(&found).ok()?).ok()?;
         let theirs = super::address::sorted(ingress.addresses.clone());
         (theirs == addresses).then(|| ingress.meta.resource_version.clone())
     }
