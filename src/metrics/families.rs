@@ -102,16 +102,16 @@ families! {
         "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused).";
     UPSTREAM_IDLE = Gauge false "fairway_upstream_idle_connections" []
         "HTTP/1 connections to upstreams that wait for a request.";
-    REFUSED = Counter false "fairway_connections_refused_total" []
-        "Connections of clients that were closed at once since there were too many.";
     PRESSURE = Gauge false "fairway_pressure" []
-        "How short the process is of memory or files: 0 not at all, 1 idle connections end, 2 nothing new is taken (docs/overload.md).";
-    SHED = Counter false "fairway_shed_total" ["reason"]
-        "What was turned away: connections beyond their bound, for want of descriptors or under pressure, and requests under pressure.";
+        "How hard the process is pressed for memory and file descriptors: 0 not at all, 1 high, 2 full.";
+    REFUSED = Counter false "fairway_connections_refused_total" ["reason"]
+        "Connections of clients that were closed at once: too many (bound), no file descriptors (descriptors), full pressure (pressure).";
+    REFUSED_REQUESTS = Counter false "fairway_requests_refused_total" []
+        "Requests that were answered 503 under full pressure.";
     ACCEPT_FAILURES = Counter false "fairway_accept_failures_total" []
         "Times that no connection could be accepted.";
     PANICS = Counter false "fairway_panics_total" []
-        "Connections and streams that ended with a panic, which is a bug.";
+        "Connections and streams that ended with a panic.";
     STREAM_SESSIONS = Counter false "fairway_stream_sessions_total" ["port", "protocol", "service"]
         "Connections of a TCP service or sessions of a UDP service that began.";
     STREAM_ACTIVE = Gauge false "fairway_stream_active_sessions" ["port", "protocol", "service"]
@@ -122,6 +122,8 @@ families! {
         "Bytes that went to clients of the service.";
     LOG_DROPPED = Counter false "fairway_log_lines_dropped_total" ["log"]
         "Lines of the access log and of the error log that were dropped since what takes them is too slow.";
+    SPANS = Counter false "fairway_spans_total" ["outcome"]
+        "Spans of traced requests: exported; dropped since too many waited; failed, since the collector refused them or was away at the end.";
     SERIES = Gauge false "fairway_metrics_request_series" []
         "Combinations of labels under which requests are counted.";
     SERIES_LIMIT = Gauge false "fairway_metrics_request_series_limit" []

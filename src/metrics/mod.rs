@@ -11,6 +11,7 @@ mod sections;
 
 use bytes::Bytes;
 use controller::admission::{Known, Reviews};
+use controller::lease;
 use page::{Identity, Writer};
 use proxy::Native;
 use requests::Pieces;
@@ -45,7 +46,7 @@ pub(crate) struct Controller {
 /// The election that this replica takes part in.
 struct Leadership {
     name: String,
-    leads: watch::Receiver<bool>,
+    leads: Box<dyn Fn() -> bool + Send + Sync>,
     /// Whether it ever did.
     has_led: AtomicBool,
 }
@@ -91,11 +92,11 @@ impl Metrics {
         let _ = self.reviews.set(reviews);
     }
 
-    /// This replica takes part in the election `name`; without this it counts as its own leader.
-    #[allow(dead_code, reason = "leader election comes with another change")]
-    pub(crate) fn follow_leader(&self, name: &str, leads: watch::Receiver<bool>) {
-        let has_led = AtomicBool::new(false);
-        let _ = self.leadership.set(Leadership { name: name.to_owned(), leads, has_led });
+    /// This replica takes part in the election of that name; without one it counts as its own leader.
+    pub(crate) fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
+        if let Some(name) = election {
+            let _ = self.leadership.set(Leadership::new(name, move || leads.is_leader()));
+        }
     }
 
     /// The page.
@@ -124,10 +125,34 @@ impl Scrape {
 }
 
 impl Leadership {
+    fn new(name: String, leads: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { name, leads: Box::new(leads), has_led: AtomicBool::new(false) }
+    }
+
     /// Whether it leads now; none if it never did.
     fn now(&self) -> Option<bool> {
-        let leads = *self.leads.borrow();
+        let leads = (self.leads)();
         let has_led = self.has_led.fetch_or(leads, Ordering::Relaxed) || leads;
         has_led.then_some(leads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Leadership;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn who_never_led_says_nothing_and_who_did_once_says_so() {
+        let leads = Arc::new(AtomicBool::new(false));
+        let own = leads.clone();
+        let leadership =
+            Leadership::new("election".to_owned(), move || own.load(Ordering::Relaxed));
+        assert_eq!(leadership.now(), None);
+        leads.store(true, Ordering::Relaxed);
+        assert_eq!(leadership.now(), Some(true));
+        leads.store(false, Ordering::Relaxed);
+        assert_eq!(leadership.now(), Some(false));
     }
 }

@@ -4,13 +4,14 @@ use super::families as f;
 use super::page::Writer;
 use super::{Metrics, objects};
 use model::Transport;
+use proxy::{Pressure, Spans};
 use runtime::Usage;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// What is written, in this order, where metrics are wanted.
 pub(super) const ALL: &[fn(&Metrics, &mut Writer<'_>)] =
-    &[process, build, reloads, connections, ingresses, certificates, admission, own, streams];
+    &[process, build, reloads, connections, shed, ingresses, certificates, admission, own, streams];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -73,7 +74,6 @@ fn connections(metrics: &Metrics, page: &mut Writer<'_>) {
         ("waiting", now.waiting),
     ];
     page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
-    page.single(&f::REFUSED, now.refused as f64);
     page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
     if let Some(usage) = Usage::now() {
         page.single(&f::NUM_PROCS, 1.0);
@@ -157,6 +157,26 @@ fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
     page.timings(&f::ADMISSION, &reviews.time);
 }
 
+/// What was turned away, and what broke.
+fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
+    let shed = metrics.engine.shed();
+    let pressure = match shed.pressure {
+        Pressure::Normal => 0.0,
+        Pressure::High => 1.0,
+        Pressure::Full => 2.0,
+    };
+    page.single(&f::PRESSURE, pressure);
+    let reasons = [
+        ("bound", shed.over_bound),
+        ("descriptors", shed.over_descriptors),
+        ("pressure", shed.over_pressure),
+    ];
+    page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
+    page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
+    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
+    page.single(&f::PANICS, shed.panics as f64);
+}
+
 /// What ingress-nginx does not tell.
 fn own(metrics: &Metrics, page: &mut Writer<'_>) {
     if let Some(controller) = metrics.controller.get() {
@@ -171,17 +191,9 @@ fn own(metrics: &Metrics, page: &mut Writer<'_>) {
     page.family(&f::UPSTREAM_REQUESTS, reuse);
     let dropped = metrics.engine.dropped_lines();
     page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
-    let shed = metrics.engine.shed();
-    page.single(&f::PRESSURE, f64::from(shed.pressure as u8));
-    let reasons = [
-        ("connections", shed.over_bound),
-        ("descriptors", shed.over_descriptors),
-        ("pressure", shed.over_pressure),
-        ("requests", shed.requests),
-    ];
-    page.family(&f::SHED, reasons.map(|(reason, count)| ([reason], count as f64)));
-    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
-    page.single(&f::PANICS, shed.panics as f64);
+    let Spans { exported, dropped, failed } = metrics.engine.spans();
+    let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
+    page.family(&f::SPANS, spans.map(|(outcome, count)| ([outcome], count as f64)));
     if let Some(requests) = metrics.engine.metrics() {
         let (series, most) = requests.budget();
         page.single(&f::SERIES, series as f64);

@@ -4,6 +4,7 @@ use crate::helm::{chart, helm};
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{Pod, Secret};
 use kube::Api;
 use kube::api::ListParams;
@@ -138,6 +139,19 @@ async fn pod_addresses(cluster: &Cluster) -> Result<Vec<IpAddr>> {
     addresses.map(|address| Ok(address.parse()?)).collect()
 }
 
+/// The rights of the chart are enough for what the controller does in its Pod.
+async fn leads_without_being_refused(cluster: &Cluster) -> Result<()> {
+    let leases: Api<Lease> = Api::namespaced(cluster.client(), NAMESPACE);
+    let holder = eventually("somebody to lead", PATIENCE, async || {
+        let lease = leases.get("ingress-nginx-leader").await?;
+        lease.spec.and_then(|spec| spec.holder_identity).context("nobody leads")
+    })
+    .await?;
+    let log = cluster.kubelet().log(NAMESPACE, &holder, "controller")?;
+    ensure!(!log.contains("forbidden"), "{log}");
+    Ok(())
+}
+
 #[test]
 fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_time() {
     cluster::private_network(async || {
@@ -157,6 +171,7 @@ fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_tim
             let answer = Connection::open(traffic).await?.get("a.test", "/").await?;
             ensure!(answer.status == 404, "{}", answer.status);
         }
+        leads_without_being_refused(&cluster).await?;
         let more =
             "controller.replicaCount=2,controller.metrics.enabled=true,tcp.9000=default/a:80";
         let more = format!("{more},{}", WITHOUT_EFFECT.join(","));

@@ -25,8 +25,12 @@ use tokio::sync::mpsc::Receiver;
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const SPAN: &str = "b7ad6b7169203331";
 
-/// Sends soon.
+/// Sends what there is, soon.
 const SOON: Batches = Batches { queue: 2048, size: 512, delay: Duration::from_millis(20) };
+/// Sends the two spans of a request with one try together, however long the second takes.
+const PAIRS: Batches = Batches { size: 2, delay: Duration::from_secs(3600), ..SOON };
+/// Sends at the end only.
+const LATE: Batches = Batches { delay: Duration::from_secs(3600), ..SOON };
 
 fn traced() -> Policy {
     let opentelemetry = OpenTelemetry { trusts_client: true, operation_name: None };
@@ -39,7 +43,7 @@ fn telemetry(collector: SocketAddr) -> Telemetry {
         port: Some(collector.port()),
         secure: false,
     };
-    Telemetry { collector: Some(collector), batches: SOON, ..Telemetry::default() }
+    Telemetry { collector: Some(collector), batches: PAIRS, ..Telemetry::default() }
 }
 
 fn served(endpoints: Vec<SocketAddr>, policy: Policy, telemetry: Telemetry) -> Configuration {
@@ -263,7 +267,8 @@ async fn tries_have_spans(body: Body) {
     let away = Away::new();
     let endpoints = vec![away.address(), endpoint];
     let policy = Policy { body, ..traced() };
-    let native = start(&served(endpoints, policy, telemetry(collector.address))).await;
+    let settings = Telemetry { batches: SOON, ..telemetry(collector.address) };
+    let native = start(&served(endpoints, policy, settings)).await;
     let request =
         b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: 4\r\n\r\nbody";
     // Of two requests, one at least begins at the endpoint that is away.
@@ -304,7 +309,7 @@ async fn spans_go_over_http_with_the_fields_of_the_environment() {
     let mut collector = Collector::http(&[503], 1).await;
     let (endpoint, _seen) = echo().await;
     let settings =
-        Telemetry { protocol: OtlpProtocol::Http, batches: SOON, ..Telemetry::default() };
+        Telemetry { protocol: OtlpProtocol::Http, batches: PAIRS, ..Telemetry::default() };
     let base = format!("http://{}/base/", collector.address);
     let (environment, _) = OtlpEnvironment::read(|name| match name {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Some(base.clone()),
@@ -344,7 +349,7 @@ async fn spans_go_to_a_collector_that_proves_its_name() {
         "OTEL_EXPORTER_OTLP_CERTIFICATE" => Some(file.display().to_string()),
         _ => None,
     });
-    let settings = Telemetry { batches: SOON, ..Telemetry::default() };
+    let settings = Telemetry { batches: PAIRS, ..Telemetry::default() };
     let log = LOG.clone();
     let stranger = OtlpEnvironment { certificate: None, ..environment.clone() };
     let stranger = start_in(stranger, &served(vec![endpoint], traced(), settings.clone())).await;
@@ -404,8 +409,7 @@ async fn what_the_collector_refuses_is_not_sent_again() {
 async fn another_collector_counts_at_once_and_the_old_one_gets_what_waited() {
     let (mut old, mut new) = (Collector::grpc(&[]).await, Collector::grpc(&[]).await);
     let (endpoint, _seen) = echo().await;
-    let slow = Batches { delay: Duration::from_secs(3600), ..SOON };
-    let settings = Telemetry { batches: slow, ..telemetry(old.address) };
+    let settings = Telemetry { batches: LATE, ..telemetry(old.address) };
     let before = served(vec![endpoint], traced(), settings);
     let native = start(&before).await;
     talk(&native, &request("")).await;
@@ -420,8 +424,7 @@ async fn another_collector_counts_at_once_and_the_old_one_gets_what_waited() {
 async fn the_last_spans_are_sent_before_the_process_ends() {
     let mut collector = Collector::grpc(&[]).await;
     let (endpoint, _seen) = echo().await;
-    let slow = Batches { delay: Duration::from_secs(3600), ..SOON };
-    let settings = Telemetry { batches: slow, ..telemetry(collector.address) };
+    let settings = Telemetry { batches: LATE, ..telemetry(collector.address) };
     let native = start(&served(vec![endpoint], traced(), settings)).await;
     talk(&native, &request("")).await;
     native.clone().drain(Duration::from_secs(5)).await;

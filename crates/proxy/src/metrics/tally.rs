@@ -26,7 +26,7 @@ pub struct Connections {
     pub requests: u64,
     /// Connections that are open.
     pub active: u64,
-    /// Those without a request so far.
+    /// Those without a request so far, handshakes included.
     pub reading: u64,
     /// Requests that are being answered.
     pub writing: u64,

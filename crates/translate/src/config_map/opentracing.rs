@@ -87,13 +87,13 @@ static DATADOG_SERVICE: Key<String> =
     Key::config_map("datadog-service-name", parse::text).says("text", "nginx", SERVICE);
 static DATADOG_ENVIRONMENT: Key<String> = Key::config_map("datadog-environment", parse::text).says(
     "text",
-    "prod",
+    "none",
     "Removed from ingress-nginx. Counts as the attribute deployment.environment of all spans.",
 );
 static DATADOG_NAME: Key<Template> = Key::config_map("datadog-operation-name-override", template)
     .says(
         "text with variables",
-        "nginx.handle",
+        "none",
         "Removed from ingress-nginx. Counts as opentelemetry-operation-name.",
     );
 static DATADOG_PRIORITY: Key<bool> =
