@@ -1,0 +1,91 @@
+-- The endpoint for each try of a request.
+
+local balancer = require("ngx.balancer")
+local ewma = require("fairway.ewma")
+local expression = require("fairway.expression")
+local round_robin = require("fairway.round_robin")
+local session_cookie = require("fairway.session_cookie")
+local sticky = require("fairway.sticky")
+
+local module = {}
+
+-- Tries where nginx.conf sets no bound.
+local MANY = 32
+-- What nginx takes for "nobody is there": 502.
+local BUSY = -3
+
+local function draw(below)
+  return math.random(below) - 1
+end
+
+local function draw_session(number)
+  return string.format("%.3f.%d.%d", ngx.now() + number, ngx.worker.pid(), math.random(999999))
+end
+
+local function by_session(chosen, session)
+  local sessions = chosen.upstream:sessions()
+  local value = session_cookie.read(session.name)
+  local claim = {
+    mode = session.mode,
+    session = value and sticky.read(value),
+    tried = chosen.tried,
+    change_on_failure = session.change_on_failure,
+  }
+  local peer, new = sessions:choose(claim, draw_session, draw)
+  if peer and new then
+    session_cookie.tell(session, new .. "|" .. sessions.upstream_key)
+  end
+  return peer
+end
+
+local function choose(chosen)
+  local upstream, policy = chosen.upstream, chosen.policy
+  if not policy then
+    return round_robin.pick(upstream)
+  elseif policy.session then
+    return by_session(chosen, policy.session)
+  elseif policy.key then
+    local key = expression.fill(policy.key)
+    local at
+    if policy.subset then
+      at = upstream:subsets(policy.subset):find(key, draw)
+    else
+      at = upstream:ring():find(key)
+    end
+    return upstream.usable[at]
+  elseif policy["load-balance"] == "ewma" then
+    return ewma.pick(upstream, chosen.tried, draw)
+  elseif policy["load-balance"] == "random" then
+    return upstream.usable[draw(#upstream.usable) + 1]
+  end
+  return round_robin.pick(upstream)
+end
+
+local function pick()
+  local chosen = ngx.ctx.fairway
+  if not chosen then
+    return nil, "the location did not run fairway.request.enter"
+  end
+  local peer = choose(chosen)
+  if not peer then
+    return nil, "no endpoint of " .. chosen.upstream.name .. " is left to try"
+  end
+  local tried = chosen.tried
+  if #tried < MANY then
+    balancer.set_more_tries(1)
+  end
+  tried[#tried + 1] = peer.name
+  tried[peer.name] = true
+  chosen.peer = peer
+  return balancer.set_current_peer(peer.address, peer.port)
+end
+
+function module.pick()
+  local fine, ok, err = pcall(pick)
+  if not (fine and ok) then
+    ngx.log(ngx.ERR, "no endpoint was chosen: ", err or ok)
+    return ngx.exit(BUSY)
+  end
+end
+
+return module

@@ -1,0 +1,134 @@
+-- A request in a location: the redirect to HTTPS, 503 where nobody is, main side or canary; and what is noted at its end.
+
+local canary = require("fairway.canary")
+local certificates = require("fairway.certificates")
+local ewma = require("fairway.ewma")
+local measurements = require("fairway.measurements")
+local session_cookie = require("fairway.session_cookie")
+local settings = require("fairway.settings")
+local sticky = require("fairway.sticky")
+local upstreams = require("fairway.upstreams")
+
+local request = {}
+
+local function draw(below)
+  return math.random(below) - 1
+end
+
+local function redirect_to_https(var)
+  local wanted = var.fairway_tls_redirect
+  if not wanted or wanted == "off" or wanted == "" or var.pass_access_scheme ~= "http" then
+    return
+  end
+  if wanted == "certificate" and not certificates.entry(certificates.canonical(var.host or "")) then
+    return
+  end
+  local host = (var.best_http_host or ""):match("^[^:]*")
+  local port = var.fairway_tls_redirect_port or ""
+  local uri = var.request_uri
+  if var.fairway_tls_redirect_slash ~= "keep" then
+    uri = uri:gsub("/$", "")
+  end
+  local location = "https://" .. host .. (port ~= "" and ":" .. port or "") .. uri
+  return ngx.redirect(location, settings.get()["http-redirect-code"] or 308)
+end
+
+-- The request header that nginx's variables call `http_<name>`; its lines are joined, which nginx does only since 1.23.
+local function header(name)
+  for key, value in pairs(ngx.req.get_headers(0, true)) do
+    if key:lower():gsub("%-", "_") == name then
+      return type(value) == "table" and table.concat(value, ", ") or value
+    end
+  end
+end
+
+-- The side that the client's session belongs to.
+local function session_side(route, main, other)
+  local session = route.session
+  local value = session and session_cookie.read(session.name)
+  local _, key = sticky.read(value or "")
+  if not key then
+    return nil
+  elseif key == main:sessions().upstream_key then
+    return canary.MAIN
+  elseif route.alternative.session and key == other:sessions().upstream_key then
+    return canary.CANARY
+  end
+end
+
+-- The alternative of a route, if this request goes there.
+local function alternative(route, main)
+  local policy = route and route.alternative
+  local other = policy and upstreams.get(policy.backend)
+  -- A canary without endpoints takes nothing.
+  if not other or other:is_empty() then
+    return nil
+  end
+  local rules = policy.trafficShapingPolicy or {}
+  local asked = { session = session_side(route, main, other) }
+  if not asked.session then
+    asked.header = rules.header and header(rules.header)
+    asked.cookie = rules.cookie and ngx.var["cookie_" .. rules.cookie]
+  end
+  if canary.side(rules, asked, draw) == canary.CANARY then
+    return other, policy
+  end
+end
+
+-- Who takes the request of a location whose upstream has no endpoints; nothing if nobody does.
+local function stand_in(var, route)
+  local name = route and route["stand-in"]
+  local other = name and upstreams.get(name)
+  if not other or other:is_empty() then
+    return nil
+  end
+  var.proxy_upstream_name = name
+  var.fairway_stands_in = "1"
+  return other
+end
+
+-- Decides, once for all tries, where the request goes.
+function request.enter()
+  local var = ngx.var
+  redirect_to_https(var)
+  local name = var.fairway_upstream
+  if not name or name == "" then
+    return
+  end
+  local main = upstreams.get(name)
+  local route = main and main.routes[var.fairway_route]
+  local chosen
+  if main and not main:is_empty() then
+    local other, policy = alternative(route, main)
+    if other then
+      var.proxy_alternative_upstream_name = other.name
+    end
+    chosen = { upstream = other or main, policy = policy or route }
+  else
+    chosen = { upstream = stand_in(var, route) }
+  end
+  if not chosen.upstream then
+    return ngx.exit(503)
+  end
+  chosen.tried = {}
+  ngx.ctx.fairway = chosen
+end
+
+-- The last of the values that nginx lists for all tries.
+local function last(text)
+  return tonumber((text or ""):match("([%d.]+)%s*$"))
+end
+
+function request.leave()
+  local chosen = ngx.ctx.fairway
+  local policy = chosen and chosen.policy
+  if policy and policy["load-balance"] == "ewma" and not policy.session and not policy.key and chosen.peer then
+    local var = ngx.var
+    -- The time to connect counts twice, as in the original.
+    local seconds = (last(var.upstream_connect_time) or 0) + (last(var.upstream_response_time) or 0)
+    ewma.measured(chosen.upstream, chosen.peer, seconds)
+  end
+  measurements.note()
+end
+
+return request

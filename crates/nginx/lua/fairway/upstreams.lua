@@ -1,0 +1,123 @@
+-- The upstreams as workers use them: read from shared memory when they are first asked for after a push, so that a push costs
+-- a worker only what it changed and what is in use.
+
+local cjson = require("cjson.safe")
+local chash = require("fairway.chash")
+local chashsubset = require("fairway.chashsubset")
+local expression = require("fairway.expression")
+local sticky = require("fairway.sticky")
+local store = require("fairway.store")
+
+local upstreams = {}
+local upstream = {}
+upstream.__index = upstream
+
+-- Keys of the dictionary: this and the upstream's name.
+upstreams.PREFIX = "upstream "
+-- Counts the upstreams that went.
+upstreams.REMOVALS = "removals"
+
+local function peers_of(list)
+  local peers = {}
+  for at, endpoint in ipairs(list or {}) do
+    local address = endpoint.address
+    if address:find(":", 1, true) then
+      address = "[" .. address .. "]"
+    end
+    local port = tonumber(endpoint.port)
+    peers[at] = { address = address, port = port, name = address .. ":" .. port }
+  end
+  return peers
+end
+
+local function prepare(policy)
+  local hash = policy.upstreamHashByConfig
+  if hash then
+    policy.key = expression.read(hash["upstream-hash-by"])
+    policy.subset = hash["upstream-hash-by-subset"] and hash["upstream-hash-by-subset-size"]
+  end
+  local session = policy.sessionAffinityConfig
+  policy.session = session and session.cookieSessionAffinity
+  if policy.session then
+    policy.session.mode = session.mode
+  end
+end
+
+-- What JSON says about an upstream, ready for use.
+function upstreams.compile(text)
+  local said = assert(cjson.decode(text))
+  local self = { name = said.name, routes = said.routes or {} }
+  self.ready, self.draining = peers_of(said.endpoints), peers_of(said.draining)
+  -- Endpoints that are about to end serve while nothing else does.
+  self.usable = self.ready[1] and self.ready or self.draining
+  for _, route in pairs(self.routes) do
+    prepare(route)
+    if route.alternative then
+      prepare(route.alternative)
+    end
+  end
+  return setmetatable(self, upstream)
+end
+
+-- Rings and sessions are computed by the first request that needs them.
+function upstream:ring()
+  if not self.hashed then
+    local names = {}
+    for at, peer in ipairs(self.usable) do
+      names[at] = peer.name
+    end
+    self.hashed = chash.new(names)
+  end
+  return self.hashed
+end
+
+function upstream:subsets(size)
+  self.sets = self.sets or {}
+  self.sets[size] = self.sets[size] or chashsubset.new(#self.usable, size)
+  return self.sets[size]
+end
+
+function upstream:sessions()
+  if not self.kept then
+    local none_ready = not self.ready[1]
+    local open, ending = self.ready, self.draining
+    if none_ready then
+      open, ending = self.draining, {}
+    end
+    self.kept = sticky.new(self.name, open, ending)
+  end
+  return self.kept
+end
+
+function upstream:is_empty()
+  return self.usable[1] == nil
+end
+
+local known, known_removals = {}, 0
+
+-- The upstream with this name, as the last push has it; nothing if there is none.
+function upstreams.get(name)
+  local generation = store.generation()
+  local entry = known[name]
+  if entry and entry.checked == generation then
+    return entry.upstream
+  end
+  local removals = store.upstreams:get(upstreams.REMOVALS) or 0
+  if removals ~= known_removals then
+    -- Those that went are never asked for again, so nobody else would drop them.
+    known, known_removals, entry = {}, removals, nil
+  end
+  local text = store.upstreams:get(upstreams.PREFIX .. name)
+  if not text then
+    known[name] = nil
+    return nil
+  end
+  if not entry or entry.text ~= text then
+    entry = { text = text, upstream = upstreams.compile(text) }
+    known[name] = entry
+  end
+  entry.checked = generation
+  return entry.upstream
+end
+
+return upstreams
