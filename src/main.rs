@@ -3,6 +3,7 @@
 mod check;
 mod explain;
 mod flags;
+mod front;
 mod logs;
 mod objects;
 mod streams;

@@ -1,6 +1,7 @@
 //! Every object of the program, built once and in order.
 
-use crate::flags::{Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::flags::{Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
+use crate::front::{self, Front};
 use crate::{logs, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
@@ -68,9 +69,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_engine(&listeners, worker_threads)?);
-    let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
-    engine.locate_geoip(GeoFiles { directory, editions });
+    let engine = Arc::new(start_front(&listeners, worker_threads, geoip)?);
     logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -89,8 +88,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     controller.follow(&mut feed).await;
     start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
-    let listening = engine.listening();
-    tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    let (http, https) = engine.ports();
+    tracing::info!(http, https, admin = %admin, "ready");
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = shutdown.first() => {}
@@ -101,6 +100,21 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
     Ok(())
+}
+
+/// The engine that `--engine` names.
+fn start_front(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    geoip: GeoIp,
+) -> Result<Front> {
+    let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
+    if listeners.engine == EngineName::Nginx {
+        return Ok(Front::Nginx(Arc::new(front::nginx(listeners, threads, directory)?)));
+    }
+    let native = start_engine(listeners, threads)?;
+    native.locate_geoip(GeoFiles { directory, editions });
+    Ok(Front::Native(Arc::new(native)))
 }
 
 fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
@@ -156,7 +170,7 @@ fn admin(
     listeners: &Listeners,
     ready: Ready,
     shutdown: Shutdown,
-    engine: Arc<Native>,
+    engine: Arc<Front>,
 ) -> Result<SocketAddr> {
     let host = match listeners.healthz_host.as_str() {
         "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -165,7 +179,7 @@ fn admin(
             .with_context(|| format!("--healthz-host: {host:?} is not an IP address"))?,
     };
     let configuration =
-        move || Page::json(serde_json::to_vec(&engine.current().configuration).unwrap_or_default());
+        move || Page::json(serde_json::to_vec(&engine.configuration()).unwrap_or_default());
     let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
         .page("/configuration", configuration);
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
@@ -305,8 +319,8 @@ pub(crate) fn options(classes: &Classes) -> Options {
 }
 
 /// After the grace period: no new connections, and the rest ends politely.
-async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
     tokio::time::sleep(grace).await;
-    let deadline = engine.current().configuration.global.shutdown_timeout;
+    let deadline = engine.configuration().global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
 }

@@ -15,7 +15,7 @@ pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
-pub(crate) use listen::Listeners;
+pub(crate) use listen::{EngineName, Listeners};
 pub(crate) use source::Source;
 pub(crate) use webhook::Webhook;
 

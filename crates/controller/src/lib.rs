@@ -71,6 +71,7 @@ impl<E: Engine> Controller<E> {
                         .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
+                applied.left_out.iter().for_each(|problem| tracing::error!("{problem}"));
                 self.applied = configuration;
             }
             Err(rejected) => {

@@ -215,7 +215,7 @@ impl Engine for Native {
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
-        Ok(Applied { generation: number })
+        Ok(Applied { generation: number, left_out: Vec::new() })
     }
 
     async fn check(&self, next: &Configuration) -> Result<(), Rejected> {

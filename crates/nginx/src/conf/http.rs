@@ -2,14 +2,15 @@
 
 use super::tree::{put, words};
 use super::{Block, Scope, Word, policy, server, variables};
-use model::{Alias, LogTarget, ServerName, Syslog};
+use model::{LogTarget, ServerName, Syslog};
 
 /// Everything under `http`.
 pub(super) fn write(scope: &mut Scope<'_>) -> Block {
     let servers = servers(scope);
     let mut http = base(scope);
-    variables::write(scope, &mut http);
+    // Sizes of hashes come before what is hashed.
     policy::global::write(scope, &mut http);
+    variables::write(scope, &mut http);
     for (_, block) in std::mem::take(&mut scope.declared) {
         http.append(block);
     }
@@ -83,14 +84,9 @@ fn servers(scope: &mut Scope<'_>) -> Block {
     } else {
         server::nothing(scope, &mut all);
     }
-    let named = configuration.servers.values().filter(|server| server.name.as_str() != "_");
-    let mut taken = std::collections::BTreeSet::new();
-    for server in named.clone() {
-        taken.insert(Alias::Name(server.name.clone()).to_string());
-    }
-    for server in named {
+    for server in configuration.servers.values().filter(|server| server.name.as_str() != "_") {
         server::write(scope, server, &mut all);
-        if let Some(www) = server.www.as_ref().filter(|www| taken.insert(www.to_string())) {
+        if let Some(www) = &server.www {
             server::redirected(scope, server, www, &mut all);
         }
     }

@@ -184,7 +184,7 @@ fn variables(at: &mut At<'_, '_>) {
     }
     if let Backend::Upstream(id) = backend {
         put!(block, "set", "$fairway_upstream", Word::literal(id.as_str()));
-        let route = push::route_key(at.server, at.location);
+        let route = push::route_key(&at.server.name, at.location);
         put!(block, "set", "$fairway_route", Word::literal(&route));
     }
     let enter = match client_certificate::is_closed_on_plain_http(at) {
@@ -234,7 +234,7 @@ fn policies(at: &mut At<'_, '_>) {
         // Lua balances.
         balance: _,
     } = &*location.policy;
-    policy::client_certificate::of_location(client_certificate.as_ref(), at);
+    client_certificate::of_location(client_certificate.as_ref(), at);
     policy::logging::write(*logging, at);
     policy::access::write(access, at);
     policy::cors::write(cors.as_ref(), at);

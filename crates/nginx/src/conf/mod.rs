@@ -16,6 +16,7 @@ mod word;
 pub use place::Place;
 pub use quote::quote;
 pub use text::{Text, Unwritable};
+pub(crate) use location::unsupported;
 pub use tree::{Block, Directive, Name, Node};
 pub use whole::{idle, write};
 pub use word::Word;

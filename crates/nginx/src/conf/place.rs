@@ -34,6 +34,8 @@ pub struct Place {
     pub root: bool,
     /// Whether the host speaks IPv6.
     pub ipv6: bool,
+    /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
+    pub nobody: String,
 }
 
 impl Place {

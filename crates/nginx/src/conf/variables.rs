@@ -111,7 +111,13 @@ fn forwarded_for(real: &RealIp, proxy_protocol: bool, http: &mut Block) {
     let mut all = Block::default();
     all.entry("default".into(), vec![received.clone().then(", ").then(direct)]);
     all.entry("".into(), words![direct]);
-    http.open("map", vec![received, "$fairway_full_forwarded_for".into()], all);
+    http.open("map", vec![received.clone(), "$fairway_full_forwarded_for".into()], all);
+    // What a trusted proxy says about the client, else who is announced.
+    let mut told = Block::default();
+    told.entry("default".into(), words!["$proxy_protocol_addr"]);
+    told.entry("~^1(?<fairway_told>.+)$".into(), words!["$fairway_told"]);
+    let source = Word::from("$fairway_trusted_source").then(received);
+    http.open("map", vec![source, "$fairway_told_by_proxy_protocol".into()], told);
 }
 
 /// The variable of a request header.
