@@ -23,7 +23,9 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// It belongs to somebody else.
-    #[error("{path} belongs to another user: remove it, or name another folder with --nginx-directory")]
+    #[error(
+        "{path} belongs to another user: remove it, or name another folder with --nginx-directory"
+    )]
     Foreign {
         /// The folder.
         path: PathBuf,
@@ -35,7 +37,9 @@ pub enum DirectoryError {
         path: PathBuf,
     },
     /// Sockets cannot have such a path.
-    #[error("{path} is too long for a socket: name a folder with a shorter path with --nginx-directory")]
+    #[error(
+        "{path} is too long for a socket: name a folder with a shorter path with --nginx-directory"
+    )]
     Long {
         /// The folder.
         path: PathBuf,

@@ -13,10 +13,10 @@ mod variables;
 mod whole;
 mod word;
 
+pub(crate) use location::unsupported;
 pub use place::Place;
 pub use quote::quote;
 pub use text::{Text, Unwritable};
-pub(crate) use location::unsupported;
 pub use tree::{Block, Directive, Name, Node};
 pub use whole::{idle, write};
 pub use word::Word;

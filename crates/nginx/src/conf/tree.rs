@@ -118,13 +118,7 @@ impl Block {
         &self.nodes
     }
 
-    fn push(
-        &mut self,
-        name: Name,
-        words: Vec<Word>,
-        block: Option<Self>,
-        origin: Option<Origin>,
-    ) {
+    fn push(&mut self, name: Name, words: Vec<Word>, block: Option<Self>, origin: Option<Origin>) {
         self.nodes.push(Node::Directive(Directive { name, words, block, origin }));
     }
 }

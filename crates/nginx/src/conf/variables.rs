@@ -16,29 +16,45 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     port(scope, http);
     let default = Word::from("default");
     let id = if global.generate_request_id { "$request_id" } else { "" };
-    map(http, "$http_x_request_id", "$req_id", &[
-        (default.clone(), "$http_x_request_id".into()),
-        ("".into(), id.into()),
-    ]);
+    map(
+        http,
+        "$http_x_request_id",
+        "$req_id",
+        &[(default.clone(), "$http_x_request_id".into()), ("".into(), id.into())],
+    );
     forwarded_for(&global.real_ip, global.proxy_protocol, http);
     // An upgrade to HTTP/2 in clear is never passed on (RFC 9113 section 3.1).
-    map(http, "$http_upgrade", "$fairway_upgrade", &[
-        (default.clone(), "$http_upgrade".into()),
-        ("~*(^|,)\\s*h2".into(), "".into()),
-    ]);
+    map(
+        http,
+        "$http_upgrade",
+        "$fairway_upgrade",
+        &[(default.clone(), "$http_upgrade".into()), ("~*(^|,)\\s*h2".into(), "".into())],
+    );
     let kept = if global.upstream_keep_alive.connections > 0 { "" } else { "close" };
-    map(http, "$fairway_upgrade", "$connection_upgrade", &[
-        (default.clone(), "upgrade".into()),
-        ("".into(), kept.into()),
-    ]);
-    map(http, "$request_uri", "$fairway_uri_without_slash", &[
-        (default.clone(), "$request_uri".into()),
-        ("~^(?<fairway_cut>.*)/$".into(), "$fairway_cut".into()),
-    ]);
-    map(http, "$https", "$fairway_hsts", &[
-        (default, "".into()),
-        ("on".into(), Word::literal(global.hsts.as_deref().unwrap_or_default())),
-    ]);
+    map(
+        http,
+        "$fairway_upgrade",
+        "$connection_upgrade",
+        &[(default.clone(), "upgrade".into()), ("".into(), kept.into())],
+    );
+    map(
+        http,
+        "$request_uri",
+        "$fairway_uri_without_slash",
+        &[
+            (default.clone(), "$request_uri".into()),
+            ("~^(?<fairway_cut>.*)/$".into(), "$fairway_cut".into()),
+        ],
+    );
+    map(
+        http,
+        "$https",
+        "$fairway_hsts",
+        &[
+            (default, "".into()),
+            ("on".into(), Word::literal(global.hsts.as_deref().unwrap_or_default())),
+        ],
+    );
 }
 
 /// Whether the peer is believed.
@@ -61,14 +77,21 @@ pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = Word> {
 }
 
 fn host(http: &mut Block) {
-    map(http, "$http_host", "$fairway_own_host", &[
-        (Word::from("default"), "$http_host".into()),
-        ("".into(), "$host".into()),
-    ]);
-    map(http, "$fairway_trusted$http_x_forwarded_host", "$best_http_host", &[
-        (Word::from("default"), "$fairway_own_host".into()),
-        ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
-    ]);
+    map(
+        http,
+        "$http_host",
+        "$fairway_own_host",
+        &[(Word::from("default"), "$http_host".into()), ("".into(), "$host".into())],
+    );
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_host",
+        "$best_http_host",
+        &[
+            (Word::from("default"), "$fairway_own_host".into()),
+            ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
+        ],
+    );
 }
 
 fn scheme(proxy_protocol: bool, http: &mut Block) {
@@ -83,10 +106,15 @@ fn scheme(proxy_protocol: bool, http: &mut Block) {
         "$fairway_own_scheme",
         &[vec![default], by_port].concat(),
     );
-    map(http, "$fairway_trusted$http_x_forwarded_proto", "$pass_access_scheme", &[
-        (Word::from("default"), "$fairway_own_scheme".into()),
-        ("~^1(?<fairway_proto>.+)$".into(), "$fairway_proto".into()),
-    ]);
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_proto",
+        "$pass_access_scheme",
+        &[
+            (Word::from("default"), "$fairway_own_scheme".into()),
+            ("~^1(?<fairway_proto>.+)$".into(), "$fairway_proto".into()),
+        ],
+    );
 }
 
 fn port(scope: &Scope<'_>, http: &mut Block) {
@@ -98,10 +126,15 @@ fn port(scope: &Scope<'_>, http: &mut Block) {
     ];
     own.extend(scope.place.behind_passthrough.map(|port| (port.into(), 443_u16.into())));
     map(http, source, "$fairway_own_port", &own);
-    map(http, "$fairway_trusted$http_x_forwarded_port", "$pass_port", &[
-        (Word::from("default"), "$fairway_own_port".into()),
-        ("~^1(?<fairway_port>.+)$".into(), "$fairway_port".into()),
-    ]);
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_port",
+        "$pass_port",
+        &[
+            (Word::from("default"), "$fairway_own_port".into()),
+            ("~^1(?<fairway_port>.+)$".into(), "$fairway_port".into()),
+        ],
+    );
 }
 
 /// X-Forwarded-For towards upstreams.

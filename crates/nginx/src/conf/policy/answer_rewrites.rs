@@ -1,8 +1,8 @@
 //! `proxy-redirect-*` and `proxy-cookie-*` (ngx_http_proxy_module).
 
+use super::super::Word;
 use super::super::location::At;
 use super::super::tree::{put, words};
-use super::super::Word;
 use model::policy::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 
 pub(in crate::conf) fn write(policy: &AnswerRewrites, at: &mut At<'_, '_>) {

@@ -79,8 +79,7 @@ pub(in crate::conf) fn is_closed_on_plain_http(at: &At<'_, '_>) -> bool {
         Some(ClientCertificate::Verified(verified)) => verified.demand == ClientDemand::Required,
     };
     let location = at.location;
-    let is_under =
-        |prefix: &String| prefix.len() > 1 && location.path.starts_with(prefix.as_str());
+    let is_under = |prefix: &String| prefix.len() > 1 && location.path.starts_with(prefix.as_str());
     let renews = location.policy.client_certificate.is_none()
         && matches!(location.backend, Backend::Upstream(_))
         && at.scope.configuration.global.no_tls_redirect.iter().any(is_under);

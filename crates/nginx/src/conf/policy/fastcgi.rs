@@ -1,8 +1,8 @@
 //! `fastcgi-index` and `fastcgi-params-configmap`, and what every responder is told (nginx's `fastcgi_params`).
 
+use super::super::Word;
 use super::super::location::At;
 use super::super::tree::put;
-use super::super::Word;
 use super::client_certificate;
 use model::policy::{FastCgi, Protocol};
 

@@ -5,13 +5,14 @@ use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
 use model::{
-    Block as Blocked, BlockList, Compression, Global, LogFormat, RealIp, TlsSettings, TlsVersion,
-    Unwanted,
+    Block as Blocked, BlockList, Compression, Configuration, Global, LogFormat, RealIp,
+    TlsSettings, TlsVersion, Unwanted,
 };
 
 /// Writes them.
 pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     let global = scope.configuration.global.clone();
+    names(scope.configuration, http);
     connections(&global, http);
     real_ip(&global, http);
     headers(&global, http);
@@ -20,6 +21,23 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     logs(&global, http);
     blocked(&global.block, http);
     geoip2(scope, http);
+}
+
+/// Sizes of the hash of server names, as ingress-nginx computes them.
+fn names(configuration: &Configuration, http: &mut Block) {
+    let (mut longest, mut total) = (0, 0);
+    for server in configuration.servers.values() {
+        let names = server.other_names().into_iter().map(|alias| alias.to_string().len());
+        for length in names.chain([server.name.as_str().len()]) {
+            longest = longest.max(length);
+            total += length;
+        }
+    }
+    // An entry of the hash: its pointers and the name with its length, aligned.
+    const WORD: usize = size_of::<usize>();
+    let entry = 2 * WORD + (longest + 2 + WORD).next_multiple_of(WORD);
+    put!(http, "server_names_hash_bucket_size", entry.next_power_of_two().max(64));
+    put!(http, "server_names_hash_max_size", total.next_power_of_two().max(1024));
 }
 
 fn connections(global: &Global, http: &mut Block) {
@@ -221,10 +239,8 @@ fn blocked(block: &Blocked, http: &mut Block) {
     for net in super::access::nets(addresses) {
         put!(http, "deny", net);
     }
-    let lists = [
-        (user_agents, "$http_user_agent", "$block_ua"),
-        (referers, "$http_referer", "$block_ref"),
-    ];
+    let lists =
+        [(user_agents, "$http_user_agent", "$block_ua"), (referers, "$http_referer", "$block_ref")];
     for (list, source, variable) in lists {
         if !list.is_empty() {
             http.open("map", words![source, variable], list_of(list));

@@ -1,8 +1,8 @@
 //! `permanent-redirect`, `temporal-redirect`, `relative-redirects`. Redirects to HTTPS are a matter of Lua.
 
+use super::super::Word;
 use super::super::location::At;
 use super::super::tree::put;
-use super::super::Word;
 use model::policy::Redirect;
 
 pub(in crate::conf) fn write(policy: Option<&Redirect>, relative: bool, at: &mut At<'_, '_>) {

@@ -21,9 +21,8 @@ pub(in crate::conf) fn write(
     };
     let own = own(host, connection, at);
     let configured = &at.scope.configuration.global.proxy_set_headers;
-    let is_configured = |name: &str| {
-        configured.iter().any(|header| header.name.eq_ignore_ascii_case(name))
-    };
+    let is_configured =
+        |name: &str| configured.iter().any(|header| header.name.eq_ignore_ascii_case(name));
     for (name, value) in own {
         if !is_configured(name.as_str()) {
             at.block.put(directive, vec![name, value]);
@@ -52,11 +51,14 @@ fn own(
     }
     if !is_grpc {
         tell("Upgrade", "$fairway_upgrade".into());
-        tell("Connection", match connection {
-            Some(ConnectionHeader::Close) => "close".into(),
-            Some(ConnectionHeader::KeepAlive) => "keep-alive".into(),
-            None => "$connection_upgrade".into(),
-        });
+        tell(
+            "Connection",
+            match connection {
+                Some(ConnectionHeader::Close) => "close".into(),
+                Some(ConnectionHeader::KeepAlive) => "keep-alive".into(),
+                None => "$connection_upgrade".into(),
+            },
+        );
     }
     tell("X-Request-ID", "$req_id".into());
     tell("X-Real-IP", "$remote_addr".into());

@@ -1,8 +1,8 @@
 //! `proxy-next-upstream*`.
 
+use super::super::Word;
 use super::super::location::At;
 use super::super::tree::put;
-use super::super::Word;
 use model::policy::{Condition, Protocol, Retries};
 
 pub(in crate::conf) fn write(policy: &Retries, protocol: Protocol, at: &mut At<'_, '_>) {

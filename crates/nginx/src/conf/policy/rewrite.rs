@@ -1,8 +1,8 @@
 //! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
 
+use super::super::Word;
 use super::super::location::At;
 use super::super::tree::put;
-use super::super::Word;
 use model::policy::Rewrite;
 
 pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {

@@ -87,16 +87,8 @@ const GRPC: Directives = [
 ];
 
 fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) {
-    let UpstreamTls {
-        authorities,
-        verify,
-        name,
-        server_name,
-        identity,
-        depth,
-        versions,
-        ciphers,
-    } = policy;
+    let UpstreamTls { authorities, verify, name, server_name, identity, depth, versions, ciphers } =
+        policy;
     let [trusted, verifies, deep, named, sends, chain_file, key_file, speaks, suites, resumes] =
         *directives;
     if *verify {
