@@ -36,7 +36,9 @@ fn server_without(server: &Server, left_out: &LeftOut) -> Option<Server> {
             ..Location::clone(location)
         }),
     });
-    Some(Server { locations: locations.collect(), ..server.clone() })
+    let locations = locations.collect();
+    // Nobody knows whose they are: what is beside the locations and guards nothing goes, too.
+    Some(Server { locations, aliases: Vec::new(), app_root: None, ciphers: None, ..server.clone() })
 }
 
 /// The Ingresses that have locations.

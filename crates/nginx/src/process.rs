@@ -91,7 +91,7 @@ pub fn signal(pid: i32, signal: Signal) -> io::Result<()> {
 pub fn end_group(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         // One that has ended needs no signal.
-        drop(kill_process_group(pid, Signal::KILL));
+        let _ = kill_process_group(pid, Signal::KILL);
     }
 }
 

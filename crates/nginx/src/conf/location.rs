@@ -124,9 +124,8 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     let mut at = At { scope, server, location, index, block: Block::default(), beside };
     variables(&mut at);
     if let Some(reason) = denied(&at) {
-        policy::cors::write(location.policy.cors.as_ref(), &mut at);
+        tracing::trace!(path = location.path, reason, "denied");
         put!(at.block, "return", 503_u16);
-        drop(reason);
         return at.block;
     }
     policies(&mut at);
@@ -160,6 +159,9 @@ fn variables(at: &mut At<'_, '_>) {
         put!(block, "set", "$service_port", Word::literal(&service.port));
     }
     put!(block, "set", "$location_path", Word::literal(path));
+    if at.scope.configuration.global.hsts.is_some() {
+        block.open("header_filter_by_lua_block", vec![], lua(HSTS));
+    }
     let upstream = match backend {
         Backend::Upstream(id) => id.as_str(),
         Backend::NotFound => "upstream-default-backend",
@@ -193,9 +195,6 @@ fn variables(at: &mut At<'_, '_>) {
     };
     at.block.open("rewrite_by_lua_block", vec![], lua(enter));
     at.block.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));
-    if at.scope.configuration.global.hsts.is_some() {
-        at.block.open("header_filter_by_lua_block", vec![], lua(HSTS));
-    }
 }
 
 /// Every policy, in the order in which nginx's rewrite directives have to stand.

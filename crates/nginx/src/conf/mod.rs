@@ -22,7 +22,7 @@ pub use whole::{idle, write};
 pub use word::Word;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use model::{Configuration, Origin};
+use model::Configuration;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -71,11 +71,7 @@ impl<'a> Scope<'a> {
 pub(crate) fn fingerprint(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     digest.as_ref()[..12].iter().fold(String::new(), |mut text, byte| {
-        // Writing to a String does not fail.
-        drop(write!(text, "{byte:02x}"));
+        let _ = write!(text, "{byte:02x}");
         text
     })
 }
-
-/// Whose a block is, where it is somebody's.
-pub(crate) type Whose<'a> = Option<&'a Origin>;

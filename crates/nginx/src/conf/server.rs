@@ -9,26 +9,6 @@ use model::policy::Ciphers;
 use model::{Alias, Server, ServerName};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Variables that are set in locations; here so that they exist everywhere.
-const EMPTY: [&str; 16] = [
-    "$proxy_alternative_upstream_name",
-    "$namespace",
-    "$ingress_name",
-    "$service_name",
-    "$service_port",
-    "$location_path",
-    "$fairway_upstream",
-    "$fairway_route",
-    "$fairway_tls_redirect_port",
-    "$fairway_stands_in",
-    "$fairway_no_certificate",
-    "$fairway_said",
-    "$cors",
-    "$fairway_error_fallback",
-    "$fairway_error",
-    "$pass_server_port",
-];
-
 /// Writes a server.
 pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
     let mut block = Block::default();
@@ -50,7 +30,8 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
         block.open("if", words!["(", "$uri", "=", "/", ")"], redirect);
     }
     location::all(scope, server, &mut block);
-    all.open("server", vec![], block);
+    let owner = server.locations.iter().find_map(|location| location.origin.as_ref());
+    all.open_for(owner, "server", vec![], block);
 }
 
 /// The server that answers where nothing else does, before there is a catch-all.
@@ -83,22 +64,17 @@ fn names(server: &Server, block: &mut Block) {
         None => Word::plain(name),
     };
     let aliases = server.aliases.iter().map(|alias| match alias {
-        // A host is compared in lower case.
-        Alias::Pattern(pattern) => Word::plain(format!("~*{}", pattern.source())),
+        // nginx compares it with the host in lower case.
+        Alias::Pattern(pattern) => Word::plain(format!("~(?i){}", pattern.source())),
         other => Word::plain(other.to_string()),
     });
     block.put("server_name", std::iter::once(own).chain(aliases).collect());
 }
 
-/// Listeners, certificates and variables.
+/// Listeners and certificates.
 fn begin(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
     let global = &scope.configuration.global;
     listen(scope, is_default, block);
-    for name in EMPTY {
-        put!(block, "set", Word::from(name), "");
-    }
-    put!(block, "set", "$proxy_upstream_name", "-");
-    put!(block, "set", "$pass_server_port", "$server_port");
     put!(block, "ssl_certificate", "data:$fairway_no_certificate");
     put!(block, "ssl_certificate_key", "data:$fairway_no_certificate");
     let present = lua("require(\"fairway.certificate\").present()");

@@ -6,9 +6,37 @@ use super::{Block, Scope, Word};
 use ipnet::IpNet;
 use model::RealIp;
 
+/// Variables that are set in locations, and what they are elsewhere. A `set` in the server would not do: subrequests
+/// pass there, too, and share their variables with the request.
+const SET: [(&str, &str); 19] = [
+    ("$proxy_upstream_name", "-"),
+    ("$proxy_alternative_upstream_name", ""),
+    ("$namespace", ""),
+    ("$ingress_name", ""),
+    ("$service_name", ""),
+    ("$service_port", ""),
+    ("$location_path", ""),
+    ("$pass_server_port", "$server_port"),
+    ("$cors", ""),
+    ("$auth_cookie", ""),
+    ("$escaped_request_uri", ""),
+    ("$fairway_upstream", ""),
+    ("$fairway_route", ""),
+    ("$fairway_tls_redirect", "off"),
+    ("$fairway_tls_redirect_slash", "cut"),
+    ("$fairway_tls_redirect_port", ""),
+    ("$fairway_stands_in", ""),
+    ("$fairway_challenges", ""),
+    ("$fairway_error_fallback", ""),
+];
+
 /// Declares them.
 pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
+    for (name, otherwise) in SET {
+        map(http, "", name, &[("default".into(), otherwise.into())]);
+    }
+    map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
     geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
     trust(&global.real_ip, http);
     host(http);

@@ -19,11 +19,18 @@ const FRAMING: [&str; 9] = [
     "upgrade",
 ];
 
+/// nginx takes the first of several lines; all of them are meant.
+const HEARD: &str = "local function all(name)\n\
+    local value = ngx.header[name]\n\
+    return type(value) == \"table\" and table.concat(value, \", \") or value or \"\"\n\
+    end\n\
+    ngx.var.auth_cookie = all(\"Set-Cookie\")\n\
+    ngx.var.fairway_challenges = all(\"WWW-Authenticate\")";
+
 pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
     let Some(policy) = policy else { return };
     let path = format!("/_fairway-auth-{}", at.index);
     put!(at.block, "auth_request", Word::plain(&path));
-    put!(at.block, "auth_request_set", "$auth_cookie", "$upstream_http_set_cookie");
     match policy.always_set_cookie {
         true => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always"),
         false => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie"),
@@ -40,6 +47,9 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
         if at.beside.is_new(&name) {
             let mut redirect = Block::default();
             escape(&mut redirect);
+            if let Some(cors) = &at.location.policy.cors {
+                redirect.append(super::cors::block(cors));
+            }
             put!(redirect, "add_header", "Set-Cookie", "$auth_cookie", "always");
             put!(redirect, "return", 302_u16, Word::template(page));
             at.beside.block.open("location", words![Word::plain(name)], redirect);
@@ -84,6 +94,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         put!(block, "access_log", false);
     }
     escape(&mut block);
+    block.open("header_filter_by_lua_block", vec![], super::super::http::lua(HEARD));
     let to = upstream_tls::url(url, &mut block, at);
     if let Some(cache) = cache {
         remember(cache, at, &mut block);
@@ -128,7 +139,8 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     }
     let body = at.location.policy.body;
     put!(block, "client_max_body_size", body.max_size.unwrap_or(0));
-    put!(block, "proxy_buffering", false);
+    // What is remembered passes through buffers.
+    put!(block, "proxy_buffering", cache.is_some());
     put!(block, "proxy_buffer_size", body.response_header);
     put!(block, "proxy_buffers", 4_u8, body.response_header);
     put!(block, "proxy_busy_buffers_size", body.response_header.saturating_mul(2));

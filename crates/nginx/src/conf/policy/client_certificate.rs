@@ -50,8 +50,8 @@ pub(in crate::conf) fn of_host(
         ClientErrorPage::Redirect(url) => {
             put!(block, "error_page", 495_u16, 496_u16, "=", Word::literal(url));
         }
-        ClientErrorPage::Forbidden => put!(block, "error_page", 495_u16, 496_u16, "=403", "/"),
-        ClientErrorPage::Missing => put!(block, "error_page", 495_u16, 496_u16, "=500", "/"),
+        ClientErrorPage::Forbidden => refuse(403, block),
+        ClientErrorPage::Missing => refuse(500, block),
     }
     if let Some(pattern) = subject {
         let mut refuse = Block::default();
@@ -62,10 +62,18 @@ pub(in crate::conf) fn of_host(
     }
 }
 
+/// Whoever has no certificate gets this status, and no further.
+fn refuse(status: u16, block: &mut Block) {
+    put!(block, "error_page", 495_u16, 496_u16, "=", "@fairway_no_certificate");
+    let mut refused = Block::default();
+    put!(refused, "return", status);
+    block.open("location", words!["@fairway_no_certificate"], refused);
+}
+
 /// What the Ingress of a location asks besides its host. nginx verifies for a host alone, so what differs is closed.
 pub(in crate::conf) fn of_location(policy: Option<&ClientCertificate>, at: &mut At<'_, '_>) {
     if policy.is_some() && policy != at.server.client_certificate.as_ref() {
-        put!(at.block, "return", 403_u16);
+        put!(at.block, "return", 400_u16);
     }
 }
 
@@ -93,7 +101,6 @@ pub(in crate::conf) fn told(server: &Server) -> [(&'static str, Word); 4] {
         Some(ClientCertificate::Verified(verified)) => Some(verified),
         Some(ClientCertificate::Closed(_)) | None => None,
     };
-    let verified = verified.filter(|verified| verified.demand != ClientDemand::Off);
     let passes = verified.is_some_and(|verified| verified.pass_certificate);
     let said = |value: &'static str| Word::from(if verified.is_some() { value } else { "" });
     let certificate = if passes { "$ssl_client_escaped_cert" } else { "" };

@@ -6,12 +6,19 @@ use super::super::{Block, Word};
 use model::policy::{Cors, Origins};
 
 pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
-    let Some(Cors { origins, credentials, methods, headers, expose, max_age }) = policy else {
-        return;
-    };
+    if let Some(policy) = policy {
+        at.block.append(block(policy));
+    }
+}
+
+/// The directives of a policy.
+pub(in crate::conf) fn block(policy: &Cors) -> Block {
+    let Cors { origins, credentials, methods, headers, expose, max_age } = policy;
+    let mut block = Block::default();
+    put!(block, "set", "$cors", "");
     let origin = match origins {
         Origins::Any => {
-            put!(at.block, "set", "$cors", "true");
+            put!(block, "set", "$cors", "true");
             Word::from("*")
         }
         Origins::Listed(listed) => {
@@ -19,7 +26,7 @@ pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
                 let mut yes = Block::default();
                 put!(yes, "set", "$cors", "true");
                 let pattern = Word::plain(allowed.pattern());
-                at.block.open("if", words!["(", "$http_origin", "~*", pattern, ")"], yes);
+                block.open("if", words!["(", "$http_origin", "~*", pattern, ")"], yes);
             }
             Word::from("$http_origin")
         }
@@ -40,9 +47,10 @@ pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
     tell("Access-Control-Max-Age", (*max_age).into());
     let mut preflight = Block::default();
     put!(preflight, "set", "$cors", "${cors}options");
-    at.block.open("if", words!["(", "$request_method", "=", "OPTIONS", ")"], preflight);
+    block.open("if", words!["(", "$request_method", "=", "OPTIONS", ")"], preflight);
     let mut answer = told.clone();
     put!(answer, "return", 204_u16);
-    at.block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
-    at.block.open("if", words!["(", "$cors", "=", "true", ")"], told);
+    block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
+    block.open("if", words!["(", "$cors", "=", "true", ")"], told);
+    block
 }

@@ -18,7 +18,8 @@ const ABOUT: [(&str, &str, &str); 7] = [
     ("X-Ingress-Name", "$ingress_name", "$http_x_ingress_name"),
     ("X-Service-Name", "$service_name", "$http_x_service_name"),
     ("X-Service-Port", "$service_port", "$http_x_service_port"),
-    ("X-Request-ID", "$req_id", "$req_id"),
+    // Told twice where somebody stands in, as the original does.
+    ("X-Request-ID", "$req_id", ""),
 ];
 
 pub(in crate::conf) fn write(policy: Option<&Errors>, at: &mut At<'_, '_>) {
@@ -67,13 +68,13 @@ fn page(backend: &str, status: u16, at: &At<'_, '_>) -> Block {
 /// these names travel as they are.
 pub(in crate::conf) fn stand_in(at: &mut At<'_, '_>) {
     let mut maps = Block::default();
-    for (name, value, own) in ABOUT.iter().filter(|(name, ..)| *name != "X-Request-ID") {
+    for (name, value, own) in ABOUT {
         let variable = format!("$fairway_about_{}", name.to_ascii_lowercase().replace('-', "_"));
         let mut map = Block::default();
-        map.entry("default".into(), words![*own]);
-        map.entry("1".into(), words![*value]);
+        map.entry("default".into(), words![own]);
+        map.entry("1".into(), words![value]);
         maps.open("map", words!["$fairway_stands_in", Word::plain(&variable)], map);
-        put!(at.block, "proxy_set_header", *name, Word::plain(variable));
+        put!(at.block, "proxy_set_header", name, Word::plain(variable));
     }
     at.scope.declared.insert("what stands in".to_owned(), maps);
 }

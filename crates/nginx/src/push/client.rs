@@ -1,0 +1,132 @@
+//! One request on the unix socket of nginx's Lua.
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+
+/// How long one request may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer at most.
+const LONGEST: usize = 64 << 10;
+
+/// Why nginx does not have what it was to be told.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// Nobody listens on the socket.
+    #[error("cannot reach nginx on {}", socket.display())]
+    Connect {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The connection broke off.
+    #[error("{request} broke off")]
+    Broken {
+        /// The request.
+        request: String,
+        /// What went wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// Nginx said no; what it had before stays.
+    #[error("{request} was refused with {status}: {reason}")]
+    Refused {
+        /// The request.
+        request: String,
+        /// The status.
+        status: StatusCode,
+        /// What the Lua said.
+        reason: String,
+    },
+    /// No answer in time.
+    #[error("{request} was not answered within {} s", PATIENCE.as_secs())]
+    Late {
+        /// The request.
+        request: String,
+    },
+}
+
+impl PushError {
+    /// Whether nginx is at another state than was believed.
+    pub(super) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused { status: StatusCode::CONFLICT, .. })
+    }
+
+    /// Whether the same push will be refused again, however often.
+    pub(super) fn is_final(&self) -> bool {
+        let refused = [
+            StatusCode::BAD_REQUEST,
+            StatusCode::INSUFFICIENT_STORAGE,
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ];
+        matches!(self, Self::Refused { status, .. } if refused.contains(status))
+    }
+}
+
+/// Sends a request and gives the generation that nginx is at. `after` is the one that the request builds upon.
+pub(super) async fn send(
+    socket: &Path,
+    method: Method,
+    path: &str,
+    after: Option<u64>,
+    body: Vec<u8>,
+) -> Result<u64, PushError> {
+    let request = format!("{method} {path}");
+    let exchange = exchange(socket, method, path, after, body, &request);
+    match timeout(PATIENCE, exchange).await {
+        Ok(result) => result,
+        Err(_) => Err(PushError::Late { request }),
+    }
+}
+
+async fn exchange(
+    socket: &Path,
+    method: Method,
+    path: &str,
+    after: Option<u64>,
+    body: Vec<u8>,
+    request: &str,
+) -> Result<u64, PushError> {
+    let broken = |source| PushError::Broken { request: request.to_owned(), source };
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(|source| PushError::Connect { socket: socket.to_owned(), source })?;
+    let (mut sender, connection) =
+        http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.into()))?;
+    let mut head = Request::builder().method(method).uri(path).header("Host", "fairway");
+    if let Some(after) = after {
+        head = head.header("X-After", after);
+    }
+    let head = head.body(Full::new(Bytes::from(body))).map_err(|error| broken(error.into()))?;
+    let answer = async {
+        let response = sender.send_request(head).await.map_err(|error| broken(error.into()))?;
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, LONGEST).collect().await.map_err(broken)?;
+        Ok((parts, body.to_bytes()))
+    };
+    // The connection moves only while somebody drives it; it ends with the answer.
+    tokio::pin!(connection);
+    let (parts, body) = tokio::select! {
+        answer = answer => answer?,
+        ended = &mut connection => match ended {
+            Ok(()) => return Err(broken("the connection was closed".into())),
+            Err(error) => return Err(broken(error.into())),
+        },
+    };
+    if parts.status.is_success() {
+        return generation(&parts.headers).ok_or_else(|| broken("there is no X-Generation".into()));
+    }
+    let reason = String::from_utf8_lossy(&body).trim().to_owned();
+    Err(PushError::Refused { request: request.to_owned(), status: parts.status, reason })
+}
+
+fn generation(headers: &HeaderMap) -> Option<u64> {
+    headers.get("X-Generation")?.to_str().ok()?.parse().ok()
+}

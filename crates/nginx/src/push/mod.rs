@@ -1,0 +1,16 @@
+//! What changes without a reload, told to the Lua in nginx over its unix socket (crates/nginx/lua/README.md is the
+//! agreement): upstreams with the routes that lead to them, certificates with the hosts that have them, settings.
+
+mod backends;
+mod client;
+mod general;
+mod pusher;
+mod route;
+mod scripts;
+mod servers;
+
+pub use client::PushError;
+pub use general::{General, Metrics};
+pub use pusher::Pusher;
+pub use route::route_key;
+pub use scripts::write_scripts;

@@ -1,0 +1,132 @@
+//! Certificates and the hosts that have them, in the JSON of ingress-nginx's `/configuration/servers`.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use model::{Alias, Certificate, CertificateId, Configuration, Server, ServerName};
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// The host that stands for every handshake without a certificate of its own; also the uid of what has no other one.
+const DEFAULT: &str = "_";
+/// Characters of a line of PEM.
+const LINE: usize = 64;
+
+/// Hosts by name with the uid of their certificate, and certificates by uid.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Servers {
+    pub(super) hosts: BTreeMap<String, String>,
+    pub(super) certificates: BTreeMap<String, Arc<Certificate>>,
+}
+
+/// What is sent: `-1` takes a host away, nothing a certificate.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Posted<'a> {
+    pub(super) certificates: BTreeMap<&'a str, String>,
+    pub(super) servers: BTreeMap<&'a str, &'a str>,
+}
+
+/// The hosts of a Configuration; `fallback` serves where it has no default certificate.
+pub(super) fn of(configuration: &Configuration, fallback: &Arc<Certificate>) -> Servers {
+    let default = configuration
+        .default_certificate
+        .as_ref()
+        .and_then(|id| configuration.certificates.get(id))
+        .unwrap_or(fallback);
+    let mut uids = Uids { configuration, known: HashMap::new(), servers: Servers::default() };
+    let default_uid = uids.of(default);
+    uids.servers.hosts.insert(DEFAULT.to_owned(), default_uid);
+    for server in configuration.servers.values() {
+        let Some(id) = &server.certificate else { continue };
+        let uid = uids.named(id);
+        let certificate = configuration.certificates.get(id).unwrap_or(default);
+        for name in other_names(server).filter(|name| certificate.covers(name.as_str())) {
+            // A host of its own goes before a name that merely leads to another one.
+            let own = configuration.servers.get(&name).and_then(|own| own.certificate.as_ref());
+            if own.is_none() {
+                uids.servers.hosts.insert(name.to_string(), uid.clone());
+            }
+        }
+        if server.name != ServerName::catch_all() {
+            uids.servers.hosts.insert(server.name.to_string(), uid);
+        }
+    }
+    uids.servers
+}
+
+/// Names that have the server's certificate if that covers them (compat/behaviour.md section 11).
+fn other_names(server: &Server) -> impl Iterator<Item = ServerName> {
+    let aliases = server.aliases.iter().filter_map(|alias| match alias {
+        Alias::Name(name) => Some(name.clone()),
+        Alias::Below(parent) => Some(ServerName::new(format!("*.{parent}"))),
+        Alias::Beginning(_) | Alias::Pattern(_) => None,
+    });
+    aliases.chain(server.www.clone())
+}
+
+struct Uids<'a> {
+    configuration: &'a Configuration,
+    known: HashMap<&'a CertificateId, String>,
+    servers: Servers,
+}
+
+impl<'a> Uids<'a> {
+    fn named(&mut self, id: &CertificateId) -> String {
+        match self.configuration.certificates.get(id) {
+            Some(certificate) => self.of(certificate),
+            None => DEFAULT.to_owned(),
+        }
+    }
+
+    /// Another content has another uid, so that workers may keep what they have read.
+    fn of(&mut self, certificate: &'a Arc<Certificate>) -> String {
+        let servers = &mut self.servers;
+        let uid = self.known.entry(&certificate.id).or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            (&certificate.chain, &certificate.key).hash(&mut hasher);
+            let uid = format!("{}@{:016x}", certificate.id, hasher.finish());
+            servers.certificates.insert(uid.clone(), certificate.clone());
+            uid
+        });
+        uid.clone()
+    }
+}
+
+/// Chain and key in PEM.
+pub(super) fn pem(certificate: &Certificate) -> String {
+    let mut text = String::new();
+    for der in &certificate.chain {
+        add_block(&mut text, "CERTIFICATE", der);
+    }
+    let key = &certificate.key.0;
+    add_block(&mut text, key_label(key), key);
+    text
+}
+
+fn add_block(text: &mut String, label: &str, der: &[u8]) {
+    let encoded = STANDARD.encode(der);
+    text.push_str(&format!("-----BEGIN {label}-----\n"));
+    let mut rest = encoded.as_str();
+    while !rest.is_empty() {
+        let (line, after) = rest.split_at(rest.len().min(LINE));
+        text.push_str(line);
+        text.push('\n');
+        rest = after;
+    }
+    text.push_str(&format!("-----END {label}-----\n"));
+}
+
+/// How PEM calls a key in DER: all kinds are a sequence that begins with a version, and differ in what comes next.
+fn key_label(der: &[u8]) -> &'static str {
+    let content = match der.get(1) {
+        Some(length) if *length >= 0x80 => 2 + usize::from(length & 0x7f),
+        _ => 2,
+    };
+    // The version is an integer of one byte.
+    match der.get(content + 3) {
+        Some(0x02) => "RSA PRIVATE KEY",
+        Some(0x04) => "EC PRIVATE KEY",
+        _ => "PRIVATE KEY",
+    }
+}

@@ -1,0 +1,9 @@
+//! The Lua of the nginx engine in a real nginx, and what pushes to it.
+
+mod balancing;
+mod bed;
+mod certificates;
+mod control;
+mod measurements;
+mod pusher;
+mod tables;
