@@ -5,7 +5,7 @@ local start = {}
 -- In the master, so that all workers share the compiled modules, and a broken one is found by `nginx -t`.
 function start.init()
   require("resty.core")
-  for _, module in ipairs({ "balancer", "certificate", "control", "error_page", "measurements", "ocsp", "request" }) do
+  for _, module in ipairs({ "answer", "balancer", "certificate", "control", "error_page", "measurements", "ocsp", "request" }) do
     require("fairway." .. module)
   end
 end

@@ -15,10 +15,8 @@ const ENTER: &str = "require(\"fairway.request\").enter()";
 /// The same where a certificate is required: nothing of it is there on plain HTTP (compat/decisions.md).
 const ENTER_BY_TLS: &str = "require(\"fairway.request\").enter()\n\
     if ngx.var.https ~= \"on\" then return ngx.exit(403) end";
-/// Strict-Transport-Security, on TLS connections only.
-const HSTS: &str = "if ngx.var.https == \"on\" then\n\
-    ngx.header[\"Strict-Transport-Security\"] = ngx.var.fairway_hsts\n\
-    end";
+/// The hook that sees to the header section of the answer.
+const ANSWER: &str = "require(\"fairway.answer\").filter()";
 
 /// Where policies write to.
 pub(super) struct At<'a, 'b> {
@@ -159,15 +157,16 @@ fn variables(at: &mut At<'_, '_>) {
         put!(block, "set", "$service_port", Word::literal(&service.port));
     }
     put!(block, "set", "$location_path", Word::literal(path));
-    if at.scope.configuration.global.hsts.is_some() {
-        block.open("header_filter_by_lua_block", vec![], lua(HSTS));
-    }
+    block.open("header_filter_by_lua_block", vec![], lua(ANSWER));
     let upstream = match backend {
         Backend::Upstream(id) => id.as_str(),
         Backend::NotFound => "upstream-default-backend",
         Backend::Denied(_) => return,
     };
     put!(block, "set", "$proxy_upstream_name", Word::literal(upstream));
+    // Lua can only write what is set somewhere.
+    put!(block, "set", "$proxy_alternative_upstream_name", "");
+    put!(block, "set", "$fairway_stands_in", "");
     let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } =
         policy.tls_redirect;
     let global = &at.scope.configuration.global;

@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "error_page" "ewma" "expression"
+    "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "error_page" "ewma" "expression"
     "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start" "sticky" "store"
     "upstreams"
 }

@@ -35,11 +35,8 @@ const FLAGS: [&str; 3] = [
 /// What a client says first where the controller speaks the PROXY protocol.
 const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
 
-/// Answers that say nothing about whether a change has taken effect, at first.
-const NOT_YET: [u16; 3] = [404, 500, 503];
-
-/// How long the sentinel's host may answer with an error before that counts as its answer: a change can deny
-/// everything.
+/// How long something else may answer for the sentinel's host, such as a catch-all, before that counts as its answer: a
+/// change can deny everything.
 const DENIED: Duration = Duration::from_secs(2);
 
 /// How often the sentinel is asked.
@@ -119,9 +116,9 @@ impl Bed {
         self.manifests.apply(&sentinel(&host))?;
         let begin = Instant::now();
         loop {
-            let status = self.answer(&host).await;
-            let denied = matches!(status, Some(500 | 503)) && begin.elapsed() > DENIED;
-            if status.is_some_and(|status| !NOT_YET.contains(&status)) || denied || self.ended() {
+            let answered = self.answer(&host).await;
+            let denied = answered == Some(false) && begin.elapsed() > DENIED;
+            if answered == Some(true) || denied || self.ended() {
                 break;
             }
             if begin.elapsed() > self.options.patience {
@@ -177,9 +174,9 @@ impl Bed {
         self.fairway.as_mut().is_some_and(|fairway| !fairway.alive())
     }
 
-    /// The status with which a host answers, with or without the PROXY protocol; nothing while nobody listens, 0
-    /// from a controller that refuses both and will say nothing more.
-    async fn answer(&self, host: &str) -> Option<u16> {
+    /// Whether a sentinel answers, with or without the PROXY protocol, or something else does; nothing while nobody
+    /// listens.
+    async fn answer(&self, host: &str) -> Option<bool> {
         let request = Request {
             url: format!("http://{host}/"),
             timeout: Some("1s".to_owned()),
@@ -190,11 +187,14 @@ impl Bed {
             let proxy_protocol = Some(ANNOUNCEMENT.to_owned());
             answer = self.client.send(&Request { proxy_protocol, ..request }).await;
         }
-        match (answer.status, answer.error.as_deref()) {
-            (Some(status), None) => Some(status),
-            (_, Some("connection-refused")) => None,
-            _ => Some(0),
+        if answer.error.as_deref() == Some("connection-refused") {
+            return None;
         }
+        let mut headers = answer.headers.iter().flatten();
+        Some(
+            headers
+                .any(|(name, value)| name.eq_ignore_ascii_case("location") && value.contains(host)),
+        )
     }
 }
 
@@ -211,13 +211,20 @@ fn controllers_objects() -> [Value; 2] {
     ]
 }
 
+/// An Ingress that the controller answers itself, before any guard, with a redirect that nobody else gives.
 fn sentinel(host: &str) -> Value {
     let backend = json!({"service": {"name": "echo-b", "port": {"number": 80}}});
     let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
-        "metadata": {"name": "sentinel", "namespace": NAMESPACE},
+        "metadata": {
+            "name": "sentinel",
+            "namespace": NAMESPACE,
+            "annotations": {
+                "nginx.ingress.kubernetes.io/temporal-redirect": format!("http://{host}/here"),
+            },
+        },
         "spec": {"ingressClassName": "nginx", "rules": [{"host": host, "http": {"paths": [path]}}]},
     })
 }

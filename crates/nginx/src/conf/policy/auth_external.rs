@@ -20,12 +20,7 @@ const FRAMING: [&str; 9] = [
 ];
 
 /// nginx takes the first of several lines; all of them are meant.
-const HEARD: &str = "local function all(name)\n\
-    local value = ngx.header[name]\n\
-    return type(value) == \"table\" and table.concat(value, \", \") or value or \"\"\n\
-    end\n\
-    ngx.var.auth_cookie = all(\"Set-Cookie\")\n\
-    ngx.var.fairway_challenges = all(\"WWW-Authenticate\")";
+const HEAR: &str = "require(\"fairway.answer\").hear()";
 
 pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
     let Some(policy) = policy else { return };
@@ -94,7 +89,8 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         put!(block, "access_log", false);
     }
     escape(&mut block);
-    block.open("header_filter_by_lua_block", vec![], super::super::http::lua(HEARD));
+    put!(block, "set", "$fairway_challenges", "");
+    block.open("header_filter_by_lua_block", vec![], super::super::http::lua(HEAR));
     let to = upstream_tls::url(url, &mut block, at);
     if let Some(cache) = cache {
         remember(cache, at, &mut block);
