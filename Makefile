@@ -21,7 +21,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx haproxy
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx nginx-modules haproxy
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -38,7 +38,7 @@ docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
 	$(CARGO) doc --workspace --no-deps
 
-exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
+exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native|nginx]
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p testkit --bin exchanges -- \
 	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) --out $(BUILD) \

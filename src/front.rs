@@ -76,6 +76,7 @@ pub(crate) fn nginx(
     listeners: &Listeners,
     threads: Option<NonZeroUsize>,
     geoip: PathBuf,
+    passthrough: bool,
 ) -> Result<Nginx> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -85,7 +86,7 @@ pub(crate) fn nginx(
         addresses: listeners.bind_address.clone(),
         http_port: port(listeners.http_port)?,
         https_port: port(listeners.https_port)?,
-        behind_passthrough: None,
+        passthrough,
         health_path: listeners.health_check_path.clone(),
         workers: threads.unwrap_or_else(limits::worker_threads).get(),
         open_files: files.now.unwrap_or(1 << 20),

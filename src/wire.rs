@@ -69,7 +69,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_front(&listeners, worker_threads, geoip)?);
+    let engine =
+        Arc::new(start_front(&listeners, worker_threads, geoip, classes.enable_ssl_passthrough)?);
     logs::follow(&engine, control)?;
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -78,7 +79,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         false => None,
     };
     let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
-    let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
+    let raw = listeners.engine == EngineName::Nginx;
+    let options = Options { watch_namespace, zone, reserved_ports, raw, ..options(&classes) };
     let mut feed = tokio::select! {
         feed = feed(source, &options) => feed?,
         () = shutdown.first() => return Ok(()),
@@ -107,10 +109,16 @@ fn start_front(
     listeners: &Listeners,
     threads: Option<std::num::NonZeroUsize>,
     geoip: GeoIp,
+    passthrough: bool,
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
-        return Ok(Front::Nginx(Arc::new(front::nginx(listeners, threads, directory)?)));
+        return Ok(Front::Nginx(Arc::new(front::nginx(
+            listeners,
+            threads,
+            directory,
+            passthrough,
+        )?)));
     }
     let native = start_engine(listeners, threads)?;
     native.locate_geoip(GeoFiles { directory, editions });
@@ -313,6 +321,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         udp_services: udp_services_configmap,
         reserved_ports: BTreeSet::new(),
         passthrough: enable_ssl_passthrough,
+        raw: false,
         watch_namespace: None,
         zone: None,
     }

@@ -4,28 +4,33 @@ use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::names::{Names, Resolved};
+use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process;
 use crate::push::{General, Pusher};
 use crate::{fallback, pem, push, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
-use model::{Changes, Configuration, Origin};
+use model::{Changes, Configuration, Listeners, Origin};
 use rustix::process::Signal;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::net::TcpListener;
 use tokio::process::Child;
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
 /// How long new workers may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Tests of nginx at most until a Configuration is given up.
 const TESTS: usize = 64;
+/// One in so many file descriptors is a connection in front of nginx: each takes two.
+const FRONT_SHARE: u64 = 4;
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
@@ -71,9 +76,9 @@ pub enum StartError {
     /// The Lua could not be written.
     #[error("cannot write the Lua modules: {0}")]
     Scripts(io::Error),
-    /// There is no nginx, or it lacks something.
-    #[error("{0}")]
-    Program(String),
+    /// The port in front is not to be had.
+    #[error("cannot listen on --https-port {0}: {1}")]
+    Bind(u16, io::Error),
 }
 
 /// What an apply may come to grief of; it becomes a [`Rejected`].
@@ -116,6 +121,7 @@ impl Nginx {
             stopped: Notify::new(),
         });
         tokio::spawn(inner.clone().follow_names());
+        inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
 
@@ -320,7 +326,9 @@ impl Inner {
         let idle = conf::idle(&self.place).map_err(refused)?;
         self.directory.install(&idle)?;
         // A socket that a crash left behind would be taken for one that somebody listens on.
-        drop(std::fs::remove_file(self.place.control()));
+        for socket in [self.place.control(), self.place.inner()] {
+            drop(std::fs::remove_file(socket));
+        }
         let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
@@ -415,6 +423,29 @@ impl Inner {
                 false
             }
         }
+    }
+
+    /// Takes TLS connections, where some of them pass nginx by.
+    fn stand_in_front(self: Arc<Self>) -> Result<(), StartError> {
+        let place = &self.place;
+        if !place.passthrough {
+            return Ok(());
+        }
+        let addresses = place.listens_on(&Listeners::default());
+        let addresses: Vec<SocketAddr> =
+            addresses.into_iter().map(|ip| SocketAddr::new(ip, place.https_port)).collect();
+        let most = usize::try_from(place.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
+        let front = passthrough::Front {
+            serving: self.serving.subscribe(),
+            inner: place.inner(),
+            places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
+        };
+        let failed = |error| StartError::Bind(place.https_port, error);
+        for listener in passthrough::bind(&addresses).map_err(failed)? {
+            let listener = TcpListener::from_std(listener).map_err(failed)?;
+            tokio::spawn(front.clone().accept(listener));
+        }
+        Ok(())
     }
 
     /// Looks names up again when their time is over.

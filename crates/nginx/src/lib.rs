@@ -9,6 +9,7 @@ mod directory;
 mod engine;
 mod fallback;
 mod names;
+mod passthrough;
 pub mod pem;
 pub mod plan;
 mod process;

@@ -50,14 +50,6 @@ pub fn workers(master: i32) -> Vec<Worker> {
     .collect()
 }
 
-/// Bytes of memory that a process has to itself and shares.
-pub fn memory(pid: i32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
-    number.unwrap_or(0) * 1024
-}
-
 fn title(pid: i32) -> Option<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     Some(String::from_utf8_lossy(&bytes).replace('\0', " "))

@@ -261,8 +261,10 @@ impl Engine for Native {
             connection_header: _,
             custom_headers: _,
             balance: _,
+            raw,
         } = policy;
-        Vec::new()
+        // Translated for this engine there is none: what asks for it is denied.
+        raw.iter().map(|_| "raw configuration for nginx").collect()
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {

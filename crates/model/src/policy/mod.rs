@@ -21,6 +21,7 @@ mod limits;
 mod logging;
 mod mirror;
 mod protocol;
+mod raw;
 mod redirects;
 mod retries;
 mod rewrite;
@@ -48,6 +49,7 @@ pub use limits::{LimitKey, Limits, RequestLimit};
 pub use logging::Logging;
 pub use mirror::Mirror;
 pub use protocol::{HttpVersion, Protocol};
+pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
@@ -118,6 +120,9 @@ pub struct Policy {
     pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
+    /// What only the nginx engine understands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Box<Raw>>,
 }
 
 impl Policy {

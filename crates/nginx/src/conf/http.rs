@@ -11,6 +11,7 @@ pub(super) fn write(scope: &mut Scope<'_>) -> Block {
     // Sizes of hashes come before what is hashed.
     policy::global::write(scope, &mut http);
     variables::write(scope, &mut http);
+    policy::raw::of_http(scope, &mut http);
     for (_, block) in std::mem::take(&mut scope.declared) {
         http.append(block);
     }

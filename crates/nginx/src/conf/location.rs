@@ -231,6 +231,7 @@ fn policies(at: &mut At<'_, '_>) {
         custom_headers,
         // Lua balances.
         balance: _,
+        raw,
     } = &*location.policy;
     client_certificate::of_location(client_certificate.as_ref(), at);
     policy::logging::write(*logging, at);
@@ -247,6 +248,8 @@ fn policies(at: &mut At<'_, '_>) {
     policy::timeouts::write(*timeouts, *protocol, at);
     policy::retries::write(retries, *protocol, at);
     policy::errors::write(errors.as_ref(), at);
+    // After every redirect, and before a rewrite ends what the rewrite module does.
+    policy::raw::write(raw.as_deref(), at);
     policy::rewrite::write(rewrite.as_ref(), at);
     policy::request_headers::write(upstream_host.as_ref(), *connection_header, at);
     if default_backend.is_some() {

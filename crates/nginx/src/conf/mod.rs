@@ -7,6 +7,7 @@ mod place;
 mod policy;
 mod quote;
 mod server;
+mod snippet;
 mod text;
 mod tree;
 mod variables;

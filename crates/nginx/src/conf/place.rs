@@ -1,6 +1,7 @@
 //! Where nginx runs, and what it has there: what does not come from objects.
 
-use std::net::IpAddr;
+use model::Listeners;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 /// Where nginx runs, and what it has there.
@@ -16,8 +17,8 @@ pub struct Place {
     pub http_port: u16,
     /// `--https-port`.
     pub https_port: u16,
-    /// Where TLS comes in instead, each connection with a PROXY header, while passthrough stands in front.
-    pub behind_passthrough: Option<u16>,
+    /// Whether TLS comes in by a socket, each connection with a PROXY header, since passthrough stands in front.
+    pub passthrough: bool,
     /// `--health-check-path`.
     pub health_path: String,
     /// Worker processes, unless `worker-processes` says otherwise.
@@ -54,6 +55,11 @@ impl Place {
         self.directory.join("control.sock")
     }
 
+    /// The socket where TLS comes in behind passthrough.
+    pub fn inner(&self) -> PathBuf {
+        self.directory.join("tls.sock")
+    }
+
     /// Certificates, keys and passwords, by what is in them.
     pub fn files(&self) -> PathBuf {
         self.directory.join("files")
@@ -72,6 +78,19 @@ impl Place {
     /// Where nginx keeps bodies that do not fit into memory.
     pub fn temporary(&self, what: &str) -> PathBuf {
         self.directory.join("temporary").join(what)
+    }
+
+    /// Every address to listen on.
+    pub fn listens_on(&self, listeners: &Listeners) -> Vec<IpAddr> {
+        let addresses = match self.addresses.is_empty() {
+            true => listeners.everywhere(),
+            false => self.addresses.clone(),
+        };
+        if !addresses.is_empty() {
+            return addresses;
+        }
+        let six = self.ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+        std::iter::once(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).chain(six).collect()
     }
 
     /// What /etc/resolv.conf and the like say about this machine.

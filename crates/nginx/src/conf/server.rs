@@ -2,12 +2,11 @@
 
 use super::http::lua;
 use super::location;
-use super::policy::client_certificate;
+use super::policy::{self, client_certificate};
 use super::tree::{put, words};
 use super::{Block, Scope, Word};
 use model::policy::Ciphers;
 use model::{Alias, Server, ServerName};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Writes a server.
 pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
@@ -29,6 +28,7 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
         put!(redirect, "return", 302_u16, to);
         block.open("if", words!["(", "$uri", "=", "/", ")"], redirect);
     }
+    policy::raw::of_server(scope, server, &mut block);
     location::all(scope, server, &mut block);
     let owner = server.locations.iter().find_map(|location| location.origin.as_ref());
     all.open_for(owner, "server", vec![], block);
@@ -96,17 +96,7 @@ fn begin(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
 fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
     let global = &scope.configuration.global;
     let place = scope.place;
-    let addresses = match place.addresses.is_empty() {
-        true => global.listeners.everywhere(),
-        false => place.addresses.clone(),
-    };
-    let addresses = match addresses.is_empty() {
-        true => {
-            let six = place.ipv6.then_some(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
-            std::iter::once(IpAddr::V4(Ipv4Addr::UNSPECIFIED)).chain(six).collect()
-        }
-        false => addresses,
-    };
+    let addresses = place.listens_on(&global.listeners);
     let options = || match is_default {
         true => vec!["default_server".into(), Word::from("backlog=").then(place.backlog)],
         false => Vec::new(),
@@ -116,14 +106,14 @@ fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
         let at = |port: u16| Word::plain(std::net::SocketAddr::new(*address, port).to_string());
         let plain = words![at(place.http_port)].into_iter().chain(announced()).chain(options());
         block.put("listen", plain.collect());
-        if place.behind_passthrough.is_none() {
+        if !place.passthrough {
             let h2 = global.http2.then(|| Word::from("http2"));
             let secure = words![at(place.https_port), "ssl"].into_iter().chain(h2);
             block.put("listen", secure.chain(announced()).chain(options()).collect());
         }
     }
-    if let Some(port) = place.behind_passthrough {
-        let at = Word::from("127.0.0.1:").then(port);
+    if place.passthrough {
+        let at = Word::from("unix:").then(place.inner().as_path());
         let h2 = global.http2.then(|| Word::from("http2"));
         let secure = words![at, "ssl", "proxy_protocol"].into_iter().chain(h2);
         block.put("listen", secure.chain(options()).collect());

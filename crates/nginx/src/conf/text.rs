@@ -1,6 +1,7 @@
 //! From the tree to the text of nginx.conf, and from its lines back to the objects they came from.
 
 use super::quote::quote;
+use super::snippet::is_whole;
 use super::tree::{Block, Directive, Node};
 use model::Origin;
 use std::ops::Range;
@@ -93,7 +94,7 @@ impl<'a> Writer<'a> {
     ) -> Result<(), Unwritable> {
         let begin = self.line;
         self.enter(origin, depth)?;
-        if text.contains('\0') {
+        if text.contains('\0') || !is_whole(text) {
             return Err(self.unwritable(what));
         }
         self.push(depth, &format!("# {what}"));

@@ -91,7 +91,17 @@ fn trust(real: &RealIp, http: &mut Block) {
     if real.forwarded_headers {
         trusted.extend(networks(&real.trusted).map(|net| (net, "1".into())));
     }
-    geo(http, "$realip_remote_addr", "$fairway_trusted", &trusted);
+    // Behind passthrough the peer is this process, which says who its own peer is.
+    map(
+        http,
+        "$realip_remote_addr",
+        "$fairway_peer",
+        &[
+            ("default".into(), "$realip_remote_addr".into()),
+            ("unix:".into(), "$proxy_protocol_addr".into()),
+        ],
+    );
+    geo(http, "$fairway_peer", "$fairway_trusted", &trusted);
     let mut announced = vec![(Word::from("default"), Word::from("0"))];
     if real.forwarded_headers {
         announced.extend(networks(&real.trusted).map(|net| (net, "1".into())));
@@ -152,7 +162,10 @@ fn port(scope: &Scope<'_>, http: &mut Block) {
         (Word::from("default"), Word::from(source)),
         (Word::from(scope.place.https_port), Word::from(443_u16)),
     ];
-    own.extend(scope.place.behind_passthrough.map(|port| (port.into(), 443_u16.into())));
+    // Behind passthrough there is a socket without a port.
+    if scope.place.passthrough {
+        own.push(("".into(), 443_u16.into()));
+    }
     map(http, source, "$fairway_own_port", &own);
     map(
         http,

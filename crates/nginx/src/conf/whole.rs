@@ -1,7 +1,7 @@
 //! The whole of nginx.conf: the process, its workers, and `http`.
 
 use super::tree::{put, words};
-use super::{Block, Place, Scope, Text, Unwritable, Word, Written, http};
+use super::{Block, Place, Scope, Text, Unwritable, Word, Written, http, policy};
 use model::{Configuration, ErrorLevel, LogTarget};
 
 /// Connections of a worker at most (`max-worker-connections` of ingress-nginx).
@@ -14,6 +14,9 @@ pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Un
     let mut scope = Scope::new(place, configuration);
     let http = http::write(&mut scope);
     let mut main = process(configuration, place);
+    if let Some(text) = configuration.global.raw.as_ref().and_then(|raw| raw.main.as_ref()) {
+        main.raw("main-snippet", text, None);
+    }
     main.open("http", Vec::new(), http);
     Ok(Written { text: Text::of(&main)?, files: scope.files })
 }
@@ -59,6 +62,9 @@ fn modules(main: &mut Block, configuration: &Configuration, place: &Place) {
     load("ndk_http_module.so");
     load("ngx_http_lua_module.so");
     load("ngx_http_headers_more_filter_module.so");
+    if policy::raw::wants_modsecurity(configuration) {
+        load("ngx_http_modsecurity_module.so");
+    }
     if global.compression.brotli.is_some() {
         load("ngx_http_brotli_filter_module.so");
     }

@@ -37,10 +37,21 @@ const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
 
 /// How long something else may answer for the sentinel's host, such as a catch-all, before that counts as its answer: a
 /// change can deny everything.
-const DENIED: Duration = Duration::from_secs(2);
+const DENIED: Duration = Duration::from_secs(5);
 
 /// How often the sentinel is asked.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// Who answers for a sentinel's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    /// Nobody, yet.
+    Nobody,
+    /// The sentinel.
+    Sentinel,
+    /// A catch-all, or a controller that denies everything.
+    Otherwise,
+}
 
 pub(super) struct Bed {
     pub(super) manifests: Manifests,
@@ -117,8 +128,8 @@ impl Bed {
         let begin = Instant::now();
         loop {
             let answered = self.answer(&host).await;
-            let denied = answered == Some(false) && begin.elapsed() > DENIED;
-            if answered == Some(true) || denied || self.ended() {
+            let denied = answered == Answered::Otherwise && begin.elapsed() > DENIED;
+            if answered == Answered::Sentinel || denied || self.ended() {
                 break;
             }
             if begin.elapsed() > self.options.patience {
@@ -174,9 +185,8 @@ impl Bed {
         self.fairway.as_mut().is_some_and(|fairway| !fairway.alive())
     }
 
-    /// Whether a sentinel answers, with or without the PROXY protocol, or something else does; nothing while nobody
-    /// listens.
-    async fn answer(&self, host: &str) -> Option<bool> {
+    /// Who answers for a sentinel's host, with or without the PROXY protocol.
+    async fn answer(&self, host: &str) -> Answered {
         let request = Request {
             url: format!("http://{host}/"),
             timeout: Some("1s".to_owned()),
@@ -187,14 +197,15 @@ impl Bed {
             let proxy_protocol = Some(ANNOUNCEMENT.to_owned());
             answer = self.client.send(&Request { proxy_protocol, ..request }).await;
         }
-        if answer.error.as_deref() == Some("connection-refused") {
-            return None;
-        }
         let mut headers = answer.headers.iter().flatten();
-        Some(
-            headers
-                .any(|(name, value)| name.eq_ignore_ascii_case("location") && value.contains(host)),
-        )
+        let is_own = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("location") && value.contains(host)
+        };
+        match (answer.status, answer.error.as_deref()) {
+            (_, Some("connection-refused")) | (Some(404), None) => Answered::Nobody,
+            _ if headers.any(is_own) => Answered::Sentinel,
+            _ => Answered::Otherwise,
+        }
     }
 }
 

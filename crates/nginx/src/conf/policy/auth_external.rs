@@ -133,6 +133,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     for (name, value) in request_headers {
         put!(block, "proxy_set_header", Word::plain(name), Word::template(value));
     }
+    super::raw::of_auth(at, &mut block);
     let body = at.location.policy.body;
     put!(block, "client_max_body_size", body.max_size.unwrap_or(0));
     // What is remembered passes through buffers.

@@ -14,7 +14,7 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     let global = scope.configuration.global.clone();
     names(scope.configuration, http);
     connections(&global, http);
-    real_ip(&global, http);
+    real_ip(&global, scope.place.passthrough, http);
     headers(&global, http);
     tls(scope, &global.tls, http);
     compression(&global.compression, http);
@@ -74,7 +74,7 @@ fn connections(global: &Global, http: &mut Block) {
     }
 }
 
-fn real_ip(global: &Global, http: &mut Block) {
+fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
     let RealIp {
         enabled,
         forwarded_headers,
@@ -83,7 +83,13 @@ fn real_ip(global: &Global, http: &mut Block) {
         forwarded_host_header: _,
         trusted,
     } = &global.real_ip;
+    if passthrough {
+        put!(http, "set_real_ip_from", "unix:");
+    }
     if !(*enabled || *forwarded_headers || global.proxy_protocol) {
+        if passthrough {
+            put!(http, "real_ip_header", "proxy_protocol");
+        }
         return;
     }
     let by_header = *forwarded_headers || (*enabled && !global.proxy_protocol);

@@ -66,8 +66,9 @@ fn declare_key(policy: &Limits, id: &str, at: &mut At<'_, '_>) -> Word {
     keys.entry("0".into(), words![value]);
     keys.entry("default".into(), words![""]);
     let mut both = Block::default();
-    both.open("geo", words!["$remote_addr", exempt.clone()], nets);
-    both.open("map", words![exempt, key.clone()], keys);
+    let origin = at.location.origin.as_ref();
+    both.open_for(origin, "geo", words!["$remote_addr", exempt.clone()], nets);
+    both.open_for(origin, "map", words![exempt, key.clone()], keys);
     // Before the zones that count by it.
     at.scope.declared.insert(format!("key of limits {id}"), both);
     key

@@ -1,0 +1,99 @@
+//! The engine drives a real nginx: what reloads it and what does not, what it does not take, and how it ends.
+
+mod bed;
+
+use bed::{apply, backend, configuration, free_port, get, is_alive, pid, start, until};
+use engine::Engine;
+use std::time::Duration;
+
+fn ok(name: &str) -> Option<(u16, String)> {
+    Some((200, name.to_owned()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (engine, one, two) = (start(&folder, port), backend("one"), backend("two"));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    assert_eq!(get(port, "a.test"), ok("one"));
+    let before = engine.reloads();
+    apply(&engine, &configuration(&[("a.test", two, None)])).await;
+    assert_eq!(get(port, "a.test"), ok("two"));
+    assert_eq!(engine.reloads(), before, "endpoints need no reload");
+    apply(&engine, &configuration(&[("a.test", two, None), ("b.test", one, None)])).await;
+    assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("two"), ok("one")));
+    assert_eq!(engine.reloads(), before + 1);
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nginx_does_not_take_is_left_out_and_the_rest_is_served() {
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    let good = [("a.test", one, Some("more_set_headers \"X-A: 1\";"))];
+    assert!(apply(&engine, &configuration(&good)).await.is_empty());
+    let broken = [
+        "no_such_directive on;",
+        "deny all; } location /x { return 200;",
+        "proxy_pass http://${",
+        "include /nowhere/at/all.conf;",
+        "set $x 'a\0b';",
+    ];
+    for (number, snippet) in broken.iter().enumerate() {
+        let b = format!("b{number}.test");
+        let all = [good[0], (b.as_str(), one, Some(*snippet)), ("c.test", one, None)];
+        assert_eq!(apply(&engine, &configuration(&all)).await, [b.as_str()], "{snippet}");
+        assert_eq!(get(port, &b).map(|(status, _)| status), Some(503), "{snippet}");
+        assert_eq!((get(port, "a.test"), get(port, "c.test")), (ok("one"), ok("one")), "{snippet}");
+    }
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_nginx_that_dies_is_started_again_with_all_it_knew() {
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    let first = rustix::process::Pid::from_raw(pid(&folder)).expect("a process");
+    rustix::process::kill_process(first, rustix::process::Signal::KILL).expect("it runs");
+    until("nginx serves again", || get(port, "a.test") == ok("one")).await;
+    assert_ne!(pid(&folder), first.as_raw_nonzero().get());
+    engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_left_when_the_engine_ends() {
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (engine, one) = (start(&folder, port), backend("one"));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    let master = pid(&folder);
+    engine.drain(Duration::from_secs(5)).await;
+    assert!(!is_alive(master));
+    assert_eq!(get(port, "a.test"), None);
+}
+
+#[test]
+fn what_a_crash_left_behind_is_found_and_ended() {
+    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (one, two) = (backend("one"), backend("two"));
+    let run = |address, end: bool| {
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+        let master = runtime.block_on(async {
+            let engine = start(&folder, port);
+            apply(&engine, &configuration(&[("a.test", address, None)])).await;
+            let master = pid(&folder);
+            if end {
+                engine.drain(Duration::from_secs(5)).await;
+            }
+            master
+        });
+        // As a crash does: everything of ours is gone at once, and nobody told nginx.
+        runtime.shutdown_timeout(Duration::from_secs(5));
+        master
+    };
+    let first = run(one, false);
+    assert!(is_alive(first));
+    assert_eq!(get(port, "a.test"), ok("one"));
+    let second = run(two, true);
+    assert!(!is_alive(first) && !is_alive(second));
+}
