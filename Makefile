@@ -10,7 +10,7 @@ FAIRWAY := $(BUILD)/debug/fairway
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods bench bench-cluster bench-instructions fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-instructions fuzz
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,15 @@ smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
 floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow readers
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
+
+faults: ## Inject the faults of tests/faults/table.tsv and print what became of each [ONLY=DP]
+	@scripts/need cargo cc go ip unshare
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p hostile --bin faults -- --binary $(FAIRWAY) $(if $(ONLY),--only $(ONLY))
+
+rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=10]
+	@scripts/need cargo cc go ip unshare
+	@FAIRWAY_SHOW=1 FAIRWAY_ROLLS=$(or $(ROLLS),10) $(CARGO) test --quiet -p fairway --test cluster zero_loss -- --nocapture --test-threads=1
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx haproxy

@@ -32,6 +32,13 @@ impl Front {
         }
     }
 
+    /// Lets clients know that they should move elsewhere; nginx tells them when it is asked to end.
+    pub(crate) fn leave(&self) {
+        if let Self::Native(native) = self {
+            native.leave();
+        }
+    }
+
     /// What is being served.
     pub(crate) fn configuration(&self) -> Configuration {
         match self {

@@ -1,11 +1,13 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod check;
+mod cluster_writes;
 mod explain;
 mod flags;
 mod front;
 mod logs;
 mod objects;
+mod overload;
 mod streams;
 mod wire;
 

@@ -1,8 +1,9 @@
 //! Every object of the program, built once and in order.
 
+use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
-use crate::{logs, streams};
+use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -58,20 +59,27 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         listeners,
         geoip,
         webhook,
+        status,
         shutdown_grace_period,
         worker_threads,
+        memory_limit,
         v: _,
         accepted,
     } = flags;
     for name in &accepted.given {
         tracing::info!("flag --{name} is accepted and has no effect in this version");
     }
+    cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
     let engine =
         Arc::new(start_front(&listeners, worker_threads, geoip, classes.enable_ssl_passthrough)?);
     logs::follow(&engine, control)?;
+    if let Front::Native(native) = &*engine {
+        let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+        overload::follow(native, memory_limit, descriptors);
+    }
     let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
@@ -81,27 +89,53 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
     let options = Options { watch_namespace, zone, reserved_ports, raw, ..options(&classes) };
+    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options) => feed?,
+        feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
+    };
+    let replica = match cluster {
+        Some(client) => {
+            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
+            Replica::find(client).await?
+        }
+        None => None,
     };
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
     controller.follow(&mut feed).await;
+    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
     drop(blocked);
     let (http, https) = engine.ports();
     tracing::info!(http, https, admin = %admin, "ready");
+    // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
-        () = shutdown.first() => {}
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
-    tracing::info!("stopping: no new connections from now on, running requests may finish");
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Front>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
+    let leads = writes.leadership().is_leader();
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
-        () = drain(&engine, &streams, shutdown_grace_period) => tracing::info!("stopped"),
+        _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
-    Ok(())
 }
 
 /// The engine that `--engine` names.
@@ -203,13 +237,13 @@ fn admin(
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options))?;
+    let feed = runtime.block_on(feed(source, options, None))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options) -> Result<Feed> {
+async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let Source {
         manifests,
         kubeconfig,
@@ -227,7 +261,7 @@ async fn feed(source: Source, options: &Options) -> Result<Feed> {
         client: kubernetes::client(&client).await?,
         namespace: watch_namespace.filter(|name| !name.is_empty()),
         namespace_selector: watch_namespace_selector.filter(|selector| !selector.is_empty()),
-        pinned: pinned(options),
+        pinned: pinned(options).into_iter().chain(published).collect(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),
@@ -327,8 +361,9 @@ pub(crate) fn options(classes: &Classes) -> Options {
     }
 }
 
-/// After the grace period: no new connections, and the rest ends politely.
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
+    engine.leave();
     tokio::time::sleep(grace).await;
     let deadline = engine.configuration().global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

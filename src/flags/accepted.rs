@@ -4,15 +4,6 @@ use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// Names of the flags, and whether a value may follow without `=`.
 const FLAGS: &[(&str, Takes)] = &[
-    ("publish-service", Takes::Value),
-    ("publish-status-address", Takes::Value),
-    ("election-id", Takes::Value),
-    ("election-ttl", Takes::Value),
-    ("disable-leader-election", Takes::Switch),
-    ("update-status", Takes::Switch),
-    ("update-status-on-shutdown", Takes::Switch),
-    ("status-update-interval", Takes::Value),
-    ("report-node-internal-ip-address", Takes::Switch),
     ("disable-full-test", Takes::Switch),
     ("enable-metrics", Takes::Switch),
     ("metrics-per-host", Takes::Switch),
@@ -38,7 +29,6 @@ const FLAGS: &[(&str, Takes)] = &[
     ("sync-period", Takes::Value),
     ("sync-rate-limit", Takes::Value),
     ("dynamic-configuration-retries", Takes::Value),
-    ("disable-sync-events", Takes::Switch),
     ("internal-logger-address", Takes::Value),
     ("maxmind-license-key", Takes::Value),
     ("maxmind-mirror", Takes::Value),

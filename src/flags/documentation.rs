@@ -11,7 +11,7 @@ use std::path::Path;
 const ACCEPTED: &str = include_str!("accepted.tsv");
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 3] = ["manifests", "bind-address", "worker-threads"];
+const OWN: [&str; 4] = ["manifests", "bind-address", "worker-threads", "memory-limit"];
 
 struct Row<'a> {
     name: &'a str,

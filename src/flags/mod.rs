@@ -9,6 +9,7 @@ mod explain;
 mod geoip;
 mod listen;
 mod source;
+mod status;
 mod webhook;
 
 pub(crate) use check::{Check, FailOn, Format};
@@ -17,6 +18,7 @@ pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::{EngineName, Listeners};
 pub(crate) use source::Source;
+pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
 
 use clap::{Args, Parser, Subcommand};
@@ -61,12 +63,17 @@ pub(crate) struct Run {
     pub(crate) geoip: GeoIp,
     #[command(flatten)]
     pub(crate) webhook: Webhook,
+    #[command(flatten)]
+    pub(crate) status: Status,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,
     /// Threads that serve traffic; by default one for each processor that the cgroup grants.
     #[arg(long, value_name = "N", help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
+    /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    pub(crate) memory_limit: Option<u64>,
     /// How much to log: 0 is normal, 2 tells about each change, 5 about each connection. RUST_LOG goes before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]
     pub(crate) v: u8,
@@ -108,6 +115,26 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_millis(number.saturating_mul(unit)))
 }
 
+/// A number of bytes, as Kubernetes writes them: `536870912`, `512Mi`, `1G`.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let units = [
+        ("Ki", 1 << 10),
+        ("Mi", 1 << 20),
+        ("Gi", 1 << 30),
+        ("k", 1000),
+        ("M", 1_000_000),
+        ("G", 1_000_000_000),
+    ];
+    let (number, unit) = units
+        .iter()
+        .find_map(|(unit, bytes)| text.strip_suffix(unit).map(|number| (number, *bytes)))
+        .unwrap_or((text, 1));
+    let number: Option<u64> = number.parse().ok().filter(|number| *number > 0);
+    number
+        .and_then(|number| number.checked_mul(unit))
+        .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
+}
+
 /// `namespace/name`.
 pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
     if text.is_empty() {
@@ -120,5 +147,20 @@ pub(crate) fn object(text: &str) -> Result<Option<ObjectKey>, String> {
             Ok(Some(ObjectKey::new(namespace, name)))
         }
         _ => Err("expected namespace/name".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bytes;
+
+    #[test]
+    fn sizes_are_written_as_kubernetes_writes_them() {
+        let sizes = ["1000", "512Ki", "64Mi", "2Gi", "1k", "3M", "1G"].map(|text| bytes(text).ok());
+        let wanted = [1000, 512 << 10, 64 << 20, 2 << 30, 1000, 3_000_000, 1_000_000_000];
+        assert_eq!(sizes, wanted.map(Some));
+        for wrong in ["", "0", "-1", "1.5Gi", "Mi", "1Xi", "99999999999Gi", "64 Mi"] {
+            assert!(bytes(wrong).is_err(), "{wrong:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! A running Fairway for tests: the binary with a kubeconfig, its ports, and the questions that tests ask.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -35,9 +35,32 @@ impl Fairway {
         Ok(fairway)
     }
 
+    /// Starts the replica that is said to be in this Pod of namespace `fairway`, and waits until it is ready.
+    pub(crate) async fn start_as(cluster: &Cluster, pod: &str, flags: &[&str]) -> Result<Self> {
+        let kubeconfig = cluster.fairway_kubeconfig().await?;
+        let environment = [("POD_NAMESPACE", "fairway"), ("POD_NAME", pod)];
+        let mut fairway = Self::begin_with(cluster, &kubeconfig, &environment, flags)?;
+        fairway.ready().await?;
+        Ok(fairway)
+    }
+
     /// Starts Fairway and does not wait.
     pub(crate) async fn begin(cluster: &Cluster, flags: &[&str]) -> Result<Self> {
-        let kubeconfig = cluster.fairway_kubeconfig().await?;
+        Self::begin_with(cluster, &cluster.fairway_kubeconfig().await?, &[], flags)
+    }
+
+    /// As `begin`, as whoever this kubeconfig is for.
+    pub(crate) fn begin_as(cluster: &Cluster, kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
+        Self::begin_with(cluster, kubeconfig, &[], flags)
+    }
+
+    /// As `begin`, with another kubeconfig and further variables in its environment.
+    pub(crate) fn begin_with(
+        cluster: &Cluster,
+        kubeconfig: &Path,
+        environment: &[(&str, &str)],
+        flags: &[&str],
+    ) -> Result<Self> {
         let [http, https, health] = free_addresses()?;
         let mut command = Command::new(binary());
         command.arg("run").arg("--kubeconfig").arg(kubeconfig).args(["--configmap", CONFIG_MAP]);
@@ -47,9 +70,23 @@ impl Fairway {
             command.arg(flag).arg(address.port().to_string());
         }
         command.args(flags);
-        let [log, access] = ["fairway.log", "access.log"].map(|name| cluster.folder().join(name));
+        command.envs(environment.iter().copied());
+        let pod = environment.iter().find(|(name, _)| *name == "POD_NAME");
+        let name = pod.map_or("fairway", |(_, pod)| pod);
+        let [log, access] = [format!("{name}.log"), "access.log".to_owned()]
+            .map(|name| cluster.folder().join(name));
         let process = Process::start_apart(&mut command, &log, &access)?;
         Ok(Self { process, http, https, health })
+    }
+
+    /// Where it takes HTTP.
+    pub(crate) fn http(&self) -> SocketAddr {
+        self.http
+    }
+
+    /// Where its admin server is.
+    pub(crate) fn health(&self) -> SocketAddr {
+        self.health
     }
 
     /// Waits until `/healthz` answers 200.
@@ -109,6 +146,21 @@ impl Fairway {
     /// Requests that go on until they are stopped.
     pub(crate) fn traffic(&self, host: &str) -> Traffic {
         Traffic::start(self.http, host, "/")
+    }
+
+    /// The process, to be treated badly.
+    pub(crate) fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Lets the process stand still, as a machine that is suspended, or go on.
+    pub(crate) fn freeze(&self, still: bool) -> Result<()> {
+        self.process.stand_still(still)
+    }
+
+    /// What it has said so far.
+    pub(crate) fn said(&self) -> String {
+        self.process.log()
     }
 
     /// Ends Fairway with SIGTERM; it has to end by itself and well.

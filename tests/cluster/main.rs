@@ -1,9 +1,17 @@
 //! Fairway beside a real control plane, with the rights of `deploy/rbac.yaml` and Pods that are processes.
 
+mod balancer;
 mod changes;
 mod classes;
+mod events;
 mod fairway;
+mod faults;
+mod leader;
+mod load;
 mod objects;
 mod outages;
+mod replicas;
 mod rollouts;
 mod start;
+mod status;
+mod zero_loss;

@@ -11,15 +11,16 @@ use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{GROUND, ingress};
 
 /// A Deployment behind Service and Ingress `web`, host web.test.
-struct Web {
-    version: &'static str,
-    replicas: usize,
+pub(crate) struct Web {
+    pub(crate) version: String,
+    pub(crate) replicas: usize,
     /// Seconds between a Pod's deletion and its SIGTERM.
-    pause: u32,
+    pub(crate) pause: u32,
 }
 
 impl Web {
-    async fn apply(&self, cluster: &Cluster) -> Result<()> {
+    /// Makes it so, and waits until it is.
+    pub(crate) async fn apply(&self, cluster: &Cluster) -> Result<()> {
         let Self { version, replicas, pause } = self;
         let lifecycle = if *pause == 0 {
             "{}".to_owned()
@@ -79,7 +80,7 @@ spec:
     }
 
     /// Waits until exactly the Pods of this version answer.
-    async fn answers(&self, fairway: &Fairway) -> Result<()> {
+    pub(crate) async fn answers(&self, fairway: &Fairway) -> Result<()> {
         eventually(format!("{} Pods to answer", self.replicas), PATIENCE, async || {
             let mut pods = BTreeSet::new();
             for _ in 0..self.replicas * 5 {
@@ -97,10 +98,10 @@ spec:
 /// Three Pods of v1, replaced by three of v2 under traffic.
 async fn replace(cluster: &Cluster, pause: u32) -> Result<()> {
     cluster.apply(GROUND).await?;
-    Web { version: "v1", replicas: 3, pause }.apply(cluster).await?;
+    Web { version: "v1".to_owned(), replicas: 3, pause }.apply(cluster).await?;
     let fairway = Fairway::start(cluster).await?;
     let traffic = fairway.traffic("web.test");
-    let new = Web { version: "v2", replicas: 3, pause };
+    let new = Web { version: "v2".to_owned(), replicas: 3, pause };
     new.apply(cluster).await?;
     new.answers(&fairway).await?;
     traffic.stop().await.all_good()?;
@@ -121,7 +122,7 @@ fn a_rolling_update_of_pods_that_end_at_once_loses_no_request_that_may_be_repeat
 fn a_deployment_that_grows_and_shrinks_is_followed() {
     cluster::test(async |cluster| {
         cluster.apply(GROUND).await?;
-        let sized = |replicas| Web { version: "v1", replicas, pause: 1 };
+        let sized = |replicas| Web { version: "v1".to_owned(), replicas, pause: 1 };
         sized(1).apply(cluster).await?;
         let fairway = Fairway::start(cluster).await?;
         let traffic = fairway.traffic("web.test");

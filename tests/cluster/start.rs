@@ -64,6 +64,62 @@ fn without_an_api_server_it_is_not_ready_and_becomes_so_when_there_is_one() {
     });
 }
 
+#[test]
+fn what_flags_and_environment_name_has_to_be_there() {
+    const OWN: [(&str, &str); 2] = [("POD_NAMESPACE", "fairway"), ("POD_NAME", "fairway-0")];
+    const INSIDE: [(&str, &str); 1] = [("KUBERNETES_SERVICE_HOST", "127.0.0.1")];
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        let kubeconfig = cluster.fairway_kubeconfig().await?;
+        type Environment = &'static [(&'static str, &'static str)];
+        let cases: [(Environment, &[&str], &str); 6] = [
+            (
+                &[],
+                &["--publish-service=demo/none"],
+                "there is no Service demo/none; create it, or name another with --publish-service",
+            ),
+            (
+                &[],
+                &["--default-backend-service=demo/none"],
+                "there is no Service demo/none; create it, or name another with --default-backend-service",
+            ),
+            (
+                &[],
+                &["--watch-namespace=none"],
+                "there is no namespace none; create it, or name another with --watch-namespace",
+            ),
+            (
+                &[],
+                &["--publish-service=demo/a", "--publish-status-address=192.0.2.1"],
+                "--publish-service and --publish-status-address exclude each other; give one of them",
+            ),
+            (
+                &INSIDE,
+                &[],
+                "POD_NAME and POD_NAMESPACE are not set: let the Pod have them as environment variables, from metadata.name and metadata.namespace",
+            ),
+            (
+                &OWN,
+                &[],
+                "cannot read Pod fairway/fairway-0, which POD_NAMESPACE and POD_NAME say this is: 404 NotFound: pods \"fairway-0\" not found",
+            ),
+        ];
+        for (environment, flags, expected) in cases {
+            let mut fairway = Fairway::begin_with(cluster, &kubeconfig, environment, flags)?;
+            let ended =
+                tokio::time::timeout(crate::fairway::PATIENCE, fairway.process().ended()).await;
+            let ended = ended.with_context(|| format!("{flags:?} is taken"))??;
+            let log = fairway.process().log();
+            let last = log.lines().last().unwrap_or_default();
+            ensure!(
+                ended.code() == Some(1) && last == format!("fairway: {expected}"),
+                "{ended} {last}"
+            );
+        }
+        Ok(())
+    });
+}
+
 fn numbered(number: usize) -> Value {
     let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
     json!({

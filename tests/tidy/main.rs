@@ -3,6 +3,7 @@
 mod arrows;
 mod cases;
 mod code;
+mod faults;
 mod text;
 mod tree;
 
@@ -51,6 +52,11 @@ fn nothing_names_the_machine_it_was_made_on() {
 #[test]
 fn links_between_pages_lead_somewhere() {
     expect_none(&text::links(&Tree::open()));
+}
+
+#[test]
+fn every_fault_has_tests_that_exist_or_a_reason() {
+    expect_none(&faults::complaints(&Tree::open()));
 }
 
 #[test]

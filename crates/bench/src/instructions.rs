@@ -1,5 +1,7 @@
 //! Instructions per request: Fairway under callgrind, which counts the same on a busy machine as on an idle one.
 
+use std::fs;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, anyhow, ensure};
@@ -9,51 +11,66 @@ use crate::peers::{Peer, Running};
 use crate::probe::Probe;
 use crate::scenario::hosts;
 
-/// Callgrind without its report: only the sum is of interest.
-const WRAPPER: [&str; 3] = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"];
-/// Requests that both runs make before the ones that are counted.
+/// Requests before the ones that are counted: they open connections and fill caches.
 const FIRST: u64 = 100;
 
 impl Bench {
-    /// Instructions for each of `count` requests on one HTTP/1.1 connection.
+    /// Instructions for each of `count` requests, nearly all of them on one HTTP/1.1 connection.
     pub(crate) fn instructions(&mut self, count: u64) -> Result<u64> {
         ensure!(count > 0, "--requests must be at least 1");
-        // What starting and ending cost cancels out.
-        let few = self.counted(FIRST)?;
-        let many = self.counted(FIRST + count)?;
-        let difference = many.checked_sub(few).context("fewer instructions for more requests")?;
-        Ok(difference / count)
-    }
-
-    fn counted(&mut self, requests: u64) -> Result<u64> {
-        let running = self.start_wrapped(Peer::Fairway, 1, &WRAPPER)?;
+        let report = self.folder.join("callgrind.out");
+        let file = format!("--callgrind-out-file={}", report.display());
+        let wrapper = ["valgrind", "--tool=callgrind", file.as_str()];
+        let running = self.start_wrapped(Peer::Fairway, 1, &wrapper)?;
         let host = hosts(1).concat();
         let (generator, stop) = (&mut self.generator, AtomicBool::new(false));
         std::thread::scope(|scope| {
             let upstream = scope.spawn(|| generator.serve(&stop));
-            let result = ask(&running, &host, requests);
+            let result = count_between(&running, &host, count);
             stop.store(true, Ordering::Relaxed);
             upstream.join().map_err(|_| anyhow!("the upstream panicked"))??;
             result
         })?;
-        let words = running.finish()?;
-        collected(&words).with_context(|| format!("valgrind tells no sum:\n{words}"))
+        running.finish()?;
+        // The first report is that of the dump, the one without a number that of the end.
+        let text = fs::read_to_string(report.with_extension("out.1"));
+        let text = text.context("valgrind wrote no report")?;
+        Ok(collected(&text).context("valgrind's report tells no sum")? / count)
     }
 }
 
-fn ask(running: &Running, host: &str, requests: u64) -> Result<()> {
+/// Lets callgrind count these requests and nothing else: what starting costs varies by more than a request does, since
+/// keys are made of random numbers.
+fn count_between(running: &Running, host: &str, count: u64) -> Result<()> {
     let mut probe = Probe::new(running.http);
-    for _ in 0..requests {
+    ask(&mut probe, host, FIRST)?;
+    control("--zero", running.id())?;
+    ask(&mut probe, host, count)?;
+    control("--dump", running.id())
+}
+
+/// Tells callgrind what to do, and waits until it has done it.
+fn control(order: &str, process: u32) -> Result<()> {
+    let status = Command::new("callgrind_control")
+        .args([order, &process.to_string()])
+        .stdout(Stdio::null())
+        .status();
+    let status = status.context("start callgrind_control: it is part of Debian's valgrind")?;
+    ensure!(status.success(), "callgrind_control {order} ended with {status}");
+    Ok(())
+}
+
+fn ask(probe: &mut Probe, host: &str, count: u64) -> Result<()> {
+    for _ in 0..count {
         let status = probe.status(host, "/")?;
         ensure!(status == 200, "status {status} instead of 200");
     }
     Ok(())
 }
 
-/// The number after `Collected :` in callgrind's last words.
-fn collected(words: &str) -> Option<u64> {
-    let (_, after) = words.rsplit_once("Collected :")?;
-    after.split_whitespace().next()?.parse().ok()
+/// The number after `summary:` in a report.
+fn collected(report: &str) -> Option<u64> {
+    report.lines().find_map(|line| line.strip_prefix("summary:"))?.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -61,9 +78,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_is_read_from_the_last_words() {
-        let words = "==7== \n==7== Events    : Ir\n==7== Collected : 153242\n==7== \n";
-        assert_eq!(collected(words), Some(153_242));
-        assert_eq!(collected("killed"), None);
+    fn the_sum_is_read_from_a_report() {
+        let report = "version: 1\npositions: line\nevents: Ir\nsummary: 153242\n\nfn=(1) main\n";
+        assert_eq!(collected(report), Some(153_242));
+        assert_eq!(collected("version: 1\n"), None);
     }
 }

@@ -1,7 +1,17 @@
 //! The loop: a Snapshot comes, becomes a Configuration, and the engine follows it. What went wrong is told once.
 
 pub mod admission;
+mod answer;
+mod budget;
+mod clock;
+pub mod events;
+pub mod lease;
+mod pod;
 mod report;
+pub mod status;
+mod task;
+
+pub use pod::OwnPod;
 
 use admission::Known;
 use engine::Engine;
@@ -22,6 +32,16 @@ pub struct Controller<E> {
     applied: Configuration,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
+    outcome: watch::Sender<Applied>,
+}
+
+/// What the engine made of changes so far.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// How many of them touched more than endpoints and certificates: ingress-nginx would have reloaded.
+    pub routes: u64,
+    /// Why the latest ones were refused.
+    pub refused: Option<Arc<str>>,
 }
 
 /// The feed ended, which it never does while the process lives.
@@ -38,6 +58,7 @@ impl<E: Engine> Controller<E> {
             applied: Configuration::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
+            outcome: watch::Sender::default(),
         }
     }
 
@@ -46,13 +67,20 @@ impl<E: Engine> Controller<E> {
         self.known.subscribe()
     }
 
+    /// What the engine made of changes, as it goes.
+    pub fn applied(&self) -> watch::Receiver<Applied> {
+        self.outcome.subscribe()
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
         let snapshot = feed.snapshots.borrow_and_update().clone();
         let began = Instant::now();
-        let Translation { configuration, problems, .. } = self.translator.update(&snapshot);
+        let Translation { configuration, problems, served, changes: _ } =
+            self.translator.update(&snapshot);
         self.reporter.report(&problems);
-        self.known.send_replace(Arc::new(Known { snapshot, configuration: configuration.clone() }));
+        let known = Known { snapshot, configuration: configuration.clone(), problems, served };
+        self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {
             return;
@@ -73,9 +101,15 @@ impl<E: Engine> Controller<E> {
                 );
                 applied.left_out.iter().for_each(|problem| tracing::error!("{problem}"));
                 self.applied = configuration;
+                let reloads = u64::from(changes.global || !changes.servers.is_empty());
+                self.outcome.send_modify(|applied| {
+                    *applied = Applied { routes: applied.routes + reloads, refused: None };
+                });
             }
             Err(rejected) => {
-                tracing::error!(%rejected, "the engine refused changes; what was served stays")
+                tracing::error!(%rejected, "the engine refused changes; what was served stays");
+                let refused = Some(rejected.to_string().into());
+                self.outcome.send_modify(|applied| applied.refused = refused);
             }
         }
     }

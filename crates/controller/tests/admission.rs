@@ -63,7 +63,7 @@ async fn start() -> Started {
     let snapshot = snapshot_of([(Path::new("in.yaml"), OBJECTS)]);
     let options = Options::default();
     let configuration = translate(&snapshot, &options).configuration;
-    let known = watch::Sender::new(Arc::new(Known { snapshot, configuration }));
+    let known = watch::Sender::new(Arc::new(Known { snapshot, configuration, ..Known::default() }));
     tokio::spawn(bound.serve(Reviewer::new(known.subscribe(), options)));
     Started { address, folder, certificate, _known: known }
 }

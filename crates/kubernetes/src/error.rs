@@ -90,6 +90,12 @@ pub enum Error {
         /// What it answered.
         reason: String,
     },
+    /// The API server has no networking.k8s.io/v1.
+    #[error("the API server is Kubernetes {version}; it takes 1.19 or later")]
+    TooOld {
+        /// What it says it is.
+        version: String,
+    },
     /// The watched namespace is missing.
     #[error("there is no namespace {namespace}; create it, or name another with --watch-namespace")]
     NoNamespace {

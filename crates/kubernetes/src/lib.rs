@@ -18,6 +18,7 @@ pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
 pub use error::Error;
 pub use feed::Feed;
 pub use index::{Reference, ReverseIndex};
+pub use kube::Client;
 pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};
 pub use trim::parse_ingress;

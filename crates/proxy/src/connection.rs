@@ -5,8 +5,12 @@ use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Waker};
+use std::time::Duration;
 use stream::proxy_protocol::Announced;
 use tokio::time::Instant;
+
+/// How long a client may take between connecting and sending, if we would rather close.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// A client's connection.
 #[derive(Debug)]
@@ -28,6 +32,7 @@ pub struct Connection {
     /// Requests so far.
     pub requests: Cell<u64>,
     closing: Cell<bool>,
+    over: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -65,6 +70,7 @@ impl Connection {
             since: Instant::now(),
             requests: Cell::new(0),
             closing: Cell::new(false),
+            over: Cell::new(false),
             waker: RefCell::new(None),
         }
     }
@@ -82,9 +88,29 @@ impl Connection {
         self.closing.get()
     }
 
+    /// Says that there is no more time: whoever can take leave in a word does so now.
+    pub fn end(&self) {
+        self.over.set(true);
+        self.close_when_idle();
+    }
+
+    /// Whether it is so young that its first request may still be on its way.
+    pub fn is_fresh(&self) -> bool {
+        self.requests.get() == 0 && self.since.elapsed() < FRESH
+    }
+
     /// Whether it was asked to end; the task is woken when it is.
     pub fn poll_closing(&self, cx: &Context<'_>) -> bool {
-        if self.closing.get() {
+        self.poll_set(&self.closing, cx)
+    }
+
+    /// Whether there is no more time; the task is woken when that is so.
+    pub fn poll_over(&self, cx: &Context<'_>) -> bool {
+        self.poll_set(&self.over, cx)
+    }
+
+    fn poll_set(&self, flag: &Cell<bool>, cx: &Context<'_>) -> bool {
+        if flag.get() {
             return true;
         }
         let mut waker = self.waker.borrow_mut();

@@ -4,6 +4,7 @@ use crate::compile::Compiler;
 use crate::generation::Generation;
 use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
+use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
@@ -109,6 +110,33 @@ impl Native {
     /// The generation in force.
     pub fn current(&self) -> Arc<Generation> {
         self.shared.current.load_full()
+    }
+
+    /// Says how many files the process may have open: some of them are kept for other things than traffic.
+    pub fn bound_descriptors(&self, most: u64) {
+        load::bound_descriptors(most);
+    }
+
+    /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.
+    pub fn press(&self, pressure: Pressure) {
+        self.shared.load.press(pressure);
+    }
+
+    /// What was turned away since the start.
+    pub fn shed(&self) -> Shed {
+        self.shared.load.shed()
+    }
+
+    /// From now on connections are taken as before, but each ends with its next answer: so they move elsewhere before
+    /// [`Engine::drain`].
+    pub fn leave(&self) {
+        self.stage.send_if_modified(|stage| {
+            let serving = *stage == Stage::Serving;
+            if serving {
+                *stage = Stage::Leaving;
+            }
+            serving
+        });
     }
 
     /// The settings of the process as a whole, as they change.

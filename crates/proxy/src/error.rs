@@ -5,6 +5,7 @@ use crate::http::BodyError;
 use crate::upstream::TryError;
 use http::StatusCode;
 use model::policy::{Condition, Retries};
+use rustix::io::Errno;
 
 /// Why a request has no answer of its own.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +68,7 @@ impl Error {
             Self::Denied(_) | Self::NoEndpoints(_) | Self::PasswordsBusy => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
+            Self::Upstream(error) if error.is_shortage() => StatusCode::SERVICE_UNAVAILABLE,
             Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => {
                 match error {
                     BodyError::Malformed | BodyError::Aborted => StatusCode::BAD_REQUEST,
@@ -90,6 +92,7 @@ impl Error {
                 Blame::Proxy
             }
             Self::PasswordsBusy => Blame::Proxy,
+            Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge
             | Self::RequestBody(_)
@@ -141,6 +144,14 @@ impl TryError {
         }
     }
 
+    /// Whether this machine has run out of something: descriptors, ports, memory for sockets.
+    pub fn is_shortage(&self) -> bool {
+        const SHORTAGES: [Errno; 5] =
+            [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+        let Self::Connect(error) = self else { return false };
+        Errno::from_io_error(error).is_some_and(|errno| SHORTAGES.contains(&errno))
+    }
+
     /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
     pub fn is_stale(&self) -> bool {
         match self {
@@ -152,6 +163,10 @@ impl TryError {
 
     /// The status that stands for it in `$upstream_status`.
     pub fn status(&self) -> u16 {
-        if matches!(self, Self::Timeout(_)) { 504 } else { 502 }
+        match self {
+            Self::Timeout(_) => 504,
+            _ if self.is_shortage() => 503,
+            _ => 502,
+        }
     }
 }

@@ -111,12 +111,7 @@ async fn follow(
 
 fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
     let global = generation.global();
-    let limits = Limits {
-        line: global.limits.header_line,
-        count: global.limits.header_count,
-        underscores: global.underscores_in_headers,
-        drop_odd: global.ignore_invalid_headers,
-    };
+    let limits = Limits::of(global);
     let parsed =
         parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;
     Ok(Request {

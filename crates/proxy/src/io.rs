@@ -2,6 +2,8 @@
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
 use bytes::{Buf, BytesMut};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
@@ -106,6 +108,20 @@ impl Io {
     /// Closes the way out.
     pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(self).poll_shutdown(cx)
+    }
+
+    /// Whether the peer has closed, as the system knows at this moment.
+    pub fn is_closed(&self) -> bool {
+        let tcp = match self {
+            Self::Plain(tcp) => tcp,
+            Self::Tls(tls) => tls.get_ref().0,
+            Self::Rewound(_, inner) => return inner.is_closed(),
+        };
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        match rustix::net::recv(tcp, &mut [0; 1][..], flags) {
+            Ok((read, _)) => read == 0,
+            Err(error) => error != Errno::AGAIN,
+        }
     }
 
     /// Whether the peer has closed, or sent what nobody asked for; never waits.

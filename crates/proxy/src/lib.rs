@@ -21,6 +21,7 @@ mod http2;
 mod io;
 mod limits;
 mod listen;
+mod load;
 mod log;
 mod outbox;
 mod patience;
@@ -38,6 +39,7 @@ pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
+pub use load::{Pressure, Shed};
 pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.

@@ -2,6 +2,7 @@
 
 use crate::credentials;
 use crate::exchange::Exchange;
+use crate::http::percent::{self, is_unreserved};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::client_certificate;
 use crate::phases::fastcgi;
@@ -24,19 +25,7 @@ pub fn text_of(template: &Template, exchange: &Exchange) -> String {
 
 /// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.
 pub fn in_header(bytes: &[u8]) -> Bytes {
-    let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
-    if bytes.iter().all(is_plain) {
-        return Bytes::copy_from_slice(bytes);
-    }
-    let mut out = String::with_capacity(bytes.len() + 8);
-    for byte in bytes {
-        if is_plain(byte) {
-            out.push(char::from(*byte));
-        } else {
-            put!(out, "%{byte:02X}");
-        }
-    }
-    out.into()
+    percent::encoded(bytes, |byte| matches!(byte, b' '..=b'~')).into()
 }
 
 /// Appends the value of a variable; nothing where it has none.
@@ -129,17 +118,6 @@ pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>])
     out
 }
 
-/// Percent-encoded but for what a URL's parts may always hold (ngx_escape_uri with NGX_ESCAPE_URI_COMPONENT).
-fn escaped(bytes: &[u8], out: &mut String) {
-    for &byte in bytes {
-        match byte {
-            b'-' | b'.' | b'_' | b'~' => out.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-            _ => put!(out, "%{byte:02X}"),
-        }
-    }
-}
-
 fn text(bytes: &[u8], out: &mut String) {
     match std::str::from_utf8(bytes) {
         Ok(text) => out.push_str(text),
@@ -177,7 +155,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         },
         V::RequestMethod => out.push_str(request.method.as_str()),
         V::RequestUri => text(exchange.received(), out),
-        V::EscapedRequestUri => escaped(exchange.received(), out),
+        V::EscapedRequestUri => text(&percent::encoded(exchange.received(), is_unreserved), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
         V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
         V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {

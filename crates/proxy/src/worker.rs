@@ -7,6 +7,7 @@ use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
+use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
 use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
@@ -15,6 +16,8 @@ use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -27,6 +30,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 const TICK: Duration = Duration::from_millis(100);
 /// Ticks between two looks at idle upstream connections.
 const PRUNE: u32 = 10;
+/// How long connections may take leave once the time for draining is over.
+const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a drain waits for handshakes that have begun.
+const HANDSHAKES: Duration = Duration::from_secs(5);
 
 /// What all threads share.
 #[derive(Debug)]
@@ -44,6 +51,8 @@ pub struct Shared {
     names: Names,
     /// Databases about addresses.
     pub geoip: Arc<GeoIp>,
+    /// How hard the process is pressed.
+    pub(crate) load: Arc<Load>,
 }
 
 /// What the process is at.
@@ -51,6 +60,8 @@ pub struct Shared {
 pub enum Stage {
     /// Serving.
     Serving,
+    /// Connections are still taken, but none is kept: the process is about to end.
+    Leaving,
     /// No new connections; what runs may finish until then.
     Draining(Instant),
 }
@@ -68,6 +79,7 @@ impl Shared {
             answers: Answers::default(),
             names: Names::default(),
             geoip: Arc::default(),
+            load: Arc::default(),
         }
     }
 }
@@ -88,7 +100,11 @@ pub struct Worker {
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
-    draining: Cell<bool>,
+    /// Connections that were accepted and are not in the books yet.
+    young: Cell<usize>,
+    /// When idle connections were let go for want of room.
+    relieved: Cell<Option<Instant>>,
+    leaving: Cell<bool>,
     random: RefCell<fastrand::Rng>,
 }
 
@@ -114,7 +130,9 @@ impl Worker {
             log,
             remembered: Remembered::default(),
             connections: RefCell::default(),
-            draining: Cell::new(false),
+            young: Cell::new(0),
+            relieved: Cell::new(None),
+            leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
         }
     }
@@ -135,12 +153,13 @@ impl Worker {
             let worker = Rc::new(Self::new(shared, log));
             let accepting = listen::accept(&worker, sockets);
             tokio::task::spawn_local(worker.clone().tick());
-            let draining = stage.wait_for(|stage| *stage != Stage::Serving).await;
+            drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
+            worker.leaving.set(true);
+            let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;
             let until = match draining.as_deref() {
                 Ok(Stage::Draining(until)) => *until,
                 _ => Instant::now(),
             };
-            worker.draining.set(true);
             accepting.stop().await;
             worker.drain(until).await;
             worker.log.flush();
@@ -150,10 +169,25 @@ impl Worker {
     /// Waits until all connections have ended, or there is no more time.
     async fn drain(&self, until: Instant) {
         let mut ticks = interval(Duration::from_millis(20));
-        while !self.connections.borrow().is_empty() && Instant::now() < until {
+        let handshakes = Instant::now() + HANDSHAKES;
+        while self.is_busy(handshakes) && Instant::now() < until {
             self.close_idle();
             ticks.tick().await;
         }
+        let last = Instant::now() + FAREWELL;
+        self.all().iter().for_each(|connection| connection.end());
+        while !self.connections.borrow().is_empty() && Instant::now() < last {
+            ticks.tick().await;
+        }
+    }
+
+    fn is_busy(&self, handshakes: Instant) -> bool {
+        let young = self.young.get() > 0 && Instant::now() < handshakes;
+        young || !self.connections.borrow().is_empty()
+    }
+
+    fn all(&self) -> Vec<Rc<Connection>> {
+        self.connections.borrow().values().cloned().collect()
     }
 
     async fn tick(self: Rc<Self>) {
@@ -162,6 +196,10 @@ impl Worker {
         for number in 0u32.. {
             ticks.tick().await;
             self.log.flush();
+            if self.pressure() != Pressure::Normal {
+                self.close_idle();
+                self.pool.shrink();
+            }
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -200,9 +238,68 @@ impl Worker {
         &self.shared.geoip
     }
 
-    /// Whether the process is about to end.
-    pub fn is_draining(&self) -> bool {
-        self.draining.get()
+    /// Whether connections are kept for further requests: not while the process ends, nor under pressure.
+    pub fn keeps_connections(&self) -> bool {
+        !self.leaving.get() && self.pressure() == Pressure::Normal
+    }
+
+    /// How hard the process is pressed.
+    pub fn pressure(&self) -> Pressure {
+        self.shared.load.pressure()
+    }
+
+    /// Whether requests are turned away; then one more was.
+    pub fn refuses_request(&self) -> bool {
+        let refuses = self.pressure() == Pressure::Full;
+        if refuses {
+            self.shared.load.refused_request();
+        }
+        refuses
+    }
+
+    /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
+    /// newcomer.
+    pub fn admits(&self, socket: &impl AsRawFd) -> bool {
+        let refusal = if self.is_full() {
+            Refusal::Connections
+        } else if !load::client_fits(socket) {
+            Refusal::Descriptors
+        } else if self.pressure() == Pressure::Full {
+            Refusal::Pressure
+        } else {
+            return true;
+        };
+        self.shared.load.refused(refusal);
+        self.relieve();
+        false
+    }
+
+    /// A connection could not be accepted.
+    pub fn accept_failed(&self, error: &std::io::Error) {
+        if self.shared.load.accept_failed() {
+            tracing::warn!(%error, "connections cannot be accepted; idle ones are closed");
+        }
+        self.relieve();
+    }
+
+    /// Lets idle connections go, but does not look for them at every newcomer of a flood.
+    fn relieve(&self) {
+        if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
+            self.relieved.set(Some(Instant::now()));
+            self.close_idle();
+            self.pool.shrink();
+        }
+    }
+
+    /// Stands for a connection until it is in the books.
+    pub fn expect(self: &Rc<Self>) -> Young {
+        self.young.set(self.young.get() + 1);
+        Young(self.clone())
+    }
+
+    /// Notes a panic of the connection, if there is one before the result is dropped.
+    pub(crate) fn witness(&self, peer: SocketAddr, serial: u64) -> Witness {
+        Witness { load: self.shared.load.clone(), peer, serial }
     }
 
     /// The number for the next connection.
@@ -211,22 +308,20 @@ impl Worker {
     }
 
     /// Whether there are as many connections as there may be.
-    pub fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
     }
 
-    /// Asks connections without a request to end.
-    pub fn close_idle(&self) {
-        let connections: Vec<_> = self.connections.borrow().values().cloned().collect();
-        connections.iter().for_each(|connection| connection.close_when_idle());
+    /// Asks connections without a request to end, but for those whose first one may be on its way.
+    fn close_idle(&self) {
+        let all = self.all();
+        let settled = all.iter().filter(|connection| !connection.is_fresh());
+        settled.for_each(|connection| connection.close_when_idle());
     }
 
     /// Keeps a connection in the books until the guard is dropped.
     pub fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
         self.connections.borrow_mut().insert(connection.serial, connection.clone());
-        if self.draining.get() {
-            connection.close_when_idle();
-        }
         Entry { worker: self.clone(), serial: connection.serial }
     }
 
@@ -257,6 +352,16 @@ impl Worker {
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// A connection that is not in the books yet.
+#[derive(Debug)]
+pub struct Young(Rc<Worker>);
+
+impl Drop for Young {
+    fn drop(&mut self) {
+        self.0.young.set(self.0.young.get() - 1);
+    }
+}
 
 /// A connection's place in the books.
 #[derive(Debug)]

@@ -1,12 +1,9 @@
 //! Compression over real sockets: who gets it, what the answer says then, and that nothing is held back.
 
-use engine::Engine;
-use model::policy::Policy;
-use model::{
-    Backend, Brotli, Changes, Compression, Configuration, Endpoints, Global, Gzip, Location,
-    PathKind, Server, ServerName, Unwanted, Upstream, UpstreamId,
-};
-use proxy::{Listen, Native};
+mod bed;
+
+use model::{Brotli, Compression, Global, Gzip, Unwanted};
+use proxy::Native;
 use std::io::Read;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -65,41 +62,9 @@ async fn head(tcp: &mut TcpStream) -> String {
     String::from_utf8_lossy(&read).into_owned()
 }
 
-fn configuration(endpoint: SocketAddr, compression: Compression) -> Configuration {
-    let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
-    let location = Location {
-        path: "/".to_owned(),
-        kind: PathKind::Prefix,
-        whole: false,
-        backend: Backend::Upstream(id.clone()),
-        canary: None,
-        service: None,
-        origin: None,
-        policy: Arc::new(Policy::default()),
-    };
-    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
-    let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
-    let global = Arc::new(Global { compression, access_log: false, ..Global::default() });
-    let mut configuration = Configuration { global, ..Configuration::default() };
-    configuration.servers.insert(name, Arc::new(server));
-    configuration.upstreams.insert(id, Arc::new(upstream));
-    configuration
-}
-
 async fn start(endpoint: SocketAddr, compression: Compression) -> Arc<Native> {
-    let configuration = configuration(endpoint, compression);
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), &configuration);
-    native.apply(&configuration, &changes).await.expect("a valid configuration");
-    native
+    let global = Global { compression, access_log: false, ..Global::default() };
+    bed::start(&bed::with_global(endpoint, global)).await
 }
 
 fn both() -> Compression {

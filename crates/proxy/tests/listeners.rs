@@ -1,8 +1,10 @@
 //! The listeners that the ConfigMap asks for, over real sockets.
 
-use engine::Engine;
-use model::{Changes, Configuration, Global, Listeners};
-use proxy::{Listen, Native};
+mod bed;
+
+use bed::{apply, idle};
+use model::{Configuration, Global, Listeners};
+use proxy::Native;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -22,22 +24,6 @@ fn configuration(addresses: Vec<IpAddr>, threads: u16, connections: usize) -> Co
     Configuration { global: Arc::new(global), ..Configuration::default() }
 }
 
-fn start() -> Native {
-    let listen = Listen {
-        addresses: Vec::new(),
-        http_port: 0,
-        https_port: 0,
-        health_path: String::new(),
-        trace_secret: None,
-    };
-    Native::start(&listen, 1, 1000).expect("ports chosen by the system")
-}
-
-async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
-    let changes = Changes::between(before, next);
-    native.apply(next, &changes).await.expect("a valid configuration");
-}
-
 /// What a connection to this address gets; none if nobody listens, or the connection ends without an answer.
 async fn answer(native: &Native, address: Ipv4Addr) -> Option<TcpStream> {
     let port = native.listening().http_port;
@@ -51,7 +37,7 @@ async fn answer(native: &Native, address: Ipv4Addr) -> Option<TcpStream> {
 
 #[tokio::test]
 async fn addresses_and_threads_count_from_the_start_on() {
-    let native = start();
+    let native = idle(Vec::new());
     let first = configuration(vec![TWO.into()], 2, 100);
     apply(&native, &Configuration::default(), &first).await;
     assert!(answer(&native, TWO).await.is_some(), "the address that the ConfigMap names");
@@ -64,7 +50,7 @@ async fn addresses_and_threads_count_from_the_start_on() {
 
 #[tokio::test]
 async fn an_address_that_cannot_be_had_is_not_followed() {
-    let native = start();
+    let native = idle(Vec::new());
     let elsewhere = Ipv4Addr::new(192, 0, 2, 1);
     let wanted = configuration(vec![elsewhere.into()], 1, 100);
     apply(&native, &Configuration::default(), &wanted).await;
@@ -73,7 +59,7 @@ async fn an_address_that_cannot_be_had_is_not_followed() {
 
 #[tokio::test]
 async fn a_thread_takes_as_many_connections_as_it_may() {
-    let native = start();
+    let native = idle(Vec::new());
     let wanted = configuration(Vec::new(), 1, 2);
     apply(&native, &Configuration::default(), &wanted).await;
     let first = answer(&native, ONE).await.expect("there is room");

@@ -1,18 +1,21 @@
 //! Logs over real sockets: what a line says, how it is escaped, and where it goes.
 
+mod bed;
+
+use bed::{apply, start, talk};
 use engine::Engine;
 use model::policy::{Logging, Policy};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Kind, Location, LogFormat, LogTarget, Logs,
-    Origin, PathKind, Server, ServerName, ServiceRef, Syslog, Template, Upstream, UpstreamId,
+    Backend, Configuration, Global, Kind, Location, LogFormat, LogTarget, Logs, Origin, ServerName,
+    ServiceRef, Syslog, Template, UpstreamId,
 };
-use proxy::{Listen, Native};
+use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// An upstream that gives each connection one answer.
 async fn upstream() -> SocketAddr {
@@ -29,69 +32,28 @@ async fn upstream() -> SocketAddr {
     address
 }
 
-fn location(path: &str, id: &UpstreamId, logging: Logging) -> Arc<Location> {
-    let policy = Policy { logging, ..Policy::default() };
+fn location(path: &str, logging: Logging) -> Arc<Location> {
+    let policy = Arc::new(Policy { logging, ..Policy::default() });
+    let service = ServiceRef { namespace: "demo".into(), name: "echo".into(), port: "80".into() };
     Arc::new(Location {
-        path: path.to_owned(),
-        kind: PathKind::Prefix,
-        whole: false,
-        backend: Backend::Upstream(id.clone()),
-        canary: None,
-        service: Some(ServiceRef {
-            namespace: "demo".into(),
-            name: "echo".into(),
-            port: "80".into(),
-        }),
+        service: Some(service),
         origin: Some(Origin { kind: Kind::Ingress, namespace: "demo".into(), name: "web".into() }),
-        policy: Arc::new(policy),
+        ..bed::location(path, Backend::Upstream(UpstreamId::new(bed::MAIN)), policy)
     })
 }
 
 fn configuration(endpoint: SocketAddr, global: Global) -> Configuration {
-    let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
+    let mut configuration = bed::with_global(endpoint, global);
     let quiet = Logging { access: false, ..Logging::default() };
-    let locations = vec![location("/", &id, Logging::default()), location("/quiet", &id, quiet)];
-    let server = Server { locations, ..Server::new(name.clone()) };
-    let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
-    let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
-    configuration.servers.insert(name, Arc::new(server));
-    configuration.upstreams.insert(id, Arc::new(upstream));
+    let server = Arc::make_mut(&mut configuration.servers[&ServerName::new("a.test")]);
+    server.locations = vec![location("/", Logging::default()), location("/quiet", quiet)];
     configuration
-}
-
-async fn start(configuration: &Configuration) -> Arc<Native> {
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    apply(&native, &Configuration::default(), configuration).await;
-    native
-}
-
-async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
-    let changes = Changes::between(before, next);
-    native.apply(next, &changes).await.expect("a valid configuration");
-}
-
-/// Sends bytes and reads until the proxy closes.
-async fn send(native: &Native, request: &[u8]) -> String {
-    let port = native.listening().http_port;
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
-    tcp.write_all(request).await.expect("written");
-    let mut answer = Vec::new();
-    tcp.read_to_end(&mut answer).await.expect("read");
-    String::from_utf8_lossy(&answer).into_owned()
 }
 
 async fn get(native: &Native, target: &str, headers: &str) -> String {
     let request =
         format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{headers}\r\n");
-    send(native, request.as_bytes()).await
+    talk(native, request.as_bytes()).await
 }
 
 fn global(access: LogTarget, format: &str) -> Global {
@@ -122,7 +84,7 @@ async fn a_line_says_what_nginx_would_say() {
     let format = Global::default().log_format.template.to_string();
     let native = start(&configuration(endpoint, global(file(&path), &format))).await;
     get(&native, "/x?a=1", "User-Agent: \"q\"\\\tend\r\nX-Request-ID: id-1\r\nReferer:\r\n").await;
-    send(&native, b"\x16\x03\x01\xff\x80 \"TLS\r\n\r\n").await;
+    talk(&native, b"\x16\x03\x01\xff\x80 \"TLS\r\n\r\n").await;
     get(&native, "/none", "X-Request-ID: id-2\r\n").await;
     let lines = lines(native, &path).await;
     let fields = |line: &str| -> Vec<String> { line.split(' ').map(str::to_owned).collect() };

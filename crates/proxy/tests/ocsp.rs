@@ -1,11 +1,11 @@
 //! OCSP stapling with a responder of its own: what is stapled, what is not, and that nobody waits for it.
 
-use engine::Engine;
+mod bed;
+
 use model::{
-    Certificate, CertificateId, Changes, Configuration, Global, PrivateKey, Server, ServerName,
-    TlsSettings,
+    Certificate, CertificateId, Configuration, Global, PrivateKey, Server, ServerName, TlsSettings,
 };
-use proxy::{Listen, Native};
+use proxy::Native;
 use rcgen::{
     BasicConstraints, CertificateParams, CustomExtension, DnType, IsCa, Issuer, KeyPair, SigningKey,
 };
@@ -142,17 +142,7 @@ async fn start(chain: &Chain) -> Arc<Native> {
     };
     configuration.certificates.insert(id, Arc::new(certificate));
     configuration.servers.insert(name, Arc::new(server));
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), &configuration);
-    native.apply(&configuration, &changes).await.expect("a valid configuration");
-    native
+    bed::start(&configuration).await
 }
 
 /// Notes what is stapled and believes everybody.

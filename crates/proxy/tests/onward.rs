@@ -1,17 +1,14 @@
 //! X-Accel-Redirect over real sockets: what the next upstream gets, what the client gets, what the log says.
 
+mod bed;
+
 use engine::Engine;
-use model::policy::Policy;
-use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, LogFormat, LogTarget, Logs,
-    PathKind, Server, ServerName, Template, Upstream, UpstreamId,
-};
-use proxy::{Listen, Native};
+use model::{Configuration, Global, LogFormat, LogTarget, Logs, Template};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 /// The first lines and bodies of the requests that came to an upstream.
 type Seen = Arc<Mutex<Vec<String>>>;
@@ -60,30 +57,13 @@ fn holds(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 fn configuration(endpoint: SocketAddr, log: &str, format: &str) -> Configuration {
-    let (id, name) = (UpstreamId::new("demo-echo-80"), ServerName::new("a.test"));
-    let location = Location {
-        path: "/".to_owned(),
-        kind: PathKind::Prefix,
-        whole: false,
-        backend: Backend::Upstream(id.clone()),
-        canary: None,
-        service: None,
-        origin: None,
-        policy: Arc::new(Policy::default()),
-    };
-    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
-    let endpoints = Arc::new(Endpoints { ready: vec![endpoint], draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
     let template = Template::parse(format).expect("known variables");
-    let global = Arc::new(Global {
+    let global = Global {
         logs: Logs { access: LogTarget::File(log.to_owned()), ..Logs::default() },
         log_format: LogFormat { template, ..LogFormat::default() },
         ..Global::default()
-    });
-    let mut configuration = Configuration { global, ..Configuration::default() };
-    configuration.servers.insert(name, Arc::new(server));
-    configuration.upstreams.insert(id, Arc::new(upstream));
-    configuration
+    };
+    bed::with_global(endpoint, global)
 }
 
 /// Sends one request; the answer and the log's only line.
@@ -92,24 +72,11 @@ async fn exchange(request: &str, format: &str) -> (String, String, Seen) {
     let log = folder.path().join("access.log");
     let (endpoint, seen) = upstream().await;
     let configuration = configuration(endpoint, log.to_str().expect("it is text"), format);
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), &configuration);
-    native.apply(&configuration, &changes).await.expect("a valid configuration");
-    let port = native.listening().http_port;
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
-    tcp.write_all(request.as_bytes()).await.expect("written");
-    let mut answer = Vec::new();
-    tcp.read_to_end(&mut answer).await.expect("read");
+    let native = bed::start(&configuration).await;
+    let answer = bed::talk(&native, request.as_bytes()).await;
     native.drain(Duration::from_secs(5)).await;
     let lines = std::fs::read_to_string(&log).expect("the log is a file");
-    (String::from_utf8_lossy(&answer).into_owned(), lines.trim_end().to_owned(), seen)
+    (answer, lines.trim_end().to_owned(), seen)
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! The order of what can answer before an upstream does, over real sockets and in every combination.
 
-use engine::Engine;
+mod bed;
+
+use bed::{apply, put_upstream, talk};
 use model::policy::{Policy, Redirect, Rewrite, TlsRedirect};
 use model::{
-    Alias, Backend, Changes, Configuration, Endpoints, Global, Location, PathKind, Pattern, Server,
-    ServerName, Template, Upstream, UpstreamId,
+    Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId,
 };
-use proxy::{Listen, Native};
+use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -81,18 +82,7 @@ fn server(features: u32) -> Server {
         () => Backend::Upstream(UpstreamId::new("echo")),
     };
     let policy = Arc::new(policy(features));
-    let location = |path: &str| {
-        Arc::new(Location {
-            path: path.to_owned(),
-            kind: PathKind::Prefix,
-            whole: false,
-            backend: backend.clone(),
-            service: None,
-            canary: None,
-            origin: None,
-            policy: policy.clone(),
-        })
-    };
+    let location = |path: &str| Arc::new(bed::location(path, backend.clone(), policy.clone()));
     let host = format!("f{features}.test");
     Server {
         app_root: has(APP_ROOT).then(|| template("/app")),
@@ -110,34 +100,17 @@ async fn start() -> Arc<Native> {
     for server in (0..ALL).map(server) {
         configuration.servers.insert(server.name.clone(), Arc::new(server));
     }
-    for (name, ready) in [("echo", vec![echo]), ("empty", Vec::new())] {
-        let endpoints = Arc::new(Endpoints { ready, ..Endpoints::default() });
-        let id = UpstreamId::new(name);
-        let upstream = Upstream { id: id.clone(), endpoints, external: None };
-        configuration.upstreams.insert(id, Arc::new(upstream));
-    }
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), &configuration);
-    native.apply(&configuration, &changes).await.expect("a valid configuration");
-    native
+    put_upstream(&mut configuration, "echo", vec![echo]);
+    put_upstream(&mut configuration, "empty", Vec::new());
+    bed::start(&configuration).await
 }
 
 /// Status and Location of the answer, or what the upstream saw.
 async fn get(native: &Native, host: &str, target: &str) -> String {
-    let port = native.listening().http_port;
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening");
     let request = format!(
         "GET {target} HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-Prefix: /forged\r\nConnection: close\r\n\r\n"
     );
-    tcp.write_all(request.as_bytes()).await.expect("written");
-    let answer = head(&mut tcp).await.expect("an answer");
+    let answer = talk(native, request.as_bytes()).await;
     let status = &answer[9..12];
     let field = |name: &str| {
         answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": ")).unwrap_or("")
@@ -212,11 +185,11 @@ async fn an_alias_that_moves_from_one_server_to_another_leads_to_the_new_one() {
         let old = after.clone();
         after.servers.insert(name(from), with(from, Vec::new()));
         after.servers.insert(name(to), with(to, moving()));
-        native.apply(&after, &Changes::between(&old, &after)).await.expect("applied");
+        apply(&native, &old, &after).await;
         let answer = get(&native, "moving.test", "/x").await;
         assert_eq!(answer, expected(to, "moving.test", "/x"));
     }
     let old = after.clone();
-    native.apply(&before, &Changes::between(&old, &before)).await.expect("applied");
+    apply(&native, &old, &before).await;
     assert_eq!(get(&native, "moving.test", "/x").await, "404");
 }

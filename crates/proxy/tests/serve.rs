@@ -1,72 +1,19 @@
 //! The native engine over real sockets, with a Configuration made by hand.
 
+mod bed;
+
+use bed::{MAIN, answering, apply, start};
 use engine::Engine;
+use model::Configuration;
 use model::policy::{Body, Policy};
-use model::{
-    Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
-    UpstreamId,
-};
-use proxy::{Listen, Native};
+use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// An upstream that answers every connection's requests with `answer`, and sends what it read to the channel.
-async fn upstream(answer: &'static [u8]) -> (SocketAddr, tokio::sync::mpsc::Receiver<String>) {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-    let address = listener.local_addr().expect("bound");
-    let (seen, seeing) = tokio::sync::mpsc::channel(100);
-    tokio::spawn(async move {
-        while let Ok((mut tcp, _)) = listener.accept().await {
-            let seen = seen.clone();
-            tokio::spawn(async move {
-                let mut buffer = vec![0; 1 << 16];
-                while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
-                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
-                    let _ = tcp.write_all(answer).await;
-                }
-            });
-        }
-    });
-    (address, seeing)
-}
-
 fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
-    let id = UpstreamId::new("demo-echo-80");
-    let location = Location {
-        path: "/".to_owned(),
-        kind: PathKind::Prefix,
-        whole: false,
-        backend: Backend::Upstream(id.clone()),
-        canary: None,
-        service: None,
-        origin: None,
-        policy: Arc::new(policy),
-    };
-    let name = ServerName::new("a.test");
-    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
-    let endpoints = Arc::new(Endpoints { ready: endpoints, draining: Vec::new() });
-    let upstream = Upstream { id: id.clone(), endpoints, external: None };
-    let mut configuration = Configuration::default();
-    configuration.servers.insert(name, Arc::new(server));
-    configuration.upstreams.insert(id, Arc::new(upstream));
-    configuration
-}
-
-async fn start(configuration: &Configuration) -> Arc<Native> {
-    let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
-        http_port: 0,
-        https_port: 0,
-        health_path: "/healthz".to_owned(),
-        trace_secret: None,
-    };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), configuration);
-    native.apply(configuration, &changes).await.expect("a valid configuration");
-    native
+    bed::configuration(&[(MAIN, endpoints)], policy)
 }
 
 /// Sends bytes and reads until the proxy closes, or is silent for a while.
@@ -89,7 +36,7 @@ const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Up: yes\r\n\r\nok"
 
 #[tokio::test]
 async fn a_request_reaches_the_upstream_and_its_answer_the_client() {
-    let (address, mut seen) = upstream(OK).await;
+    let (address, mut seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let answer = talk(&native, b"GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-A: b\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -105,7 +52,7 @@ async fn a_request_reaches_the_upstream_and_its_answer_the_client() {
 
 #[tokio::test]
 async fn several_requests_share_a_connection() {
-    let (address, _seen) = upstream(OK).await;
+    let (address, _seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let one = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
     let answer = talk(&native, one.repeat(5).as_bytes()).await;
@@ -114,7 +61,7 @@ async fn several_requests_share_a_connection() {
 
 #[tokio::test]
 async fn a_chunked_body_is_measured_before_it_is_sent() {
-    let (address, mut seen) = upstream(OK).await;
+    let (address, mut seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
     let answer = talk(&native, request).await;
@@ -128,7 +75,7 @@ async fn a_chunked_body_is_measured_before_it_is_sent() {
 
 #[tokio::test]
 async fn a_streamed_body_goes_out_in_whole_chunks() {
-    let (address, mut seen) = upstream(OK).await;
+    let (address, mut seen) = answering(OK).await;
     let body = Body { request_buffering: false, ..Body::default() };
     let policy = Policy { body, ..Policy::default() };
     let native = start(&configuration(vec![address], policy)).await;
@@ -141,7 +88,7 @@ async fn a_streamed_body_goes_out_in_whole_chunks() {
 
 #[tokio::test]
 async fn early_hints_come_before_the_answer() {
-    let (address, _seen) = upstream(
+    let (address, _seen) = answering(
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     )
     .await;
@@ -156,7 +103,7 @@ async fn an_endpoint_that_refuses_is_passed_over() {
     let refusing = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let gone = refusing.local_addr().expect("bound");
     drop(refusing);
-    let (address, _seen) = upstream(OK).await;
+    let (address, _seen) = answering(OK).await;
     let native = start(&configuration(vec![gone, address], Policy::default())).await;
     let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
@@ -177,7 +124,7 @@ async fn no_endpoints_are_503_and_unknown_hosts_404() {
 #[tokio::test]
 async fn an_answer_that_breaks_off_is_not_completed() {
     let (address, _seen) =
-        upstream(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
+        answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert!(answer.contains("2\r\nok\r\n") && !answer.contains("0\r\n\r\n"), "{answer}");
@@ -185,12 +132,12 @@ async fn an_answer_that_breaks_off_is_not_completed() {
 
 #[tokio::test]
 async fn a_change_of_endpoints_takes_effect_and_draining_ends_the_threads() {
-    let (first, _seen) = upstream(OK).await;
+    let (first, _seen) = answering(OK).await;
     let before = configuration(vec![first], Policy::default());
     let native = start(&before).await;
-    let (second, _seen) = upstream(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").await;
+    let (second, _seen) = answering(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").await;
     let after = configuration(vec![second], Policy::default());
-    native.apply(&after, &Changes::between(&before, &after)).await.expect("applied");
+    apply(&native, &before, &after).await;
     let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
     native.drain(Duration::from_secs(5)).await;

@@ -1,8 +1,10 @@
 //! Logs of the process itself: text on stderr, times in UTC. What one part of it says can go elsewhere, at a level of
 //! its own.
 
+use crate::stderr::Stderr;
 use std::io::{self, Write};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use thiserror::Error;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
@@ -17,10 +19,16 @@ pub enum LogError {
     /// RUST_LOG was not understood.
     #[error("RUST_LOG={0}: {1}; write for example RUST_LOG=info or RUST_LOG=info,proxy=debug")]
     Filter(String, ParseError),
+    /// The system refuses a thread.
+    #[error("cannot start the thread that writes messages: {0}")]
+    Thread(io::Error),
     /// Somebody was first.
     #[error("logging was started already")]
     Started,
 }
+
+/// How long the last messages may take.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Takes a line with its level.
 pub type Line = Arc<dyn Fn(Level, String) + Send + Sync>;
@@ -39,7 +47,8 @@ pub struct Control {
 pub fn init(verbosity: u8) -> Result<Control, LogError> {
     let own = std::env::var("RUST_LOG").ok();
     let (directives, fixed) = directives(own.as_deref(), verbosity);
-    let outlet = Outlet::default();
+    let stderr = Stderr::start().map_err(LogError::Thread)?;
+    let outlet = Outlet { stderr, diverted: Arc::default() };
     // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.
     let subscriber = tracing_subscriber::fmt()
         .log_internal_errors(false)
@@ -66,6 +75,13 @@ impl Control {
     }
 }
 
+/// The last messages are written before the process ends.
+impl Drop for Control {
+    fn drop(&mut self) {
+        self.outlet.stderr.settle(SETTLING);
+    }
+}
+
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Control").field("directives", &self.directives).finish_non_exhaustive()
@@ -73,14 +89,15 @@ impl std::fmt::Debug for Control {
 }
 
 /// Where lines go: stderr, but for those of one part.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Outlet {
+    stderr: Stderr,
     diverted: Arc<RwLock<Option<(&'static str, Line)>>>,
 }
 
 /// Takes one line.
 enum Taker {
-    Stderr(io::Stderr),
+    Stderr(Stderr),
     Line(Level, Line),
 }
 
@@ -88,7 +105,7 @@ impl<'a> MakeWriter<'a> for Outlet {
     type Writer = Taker;
 
     fn make_writer(&'a self) -> Taker {
-        Taker::Stderr(io::stderr())
+        Taker::Stderr(self.stderr.clone())
     }
 
     fn make_writer_for(&'a self, about: &tracing::Metadata<'_>) -> Taker {
@@ -108,8 +125,11 @@ fn is_of(target: &str, part: &str) -> bool {
 impl Write for Taker {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Self::Stderr(stderr) => stderr.write(bytes),
             // The subscriber writes a whole line at once.
+            Self::Stderr(stderr) => {
+                stderr.write(bytes);
+                Ok(bytes.len())
+            }
             Self::Line(level, line) => {
                 line(*level, String::from_utf8_lossy(bytes).into_owned());
                 Ok(bytes.len())
@@ -118,10 +138,7 @@ impl Write for Taker {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Stderr(stderr) => stderr.flush(),
-            Self::Line(..) => Ok(()),
-        }
+        Ok(())
     }
 }
 
@@ -145,7 +162,7 @@ fn filter(directives: &str) -> Result<EnvFilter, LogError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outlet, Taker, directives, filter, is_of};
+    use super::{Taker, directives, filter, is_of};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
@@ -188,6 +205,5 @@ mod tests {
         taker.write_all(b"a line\n").expect("it takes all");
         let expected = [(tracing::Level::WARN, "a line\n".to_owned())];
         assert_eq!(*seen.lock().expect("nobody panicked"), expected);
-        assert!(Outlet::default().diverted.read().expect("nobody panicked").is_none());
     }
 }

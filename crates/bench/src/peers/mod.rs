@@ -162,6 +162,11 @@ impl Running {
         Ok(Self { peer, http, https, child, log })
     }
 
+    /// The number of its first process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Its processes, as they are now.
     pub(crate) fn family(&self) -> Family {
         Family::of(self.child.id())

@@ -8,13 +8,15 @@ mod server;
 pub use certificate::CertificateError;
 pub use server::{BindError, Bound};
 
+use imbl::OrdSet;
 use kubernetes::Snapshot;
+use kubernetes::objects::ObjectKey;
 use model::Configuration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
-use translate::Options;
+use translate::{Options, Problems};
 
 /// Where the webhook listens, and with which certificate.
 #[derive(Clone, Debug)]
@@ -27,13 +29,17 @@ pub struct WebhookOptions {
     pub key: PathBuf,
 }
 
-/// What reviews look at: the objects, and what is served of them.
+/// What there is to know at one moment: the objects, and what is served of them.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The objects.
     pub snapshot: Snapshot,
     /// What they mean.
     pub configuration: Configuration,
+    /// What users should change.
+    pub problems: Problems,
+    /// The Ingresses that are served.
+    pub served: OrdSet<ObjectKey>,
 }
 
 /// What reviews look at, as it is now.

@@ -23,6 +23,9 @@ use tokio::time::{Instant, timeout, timeout_at};
 /// How often listing what was forbidden is tried again.
 const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
 
+/// The first version with networking.k8s.io/v1.
+const OLDEST: (u32, u32) = (1, 19);
+
 /// Every message from the watches on its way; more than fits makes the watches wait, never grow.
 const QUEUE: usize = 1024;
 
@@ -49,7 +52,14 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
     let streaming = loop {
         let asked = timeout_at(patience, options.client.apiserver_version()).await;
         let reason = match asked {
-            Ok(Ok(version)) => break can_stream(&version.major, &version.minor),
+            Ok(Ok(version)) => {
+                let number = number(&version.major, &version.minor);
+                if number.is_some_and(|number| number < OLDEST) {
+                    return Err(Error::TooOld { version: version.git_version });
+                }
+                // Older servers take the question for a plain watch, and never say that the list is complete.
+                break number.is_some_and(|number| number >= (1, 27));
+            }
             Ok(Err(kube::Error::Api(status))) if status.code == 401 => {
                 return Err(Error::Unauthorized { reason: status.message.clone() });
             }
@@ -77,16 +87,13 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
     Ok(streaming)
 }
 
-/// Older servers take the question for a plain watch, and never say that the list is complete.
-fn can_stream(major: &str, minor: &str) -> bool {
+/// The version of a server, such as 1 and `27+`.
+fn number(major: &str, minor: &str) -> Option<(u32, u32)> {
     let number = |text: &str| {
         let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
         digits.parse::<u32>().ok()
     };
-    match (number(major), number(minor)) {
-        (Some(major), Some(minor)) => (major, minor) >= (1, 27),
-        _ => false,
-    }
+    Some((number(major)?, number(minor)?))
 }
 
 impl Watches {
@@ -241,14 +248,13 @@ fn keep_wanted(object: Object, wanted: &Wanted) -> Object {
 
 #[cfg(test)]
 mod tests {
-    use super::can_stream;
+    use super::{OLDEST, number};
 
     #[test]
-    fn servers_before_1_27_are_asked_for_plain_lists() {
-        assert!(can_stream("1", "36"));
-        assert!(can_stream("1", "27+"));
-        assert!(can_stream("2", "0"));
-        assert!(!can_stream("1", "26"));
-        assert!(!can_stream("", ""));
+    fn versions_are_compared_as_numbers() {
+        assert_eq!(number("1", "36"), Some((1, 36)));
+        assert_eq!(number("1", "27+"), Some((1, 27)));
+        assert!(number("1", "9") < Some(OLDEST) && number("2", "0") > Some(OLDEST));
+        assert_eq!(number("", ""), None);
     }
 }

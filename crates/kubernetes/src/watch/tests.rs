@@ -144,3 +144,13 @@ async fn a_watch_that_is_too_old_to_be_resumed_begins_again_and_others_go_on() {
     assert_eq!(after_cut, ["trouble Some(500)", "+a"]);
     assert_eq!(strategy, InitialListStrategy::StreamingList);
 }
+
+#[tokio::test]
+async fn a_server_that_is_asked_too_often_is_asked_again_later_and_nothing_is_listed_anew() {
+    let busy = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(429)));
+    let began = tokio::time::Instant::now();
+    let (told, strategy) = told(vec![Err(busy), Ok(Event::Apply(service("a")))]).await;
+    assert_eq!(told, ["trouble Some(429)", "+a"]);
+    assert!(began.elapsed() >= Duration::from_millis(100), "without a pause it is a busy loop");
+    assert_eq!(strategy, InitialListStrategy::StreamingList);
+}

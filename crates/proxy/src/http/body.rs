@@ -6,12 +6,13 @@ use crate::http2::StreamBody;
 use crate::limits::Slot;
 use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
+use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 
 /// A piece of a body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Frame {
     /// Some of its bytes.
     Data(Bytes),
@@ -56,6 +57,8 @@ pub struct Body {
     allowed: Option<u64>,
     /// How it is sent, where it may not just go.
     sending: Option<Box<Sending>>,
+    /// What was taken and given back: it comes first.
+    returned: Option<Box<VecDeque<Frame>>>,
 }
 
 /// How a body is sent.
@@ -83,7 +86,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        Self { kind, allowed: None, sending: None }
+        Self { kind, allowed: None, sending: None, returned: None }
     }
 
     /// The same body, which is too large if it brings more than `allowed` bytes.
@@ -161,15 +164,22 @@ impl Body {
     }
 
     /// The same body, sent at a pace, and holding its client's slot until it is at its end.
-    pub fn paced(mut self, pace: Option<Pace>, slot: Option<Slot>) -> Self {
+    pub fn pace(&mut self, pace: Option<Pace>, slot: Option<Slot>) {
         if (pace.is_some() || slot.is_some()) && !self.is_empty() {
             self.sending = Some(Box::new(Sending { pace, rest: Bytes::new(), _slot: slot }));
         }
-        self
+    }
+
+    /// Takes back what nobody made use of, in its order.
+    pub fn give_back(&mut self, frames: Vec<Frame>) {
+        self.returned = (!frames.is_empty()).then(|| Box::new(frames.into()));
     }
 
     /// How much is still to come.
     pub fn length(&self) -> Length {
+        if self.returned.is_some() {
+            return Length::Unknown;
+        }
         let waiting = self.sending.as_ref().map_or(0, |sending| sending.rest.len() as u64);
         match self.length_to_read() {
             Length::Known(length) => Length::Known(length + waiting),
@@ -210,6 +220,12 @@ impl Body {
 
     /// The next piece; none at the end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        if let Some(returned) = &mut self.returned {
+            match returned.pop_front() {
+                Some(frame) => return Poll::Ready(Ok(Some(frame))),
+                None => self.returned = None,
+            }
+        }
         let Some(mut sending) = self.sending.take() else { return self.poll_read(cx) };
         let frame = self.poll_piece(&mut sending, cx);
         let is_over = match &frame {

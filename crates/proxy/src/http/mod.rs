@@ -8,6 +8,7 @@ mod error_page;
 mod headers;
 mod message;
 mod pace;
+pub mod percent;
 mod spool;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};

@@ -84,8 +84,8 @@ mod tests {
     /// Bytes and seconds of each piece of `size` bytes at `rate`, the first `after` of which are free.
     async fn pieces(size: usize, rate: u64, after: u64) -> Vec<(usize, f64)> {
         let started = Instant::now();
-        let body = Body::full(Bytes::from(vec![b'x'; size]));
-        let mut body = body.paced(Some(Pace::new(rate, after, started)), None);
+        let mut body = Body::full(Bytes::from(vec![b'x'; size]));
+        body.pace(Some(Pace::new(rate, after, started)), None);
         let mut pieces = Vec::new();
         let mut left = size;
         while left > 0 {
@@ -138,8 +138,8 @@ mod tests {
     async fn the_sender_is_not_hurried_by_time_that_passed_before() {
         let since = Instant::now();
         tokio::time::advance(Duration::from_secs(2)).await;
-        let body = Body::full(Bytes::from_static(&[b'x'; 3000]));
-        let mut body = body.paced(Some(Pace::new(1000, 0, since)), None);
+        let mut body = Body::full(Bytes::from_static(&[b'x'; 3000]));
+        body.pace(Some(Pace::new(1000, 0, since)), None);
         let Ok(Some(Frame::Data(data))) = body.frame().await else { unreachable!("a body") };
         assert_eq!(data.len(), 3000);
     }

@@ -43,6 +43,10 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
+            Ok(head) if worker.refuses_request() => {
+                let status = StatusCode::SERVICE_UNAVAILABLE;
+                Box::pin(refuse(&client, status, &head, &generation, &worker)).await
+            }
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
             Err(NoHead::Over) => None,
             Err(NoHead::Slow) => {
@@ -62,7 +66,8 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
     }
 }
 
-/// Answers one request; gives the connection back if it stays.
+/// Answers one request; gives the connection back if it stays. What few requests need is boxed: room for it would be
+/// moved with every one of them.
 async fn one(
     client: Rc<Client>,
     head: Bytes,
@@ -70,15 +75,12 @@ async fn one(
     worker: &Rc<Worker>,
 ) -> Option<Rc<Client>> {
     let global = generation.global();
-    let limits = Limits {
-        line: global.limits.header_line,
-        count: global.limits.header_count,
-        underscores: global.underscores_in_headers,
-        drop_odd: global.ignore_invalid_headers,
-    };
+    let limits = Limits::of(global);
     let parsed = match parse_request(&head, limits) {
         Ok(parsed) => parsed,
-        Err(BadRequest(status)) => return refuse(&client, status, &head, generation, worker).await,
+        Err(BadRequest(status)) => {
+            return Box::pin(refuse(&client, status, &head, generation, worker)).await;
+        }
     };
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
     let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
@@ -103,7 +105,7 @@ async fn one(
         return None;
     };
     let keep = wants_to_stay && may_stay(&client, &response, global, worker);
-    deliver(client, exchange, response, keep, global).await
+    deliver(client, &mut exchange, response, keep, global).await
 }
 
 /// The answer, unless the client goes away before it is there.
@@ -123,7 +125,7 @@ fn may_stay(client: &Client, response: &Response, global: &Global, worker: &Work
     let connection = &client.connection;
     !response.close
         && !connection.is_closing()
-        && !worker.is_draining()
+        && worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
         && connection.requests.get() < global.keep_alive.requests
         && connection.since.elapsed() < global.keep_alive.age
@@ -133,7 +135,7 @@ fn may_stay(client: &Client, response: &Response, global: &Global, worker: &Work
 /// Writes an answer and what follows it.
 async fn deliver(
     client: Rc<Client>,
-    mut exchange: Exchange,
+    exchange: &mut Exchange,
     response: Response,
     keep: bool,
     global: &Global,
@@ -152,7 +154,7 @@ async fn deliver(
     let head_size = head.len() as u64;
     if response.status == StatusCode::SWITCHING_PROTOCOLS {
         let written = writer.write(head.freeze()).await;
-        return upgrade(client, exchange, body, written.is_ok(), head_size).await;
+        return Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
     }
     let written = writer.message(head.freeze(), framing, &mut body).await;
     exchange.log.sent = writer.sent;
@@ -163,18 +165,19 @@ async fn deliver(
         // An answer that broke off must not look complete: the connection just ends.
         return None;
     }
-    let kept = closing.keep_alive && discard_rest(&client, global).await;
-    if kept {
+    let is_clean =
+        || async { client.body_is_done() || Box::pin(discard_rest(&client, global)).await };
+    if closing.keep_alive && is_clean().await {
         return Some(client);
     }
-    client.linger().await;
+    Box::pin(client.linger()).await;
     None
 }
 
 /// Hands the connection over to both sides' bytes.
 async fn upgrade(
     client: Rc<Client>,
-    mut exchange: Exchange,
+    exchange: &mut Exchange,
     body: Body,
     written: bool,
     head_size: u64,
@@ -182,8 +185,10 @@ async fn upgrade(
     let (Ok(upgraded), true) = (body.into_upgraded(), written) else { return None };
     exchange.release_body();
     let connection = client.connection.clone();
+    let websocket = exchange.request.headers.text("upgrade");
+    let websocket = websocket.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
     let client = Rc::into_inner(client)?;
-    let Tunnel { received, sent } = tunnel(client, upgraded).await;
+    let Tunnel { received, sent } = tunnel(client, upgraded, &connection, websocket).await;
     drop(connection);
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;
@@ -193,9 +198,6 @@ async fn upgrade(
 
 /// Reads past a request body that nobody wanted, if it is short; whether the connection is clean then.
 async fn discard_rest(client: &Rc<Client>, global: &Global) -> bool {
-    if client.body_is_done() {
-        return true;
-    }
     let mut rest = client.rest_of_body();
     let started = client.body_received();
     let patience = global.limits.body_timeout.min(std::time::Duration::from_secs(5));

@@ -5,6 +5,7 @@ use super::lines::{BadLine, Bounds, Names, parse_fields};
 use crate::http::{Headers, Version, is_token_byte};
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use model::Global;
 
 /// Bounds and choices for request heads.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +18,18 @@ pub struct Limits {
     pub underscores: bool,
     /// Odd names are dropped.
     pub drop_odd: bool,
+}
+
+impl Limits {
+    /// Those of a Configuration.
+    pub fn of(global: &Global) -> Self {
+        Self {
+            line: global.limits.header_line,
+            count: global.limits.header_count,
+            underscores: global.underscores_in_headers,
+            drop_odd: global.ignore_invalid_headers,
+        }
+    }
 }
 
 /// A request head that is unambiguous.

@@ -2,6 +2,8 @@
 
 use crate::http::{Headers, is_token_byte};
 use bytes::Bytes;
+use memchr::memmem::Finder;
+use std::sync::LazyLock;
 
 /// What is wrong with a field line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +27,11 @@ pub struct Names {
 
 /// Where the head that starts `buffer` ends (after its empty line), looking at bytes from `scanned` on.
 pub fn head_end(buffer: &[u8], scanned: usize) -> Option<usize> {
+    // Preparing the search costs more than searching a head does.
+    static EMPTY_LINE: LazyLock<Finder<'_>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
     let from = scanned.saturating_sub(3);
-    memchr::memmem::find(&buffer[from..], b"\r\n\r\n").map(|at| from + at + 4)
+    let rest = buffer.get(from..).filter(|rest| rest.len() >= 4)?;
+    EMPTY_LINE.find(rest).map(|at| from + at + 4)
 }
 
 /// Whether a line ends without CR.

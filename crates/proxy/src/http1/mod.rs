@@ -9,6 +9,7 @@ mod lines;
 mod response_head;
 mod transport;
 mod tunnel;
+mod websocket;
 pub(crate) mod write;
 
 pub use connection::serve;

@@ -84,13 +84,11 @@ impl Client {
         let mut scanned = 0;
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
+        let (mut turn, mut looked) = (None, false);
         poll_fn(|cx| {
             loop {
                 if let Some(found) = self.take_head(&mut scanned, sizes) {
                     return Poll::Ready(found);
-                }
-                if !started && self.connection.poll_closing(cx) {
-                    return Poll::Ready(Err(NoHead::Over));
                 }
                 match self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut()) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
@@ -98,6 +96,15 @@ impl Client {
                     Poll::Ready(Ok(_)) => {
                         started = true;
                         self.timer.reset(limit);
+                    }
+                    Poll::Pending if !started && self.connection.poll_closing(cx) => {
+                        if looked {
+                            return Poll::Ready(Err(NoHead::Over));
+                        }
+                        // A request may be there of which the event loop has not heard: one turn of it will tell.
+                        let turn = turn.get_or_insert_with(|| Box::pin(tokio::task::yield_now()));
+                        ready!(turn.as_mut().poll(cx));
+                        looked = true;
                     }
                     Poll::Pending => {
                         ready!(self.timer.poll(cx));

@@ -90,7 +90,7 @@ impl Streams {
         loop {
             match self.next(&mut session, &timer).await {
                 Event::Stream(request, respond) => self.start(*request, respond, &mut session),
-                Event::Malformed(respond) => refuse(respond),
+                Event::Malformed(respond) => refuse(respond, StatusCode::BAD_REQUEST),
                 Event::Flood => {
                     session.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
                     let closed = poll_fn(|cx| session.poll_closed(cx));
@@ -161,12 +161,17 @@ impl Streams {
         let requests = self.connection.requests.get() + 1;
         self.connection.requests.set(requests);
         let keep_alive = self.worker.generation().global().keep_alive;
+        let refused = self.worker.refuses_request();
         if !self.ending
-            && (requests >= keep_alive.requests
+            && (refused
+                || requests >= keep_alive.requests
                 || self.connection.since.elapsed() >= keep_alive.age)
         {
             self.ending = true;
             session.graceful_shutdown();
+        }
+        if refused {
+            return refuse(respond, StatusCode::SERVICE_UNAVAILABLE);
         }
         let exchange = Exchange::new(
             request,
@@ -175,21 +180,23 @@ impl Streams {
             self.worker.generation(),
         );
         let load = self.load.clone();
+        let witness = self.worker.witness(self.connection.peer, self.connection.serial);
         tokio::task::spawn_local(async move {
+            let _witness = witness;
             one(exchange, respond).await;
             drop(load);
         });
     }
 }
 
-/// Answers what is no request.
-fn refuse(mut respond: SendResponse<Bytes>) {
+/// Answers what is no request, or what there is no room for.
+fn refuse(mut respond: SendResponse<Bytes>, status: StatusCode) {
     let mut answer = http::Response::new(());
-    *answer.status_mut() = StatusCode::BAD_REQUEST;
+    *answer.status_mut() = status;
     answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
     if let Ok(mut stream) = respond.send_response(answer, false) {
         // The client may have gone already.
-        let _ = stream.send_data(error_page(StatusCode::BAD_REQUEST), true);
+        let _ = stream.send_data(error_page(status), true);
     }
 }
 

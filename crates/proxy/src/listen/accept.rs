@@ -4,7 +4,7 @@ use super::{Sockets, passthrough};
 use crate::connection::{Connection, TlsSession};
 use crate::io::Io;
 use crate::timer::Timer;
-use crate::worker::Worker;
+use crate::worker::{Worker, Young};
 use crate::{http1, http2};
 use bytes::BytesMut;
 use std::future::poll_fn;
@@ -62,30 +62,26 @@ async fn accept_on(
         match accepted {
             Ok((tcp, peer)) => begin(tcp, peer, tls, &worker),
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted; idle ones are closed");
-                worker.close_idle();
+                worker.accept_failed(&error);
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
-    while let Poll::Ready(Ok((tcp, peer))) = poll_once(&listener).await {
-        begin(tcp, peer, tls, &worker);
+    // The event loop may not have heard yet of connections that stand already: the system is asked itself.
+    let Ok(listener) = listener.into_std() else { return };
+    while let Ok((tcp, peer)) = listener.accept() {
+        let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
+        tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
     }
-}
-
-async fn poll_once(listener: &TcpListener) -> Poll<io::Result<(TcpStream, SocketAddr)>> {
-    poll_fn(|cx| Poll::Ready(listener.poll_accept(cx))).await
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    if worker.is_full() {
-        // There is no room: those that wait for nothing go, and so does the newcomer.
-        worker.close_idle();
+    if !worker.admits(&tcp) {
         return;
     }
-    let worker = worker.clone();
+    let (worker, young) = (worker.clone(), worker.expect());
     tokio::task::spawn_local(async move {
-        if let Err(error) = converse(tcp, peer, tls, worker).await {
+        if let Err(error) = converse(tcp, peer, tls, worker, young).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
     });
@@ -97,7 +93,10 @@ async fn converse(
     peer: SocketAddr,
     tls: bool,
     worker: Rc<Worker>,
+    young: Young,
 ) -> io::Result<()> {
+    let serial = worker.next_serial();
+    let _witness = worker.witness(peer, serial);
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
@@ -112,11 +111,11 @@ async fn converse(
         }
         false => None,
     };
-    let serial = worker.next_serial();
     let make = |session| Rc::new(Connection::new(serial, peer, local, announced, session));
     if !tls {
         let connection = make(None);
         let _entry = worker.enter(&connection);
+        drop(young);
         return plain(Io::Plain(tcp), connection, worker).await;
     }
     if !generation.passthrough.is_empty()
@@ -125,6 +124,7 @@ async fn converse(
         drop(generation);
         let connection = make(None);
         let _entry = worker.enter(&connection);
+        drop(young);
         return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));
@@ -134,6 +134,7 @@ async fn converse(
     let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let connection = make(Some(session));
     let _entry = worker.enter(&connection);
+    drop(young);
     let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
     match speaks_http2 {
         true => Box::pin(http2::serve(io, connection, worker.clone())).await,
@@ -155,12 +156,12 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
                 if let Some(verdict) = http2::starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
                     return Poll::Ready(Some(verdict));
                 }
-                if connection.poll_closing(cx) && buffer.is_empty() {
-                    return Poll::Ready(None);
-                }
                 match io.poll_read_head(cx, &mut buffer) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
                     Poll::Ready(Ok(_)) => {}
+                    Poll::Pending if buffer.is_empty() && connection.poll_closing(cx) => {
+                        return Poll::Ready(None);
+                    }
                     Poll::Pending => return Poll::Pending,
                 }
             }

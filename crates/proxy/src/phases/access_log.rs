@@ -37,14 +37,14 @@ pub(crate) fn write(exchange: &Exchange) {
 fn plain(variable: &Variable, exchange: &Exchange, value: &mut String, line: &mut String) {
     if let (Variable::Request, Some(request)) = (variable, &exchange.request.line) {
         // What is no text, such as TLS on the plain port, is logged byte by byte.
-        return if request.is_empty() { line.push('-') } else { escape(request, line) };
+        return if request.is_empty() { line.push('-') } else { escape_bytes(request, line) };
     }
     value.clear();
     variables::push(variable, exchange, value);
     if value.is_empty() && !exists(variable, exchange) {
         line.push('-');
     }
-    escape(value.as_bytes(), line);
+    escape(value, line);
 }
 
 /// Whether a variable without a value has the empty one rather than none, for which `-` stands.
@@ -112,12 +112,27 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
 }
 
 /// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.
-fn escape(value: &[u8], line: &mut String) {
-    let printable = |byte: &u8| matches!(byte, b' '..=b'~') && *byte != b'"' && *byte != b'\\';
-    if let (true, Ok(text)) = (value.iter().all(printable), std::str::from_utf8(value)) {
-        line.push_str(text);
-        return;
+fn escape(value: &str, line: &mut String) {
+    match is_plain(value.as_bytes()) {
+        true => line.push_str(value),
+        false => escape_each(value.as_bytes(), line),
     }
+}
+
+fn escape_bytes(value: &[u8], line: &mut String) {
+    match std::str::from_utf8(value) {
+        Ok(text) => escape(text, line),
+        Err(_) => escape_each(value, line),
+    }
+}
+
+/// Whether nothing needs an escape. Looks at every byte, so that many are looked at in one instruction.
+fn is_plain(value: &[u8]) -> bool {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
+    value.iter().fold(true, |all, &byte| all & plain(byte))
+}
+
+fn escape_each(value: &[u8], line: &mut String) {
     for &byte in value {
         match byte {
             b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => push_hex(byte, line),

@@ -1,12 +1,13 @@
-//! The client's header section as it came, for requests that get nothing of what backends get: error pages, copies.
+//! The client's header section without what is bound to its connection: what every request towards a server begins
+//! with.
 
 use super::request_headers::is_said;
 use crate::exchange::Exchange;
-use crate::http::{Field, tokens};
+use crate::http::{Field, Headers, tokens};
 
 /// Fields that belong to the client's connection (ngx_http_proxy_module), or that would name a proxy to CGI programs
-/// (httpoxy); in lower case.
-const DROPPED: [&str; 11] = [
+/// (httpoxy).
+const OF_CONNECTION: [&str; 11] = [
     "host",
     "connection",
     "keep-alive",
@@ -35,16 +36,33 @@ pub(super) fn is_proof(name: &[u8]) -> bool {
     name.get(..PROOF.len()).is_some_and(|start| is_alike(start, PROOF))
 }
 
-/// The fields of the client that are not bound to its connection, without those that it cannot say itself.
-pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = &Field> {
-    let headers = &exchange.request.headers;
-    let policy = exchange.place.as_ref().map(|place| &place.spot().location.policy);
+/// Whether a name is one of these, however it is spelled.
+pub(super) fn is_among(name: &[u8], names: &[&str]) -> bool {
+    names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Whether a field ends at Fairway: it belongs to the client's connection, or would be believed as proof of a client
+/// certificate.
+pub(super) fn ends_here(name: &[u8]) -> bool {
+    is_among(name, &OF_CONNECTION) || is_proof(name)
+}
+
+/// The fields of the client that are neither bound to its connection nor named by its Connection field (RFC 9110
+/// section 7.6.1), nor proof of a certificate.
+pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = &Field> {
     let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let is_dropped = is_proof(&field.name) || DROPPED.iter().any(|name| field.is(name));
-        !(is_named || is_dropped || policy.is_some_and(|policy| is_said(policy, field)))
+        !(is_named || ends_here(&field.name))
     })
+}
+
+/// Those of them that the client can say itself, for requests that get nothing of what backends get: error pages,
+/// copies.
+pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = &Field> {
+    let policy = exchange.place.as_ref().map(|place| &place.spot().location.policy);
+    end_to_end(&exchange.request.headers)
+        .filter(move |field| !policy.is_some_and(|policy| is_said(policy, field)))
 }
 
 #[cfg(test)]

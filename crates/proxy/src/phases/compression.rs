@@ -8,19 +8,19 @@ use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
 
-pub(super) fn filter(exchange: &mut Exchange, response: Response) -> Response {
+pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     let Compression { gzip, brotli } = &exchange.generation.global().compression;
-    if gzip.is_none() && brotli.is_none() || !may_be(&response) {
-        return response;
+    if gzip.is_none() && brotli.is_none() || !may_be(response) {
+        return;
     }
     let mut vary = false;
     let mut coding = None;
-    if let Some(brotli) = brotli.as_ref().filter(|brotli| suits(&response, &brotli.eligible)) {
+    if let Some(brotli) = brotli.as_ref().filter(|brotli| suits(response, &brotli.eligible)) {
         vary = true;
         coding = accepts(exchange, takes_brotli).then_some(Coding::Brotli(brotli.level));
     }
     if coding.is_none()
-        && let Some(gzip) = gzip.as_ref().filter(|gzip| suits(&response, &gzip.eligible))
+        && let Some(gzip) = gzip.as_ref().filter(|gzip| suits(response, &gzip.eligible))
     {
         vary = true;
         let not_for = |agent: &str| gzip.not_for.as_ref().is_some_and(|agents| agents.has(agent));
@@ -29,18 +29,14 @@ pub(super) fn filter(exchange: &mut Exchange, response: Response) -> Response {
             && !exchange.request.headers.text("user-agent").is_some_and(not_for);
         coding = wanted.then_some(Coding::Gzip(gzip.level));
     }
-    let mut response = response;
     // `gzip_vary` comes with gzip, and then counts for brotli, too.
     if vary && gzip.is_some() {
         response.headers.add("Vary", Bytes::from_static(b"Accept-Encoding"));
     }
-    match coding {
-        Some(coding) => {
-            let to_head = exchange.request.method == Method::HEAD;
-            let count = exchange.log.squeezed.insert(Rc::default()).clone();
-            compressed(response, coding, to_head, count)
-        }
-        None => response,
+    if let Some(coding) = coding {
+        let to_head = exchange.request.method == Method::HEAD;
+        let count = exchange.log.squeezed.insert(Rc::default()).clone();
+        compress(response, coding, to_head, count);
     }
 }
 
@@ -66,12 +62,7 @@ fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {
 }
 
 /// The answer with its body compressed. The answer to HEAD has the same fields and no body.
-fn compressed(
-    mut response: Response,
-    coding: Coding,
-    to_head: bool,
-    count: Rc<Squeezed>,
-) -> Response {
+fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Squeezed>) {
     let name = match coding {
         Coding::Gzip(_) => &b"gzip"[..],
         Coding::Brotli(_) => &b"br"[..],
@@ -80,12 +71,11 @@ fn compressed(
     // Ranges and lengths are those of what was there before.
     response.headers.remove("accept-ranges");
     response.announced_length = None;
-    weaken(&mut response);
+    weaken(response);
     if !to_head {
         let plain = std::mem::replace(&mut response.body, Body::empty());
         response.body = Body::compressed(plain, coding, count);
     }
-    response
 }
 
 /// The entity is no longer the same byte for byte (ngx_http_weak_etag).

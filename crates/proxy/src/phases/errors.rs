@@ -38,14 +38,16 @@ pub struct ErrorPages {
 }
 
 /// The answer of the error backend, where this one is to be replaced.
-pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Response {
+pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     let spot = exchange.place.as_ref().map(Place::spot);
-    let Some(pages) = spot.and_then(|spot| pages(spot, &response)) else { return response };
+    let Some(pages) = spot.and_then(|spot| pages(spot, response)) else { return };
     if exchange.is_dry() {
-        return response;
+        return;
     }
     let group = pages.groups.iter().find(|group| !group.is_empty()).cloned();
-    let Response { status, headers, close, .. } = response;
+    // Its upstream is let go of before another one is asked.
+    response.body = Body::empty();
+    let (status, close) = (response.status, response.close);
     let mut page = match group {
         // Boxed: hardly any request comes here.
         Some(group) => Box::pin(ask(exchange, group, status, close)).await,
@@ -54,12 +56,12 @@ pub(super) async fn replace(exchange: &mut Exchange, response: Response) -> Resp
     };
     // A challenge that the client cannot answer without stays (ngx_http_upstream_intercept_errors).
     if !page.headers.has("www-authenticate") {
-        for challenge in headers.all("www-authenticate") {
+        for challenge in response.headers.all("www-authenticate") {
             page.headers.add("WWW-Authenticate", challenge.clone());
         }
     }
     page.close |= close;
-    page
+    *response = page;
 }
 
 /// The error pages for an answer, if it is to be replaced.

@@ -77,9 +77,10 @@ async fn tries(
                 drop(response);
             }
             Ok(response) => return Ok(response),
-            Err(Failed { error, sent, reused }) => {
+            Err(Failed { error, sent, refused, reused }) => {
                 journal.failed(error.status());
-                let repeatable = !sent || is_idempotent(&exchange.request.method, &policy.retries);
+                let repeatable =
+                    !sent || refused || is_idempotent(&exchange.request.method, &policy.retries);
                 // A kept connection may end at any time: that is no failed try (nginx: peer.cached).
                 if reused && stale < STALE && repeatable && may_repeat && error.is_stale() {
                     stale += 1;

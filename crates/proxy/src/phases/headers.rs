@@ -22,12 +22,12 @@ const HIDDEN: [&str; 10] = [
     "te",
 ];
 
-pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Response {
+pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     let generation = &exchange.generation;
     let global = generation.global();
     let watch = watch(exchange);
     if watch.upstream && response.source == Source::Upstream {
-        exchange.answer.upstream = answer::section(&response, exchange.request.version);
+        exchange.answer.upstream = answer::section(response, exchange.request.version);
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
@@ -35,8 +35,8 @@ pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Respons
         response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
         super::answer_rewrites::apply(exchange, &mut response.headers);
     }
-    super::x_accel::carry(exchange, &mut response);
-    authenticated(exchange, &mut response);
+    super::x_accel::carry(exchange, response);
+    authenticated(exchange, response);
     if global.server_tokens && !response.headers.has("server") {
         response.headers.add("Server", Bytes::from_static(b"fairway"));
     }
@@ -51,14 +51,13 @@ pub(super) fn filter(exchange: &mut Exchange, mut response: Response) -> Respons
             .set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
     }
     if watch.sent {
-        exchange.answer.sent = answer::section(&response, exchange.request.version);
+        exchange.answer.sent = answer::section(response, exchange.request.version);
     }
     generation.answer_headers.apply(exchange, &mut response.headers);
     if let Some(place) = &exchange.place {
         place.spot().custom_headers.apply(exchange, &mut response.headers);
     }
-    super::cors::tell(exchange, &mut response);
-    response
+    super::cors::tell(exchange, response);
 }
 
 /// Keeps the header section that is sent, if the log asks for it.

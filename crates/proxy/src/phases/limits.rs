@@ -31,11 +31,10 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// The answer at its pace. It holds its client's place until it is at its end; a connection that stopped being HTTP
 /// holds it as long as it lives.
-pub(super) fn hold(exchange: &mut Exchange, response: Response, pace: Option<Pace>) -> Response {
-    if response.status == StatusCode::SWITCHING_PROTOCOLS {
-        return response;
+pub(super) fn hold(exchange: &mut Exchange, response: &mut Response, pace: Option<Pace>) {
+    if response.status != StatusCode::SWITCHING_PROTOCOLS {
+        response.body.pace(pace, exchange.slot.take());
     }
-    Response { body: response.body.paced(pace, exchange.slot.take()), ..response }
 }
 
 /// Who is limited; nobody if the address is exempt or there is nothing that tells clients apart.

@@ -55,18 +55,19 @@ impl From<Response> for Stop {
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
-    let response = match request(exchange).await {
+    let mut response = match request(exchange).await {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
     };
-    let response = errors::replace(exchange, response).await;
+    errors::replace(exchange, &mut response).await;
     let pace = limit_rate::pace(exchange, &response);
-    let mut response = headers::filter(exchange, response);
+    headers::filter(exchange, &mut response);
     choose_backend::tell(exchange, &mut response);
-    let mut response = compression::filter(exchange, response);
+    compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
     headers::keep(exchange, &response);
-    limits::hold(exchange, response, pace)
+    limits::hold(exchange, &mut response, pace);
+    response
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
@@ -103,7 +104,9 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
-    read_body::whole(exchange).await?; // content
+    if !exchange.request.body.is_empty() {
+        Box::pin(read_body::whole(exchange)).await?; // content
+    }
     exchange.enter(Phase::Upstream);
     mirror::copy(exchange);
     choose_backend::decide(exchange);

@@ -12,9 +12,6 @@ use std::future::poll_fn;
 use std::task::Poll;
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
-    if exchange.request.body.is_empty() {
-        return Ok(());
-    }
     let location = exchange.spot().location.clone();
     let policy = location.policy.body;
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());

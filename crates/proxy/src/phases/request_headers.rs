@@ -2,6 +2,7 @@
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
 use super::{client_address, client_fields, errors};
+use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, tokens};
 use crate::http1::write;
@@ -11,63 +12,43 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 
-/// Bytes of the longest name in [`is_own`].
-const LONGEST: usize = 30;
+/// What Fairway says about the client and its request; nobody else may.
+const DESCRIBING: [&str; 11] = [
+    "x-request-id",
+    "x-real-ip",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-port",
+    "x-forwarded-proto",
+    "x-forwarded-scheme",
+    "x-scheme",
+    "x-original-forwarded-for",
+    "x-original-forwarded-host",
+    "x-forwarded-for-proxy-protocol",
+];
 
-/// Whether a field of the client does not travel on: it belongs to its connection, or Fairway sets it itself, or it
-/// would be believed as proof of a client certificate.
+/// Whether a field of the client does not travel on: it ends here, or Fairway sets it itself.
 pub(super) fn is_own(name: &[u8]) -> bool {
-    let mut lower = [0; LONGEST];
-    let Some(lower) = lower.get_mut(..name.len()) else { return client_fields::is_proof(name) };
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    matches!(
-        &*lower,
-        b"host"
-            | b"connection"
-            | b"keep-alive"
-            | b"proxy-connection"
-            | b"transfer-encoding"
-            | b"content-length"
-            | b"te"
-            | b"expect"
-            | b"upgrade"
-            | b"http2-settings"
-            | b"proxy"
-            | b"x-request-id"
-            | b"x-real-ip"
-            | b"x-forwarded-for"
-            | b"x-forwarded-host"
-            | b"x-forwarded-port"
-            | b"x-forwarded-proto"
-            | b"x-forwarded-scheme"
-            | b"x-scheme"
-            | b"x-original-forwarded-for"
-            | b"x-original-forwarded-host"
-            | b"x-forwarded-for-proxy-protocol"
-    ) || client_fields::is_proof(lower)
+    client_fields::ends_here(name) || client_fields::is_among(name, &DESCRIBING)
 }
 
-/// The fields of the client that travel on, and not those that its Connection field names.
+/// The fields of the client that travel on.
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
-    let headers = &exchange.request.headers;
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
     let prefix = exchange.forwarded_prefix.is_some();
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
-    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
-    headers.iter().filter(move |field| {
-        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        let replaced = is_own(&field.name)
+    client_fields::end_to_end(&exchange.request.headers).filter(move |field| {
+        let replaced = client_fields::is_among(&field.name, &DESCRIBING)
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
             || (exchange.stands_in && errors::is_about(field))
             || configured.has(&field.name);
-        !(replaced || is_named)
+        !replaced
     })
 }
 
@@ -118,25 +99,17 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     }
     put("X-Real-IP", &client);
     let received = joined(exchange, &real.forwarded_for_header);
-    match (&received, real.forwarded_headers && real.full_forwarded_for) {
-        (Some(received), true) => {
-            let direct = exchange
-                .connection
-                .announced
-                .map_or(exchange.connection.peer, |announced| announced.source);
-            put(
-                "X-Forwarded-For",
-                &[received.as_ref(), b", ", direct.ip().to_string().as_bytes()].concat(),
-            );
+    if real.forwarded_headers && real.full_forwarded_for {
+        let Connection { announced, peer, .. } = &*exchange.connection;
+        let direct = announced.map_or(*peer, |announced| announced.source).ip().to_string();
+        match &received {
+            Some(received) => {
+                put("X-Forwarded-For", &[&received[..], b", ", direct.as_bytes()].concat())
+            }
+            None => put("X-Forwarded-For", direct.as_bytes()),
         }
-        (None, true) => {
-            let direct = exchange
-                .connection
-                .announced
-                .map_or(exchange.connection.peer, |announced| announced.source);
-            put("X-Forwarded-For", direct.ip().to_string().as_bytes());
-        }
-        (_, false) => put("X-Forwarded-For", &client),
+    } else {
+        put("X-Forwarded-For", &client);
     }
     put("X-Forwarded-Host", &forwarded.host);
     if !forwarded.port.is_empty() {

@@ -1,6 +1,7 @@
 //! Asks clients for a certificate and lets every handshake go on: what a certificate is worth is decided for each
 //! server, when a request says which one it is for (ngx_http_ssl_module answers 400, it breaks no handshake).
 
+use super::client::checks_signatures;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
@@ -15,6 +16,12 @@ pub(super) struct Asks {
     pub(super) authorities: Vec<DistinguishedName>,
     /// Where signatures are checked.
     pub(super) provider: Arc<CryptoProvider>,
+}
+
+impl Asks {
+    fn provider(&self) -> &CryptoProvider {
+        &self.provider
+    }
 }
 
 impl ClientCertVerifier for Asks {
@@ -35,27 +42,5 @@ impl ClientCertVerifier for Asks {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signed, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signed, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
+    checks_signatures!();
 }

@@ -150,6 +150,7 @@ macro_rules! checks_signatures {
         }
     };
 }
+pub(super) use checks_signatures;
 
 /// nginx's `proxy_ssl_verify_depth`.
 const DEPTH: usize = 1;

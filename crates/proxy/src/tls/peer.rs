@@ -1,6 +1,7 @@
 //! The certificate that a client has shown, and what each verifier thinks of it.
 
 use super::{Verdict, Verifier, distinguished_name};
+use crate::http::percent::{encoded, is_unreserved};
 use bytes::Bytes;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use std::cell::{OnceCell, RefCell};
@@ -123,18 +124,7 @@ impl Peer {
 
     /// The certificate in PEM with percent-encoding, as `$ssl_client_escaped_cert`.
     pub fn escaped(&self) -> &Bytes {
-        self.escaped.get_or_init(|| {
-            let mut out = String::new();
-            for byte in self.pem().bytes() {
-                match byte {
-                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                        out.push(char::from(byte));
-                    }
-                    _ => out.push_str(&format!("%{byte:02X}")),
-                }
-            }
-            out.into()
-        })
+        self.escaped.get_or_init(|| encoded(self.pem().as_bytes(), is_unreserved).into())
     }
 }
 

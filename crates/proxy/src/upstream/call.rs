@@ -125,7 +125,7 @@ pub async fn call(
             policy: call.policy,
         };
         let target = Target { address, tls: way.tls.clone() };
-        let Failed { error, sent, reused } =
+        let Failed { error, sent, refused, reused } =
             match send(&worker.pool, &target, &mut outgoing, &journal).await {
                 Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(Error::Upstream(TryError::InvalidHeader));
@@ -134,7 +134,7 @@ pub async fn call(
                 Err(failed) => failed,
             };
         journal.failed(error.status());
-        let repeatable = !sent || call.method.is_idempotent();
+        let repeatable = !sent || refused || call.method.is_idempotent();
         if reused && stale < STALE && repeatable && error.is_stale() {
             stale += 1;
             tries.pop();
@@ -144,5 +144,16 @@ pub async fn call(
         if failed_tries >= most || !repeatable || !error.retry(retries) {
             return Err(Error::Upstream(error));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn the_host_has_no_port() {
+        let hosts = ["a.test:8080", "[::1]:80", "[::1]"].map(host_of);
+        assert_eq!(hosts, ["a.test", "[::1]", "[::1]"]);
     }
 }

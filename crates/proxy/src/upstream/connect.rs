@@ -2,14 +2,16 @@
 
 use super::TryError;
 use crate::io::Io;
+use crate::load;
 use crate::timer::Timer;
 use crate::tls::Profile;
 use bytes::BytesMut;
+use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpStream;
+use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tokio_rustls::{TlsConnector, TlsStream};
 
@@ -64,7 +66,14 @@ impl Connection {
 }
 
 async fn connect(target: &Target) -> io::Result<Io> {
-    let tcp = TcpStream::connect(target.address).await?;
+    let socket = match target.address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if !load::upstream_fits(&socket) {
+        return Err(Errno::MFILE.into());
+    }
+    let tcp = socket.connect(target.address).await?;
     tcp.set_nodelay(true)?;
     let Some(profile) = &target.tls else { return Ok(Io::Plain(tcp)) };
     let name = profile.name_for(target.address.ip());

@@ -26,26 +26,29 @@ pub(super) async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     let Timeouts { connect, .. } = request.policy.timeouts;
-    let kept = pool.take(target);
+    let kept = pool.take(target, !request.method.is_idempotent());
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
-        None => Connection::open(target, connect).await.map_err(|error| Failed {
+        // Boxed: what a handshake needs is not for those who find a connection.
+        None => Box::pin(Connection::open(target, connect)).await.map_err(|error| Failed {
             error,
             sent: false,
+            refused: false,
             reused: false,
         })?,
     };
     journal.connected();
     connection.requests += 1;
     let Head::Http1(head) = request.head.clone() else {
-        return Err(Failed { error: TryError::InvalidHeader, sent: false, reused });
+        let error = TryError::InvalidHeader;
+        return Err(Failed { error, sent: false, refused: false, reused });
     };
     let mut exchange = Exchange::new(connection, head, request);
     let answer = exchange.run().await;
     let (whole, hints) = (exchange.sent, std::mem::take(&mut exchange.hints));
     let connection = exchange.connection;
-    let head = answer.map_err(|error| Failed { error, sent: true, reused })?;
+    let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
     Ok(Response { hints, ..answered(pool, connection, head, whole, request, journal) })
 }
@@ -250,6 +253,7 @@ fn answered(
         framing: head.framing,
         keep,
         read: request.policy.timeouts.read,
+        waiting: false,
         pool: pool.clone(),
         journal: journal.clone(),
     };
@@ -279,6 +283,8 @@ pub struct ResponseBody {
     framing: Framing,
     keep: bool,
     read: Duration,
+    /// The deadline for the next piece is set.
+    waiting: bool,
     pool: Rc<Pool>,
     journal: Rc<Try>,
 }
@@ -297,7 +303,6 @@ impl ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame>, BodyError>> {
         let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
-        let mut armed = false;
         loop {
             let frame = self.decoder.decode(&mut connection.buffer);
             match frame.map_err(|_| BodyError::Malformed)? {
@@ -328,9 +333,9 @@ impl ResponseBody {
                     self.journal.end();
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(_)) => self.waiting = false,
                 Poll::Pending => {
-                    if !std::mem::replace(&mut armed, true) {
+                    if !std::mem::replace(&mut self.waiting, true) {
                         connection.timer.reset(self.read);
                     }
                     ready!(connection.timer.poll(cx));

@@ -19,6 +19,8 @@ use tokio::time::Instant;
 
 /// Requests that share one session at most, whatever the upstream allows.
 const STREAMS: usize = 100;
+/// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
+const KEPT: usize = 64 << 10;
 
 /// An HTTP/2 connection to an endpoint.
 #[derive(Debug)]
@@ -44,9 +46,15 @@ impl Session {
         self.requests.get() >= limits.requests || self.since.elapsed() >= limits.age
     }
 
+    /// Whether requests are on their way.
+    pub(super) fn is_busy(&self) -> bool {
+        Rc::strong_count(&self.load) > 1
+    }
+
     fn has_room(&self) -> bool {
         self.alive.get()
-            && Rc::strong_count(&self.load) <= STREAMS
+            && Rc::strong_count(&self.load)
+                <= STREAMS.min(self.sender.current_max_send_streams().max(1))
             && self.requests.get() < u64::from(u32::MAX >> 2)
     }
 }
@@ -58,7 +66,11 @@ pub(super) async fn send(
     request: &mut Outgoing<'_>,
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
-    let fail = |error, sent, reused| Failed { error, sent, reused };
+    let fail = |error, sent, reused| {
+        let refused = is_refused(&error);
+        Failed { error, sent, refused, reused }
+    };
+    let mut taken = Taken::default();
     let timeouts = request.policy.timeouts;
     let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
@@ -86,12 +98,24 @@ pub(super) async fn send(
     let head: Request<()> = (**head).clone();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
-    let exchange = Exchange { answer, stream, body: request.body, sent: bodyless, pending: None };
+    let exchange = Exchange {
+        answer,
+        stream,
+        body: request.body,
+        sent: bodyless,
+        pending: None,
+        taken: &mut taken,
+    };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
     let (response, sending) = response
         .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
         .map_err(|error| match error {
-            TryError::Http2(error) => fail(broken(error), true, reused),
+            TryError::Http2(error) => {
+                let error = broken(error);
+                // What was refused and has its body back is as good as never sent.
+                let sent = !(is_refused(&error) && taken.give_back(request.body));
+                fail(error, sent, reused)
+            }
             other => fail(other, true, reused),
         })?;
     journal.answered(response.status().as_u16());
@@ -158,6 +182,46 @@ struct Exchange<'r> {
     body: &'r mut Body,
     sent: bool,
     pending: Option<Bytes>,
+    taken: &'r mut Taken,
+}
+
+/// What was taken off a body, as long as it may be wanted back.
+#[derive(Debug, Default)]
+struct Taken {
+    frames: Vec<Frame>,
+    bytes: usize,
+    /// It was too much to be kept.
+    lost: bool,
+}
+
+impl Taken {
+    fn note(&mut self, frame: &Frame) {
+        if let Frame::Data(data) = frame {
+            self.bytes += data.len();
+        }
+        self.lost |= self.bytes > KEPT;
+        match self.lost {
+            true => self.frames.clear(),
+            false => self.frames.push(frame.clone()),
+        }
+    }
+
+    /// Gives everything back, if everything is there.
+    fn give_back(self, body: &mut Body) -> bool {
+        if !self.lost {
+            body.give_back(self.frames);
+        }
+        !self.lost
+    }
+}
+
+/// Whether the upstream says that it has not begun with the request (RFC 9113 section 8.7).
+fn is_refused(error: &TryError) -> bool {
+    let TryError::Http2(error) = error else { return false };
+    let reason = error.reason();
+    error.is_remote()
+        && (error.is_reset() && reason == Some(Reason::REFUSED_STREAM)
+            || error.is_go_away() && reason == Some(Reason::NO_ERROR))
 }
 
 impl Exchange<'_> {
@@ -166,7 +230,8 @@ impl Exchange<'_> {
     async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
-                match poll_send(&mut self.stream, &mut self.pending, self.body, cx) {
+                let Self { stream, pending, body, taken, .. } = &mut self;
+                match poll_send(stream, pending, body, Some(taken), cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         self.stream.send_reset(Reason::CANCEL);
@@ -200,7 +265,8 @@ pub(crate) struct Sending(JoinHandle<()>);
 impl Sending {
     fn start(mut stream: SendStream<Bytes>, mut pending: Option<Bytes>, mut body: Body) -> Self {
         Self(tokio::task::spawn_local(async move {
-            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, cx)).await;
+            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, None, cx));
+            let sent = sent.await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
                 stream.send_reset(Reason::CANCEL);
@@ -220,11 +286,16 @@ fn poll_send(
     stream: &mut SendStream<Bytes>,
     pending: &mut Option<Bytes>,
     body: &mut Body,
+    mut taken: Option<&mut Taken>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), TryError>> {
     loop {
         ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
-        match ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)? {
+        let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
+        if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
+            taken.note(frame);
+        }
+        match frame {
             Some(Frame::Data(data)) => *pending = Some(data),
             Some(Frame::Trailers(trailers)) => {
                 let sent = stream.send_trailers(to_map(&trailers));

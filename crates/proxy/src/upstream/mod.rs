@@ -85,6 +85,8 @@ pub struct Failed {
     pub error: TryError,
     /// Whether bytes of the request were sent.
     pub sent: bool,
+    /// Whether the upstream says that it did nothing with them (REFUSED_STREAM, GOAWAY before the stream).
+    pub refused: bool,
     /// Whether it was a kept connection, which the upstream may close at any time.
     pub reused: bool,
 }
@@ -98,7 +100,8 @@ pub async fn send(
 ) -> Result<Response, Failed> {
     match request.head {
         Head::Http1(_) => http1::send(pool, target, request, journal).await,
-        Head::Http2(_) => http2::send(pool, target, request, journal).await,
-        Head::FastCgi(_) => fastcgi::send(target, request, journal).await,
+        // Boxed: their room would be moved with every plain request.
+        Head::Http2(_) => Box::pin(http2::send(pool, target, request, journal)).await,
+        Head::FastCgi(_) => Box::pin(fastcgi::send(target, request, journal)).await,
     }
 }

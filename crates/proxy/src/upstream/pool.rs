@@ -28,13 +28,16 @@ struct Idle {
 }
 
 impl Pool {
-    /// A connection that waits, unless the endpoint has closed it meanwhile.
-    pub(super) fn take(&self, target: &Target) -> Option<Connection> {
+    /// A connection that waits, unless the endpoint has closed it meanwhile. For requests that may not be sent twice
+    /// the system itself is asked, since the event loop may not have heard of the end yet.
+    pub(super) fn take(&self, target: &Target, once: bool) -> Option<Connection> {
         let mut idle = self.idle.borrow_mut();
         let waiting = idle.get_mut(&target.key())?;
         while let Some(mut entry) = waiting.pop_back() {
             self.count.set(self.count.get() - 1);
-            if !entry.connection.io.is_stale() {
+            let Connection { io, .. } = &mut entry.connection;
+            let over = io.is_stale() || (once && io.is_closed());
+            if !over {
                 return Some(entry.connection);
             }
         }
@@ -90,6 +93,16 @@ impl Pool {
         self.count.set(idle.values().map(VecDeque::len).sum());
         self.sessions.borrow_mut().retain(|(address, _), sessions| {
             sessions.retain(|session| wanted.contains(address) && !session.is_over(&limits));
+            !sessions.is_empty()
+        });
+    }
+
+    /// Ends all connections that wait.
+    pub fn shrink(&self) {
+        self.idle.borrow_mut().clear();
+        self.count.set(0);
+        self.sessions.borrow_mut().retain(|_, sessions| {
+            sessions.retain(Session::is_busy);
             !sessions.is_empty()
         });
     }

@@ -4,11 +4,11 @@
 use engine::Engine;
 use model::policy::Policy;
 use model::{
-    Backend, Changes, Configuration, Endpoints, Location, PathKind, Server, ServerName, Upstream,
-    UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Global, Location, PathKind, Server, ServerName,
+    Upstream, UpstreamId,
 };
 use proxy::{Listen, Native};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -20,42 +20,78 @@ pub const MAIN: &str = "demo-echo-80";
 
 /// Host `a.test` with this policy, and the upstreams by name.
 pub fn configuration(upstreams: &[(&str, Vec<SocketAddr>)], policy: Policy) -> Configuration {
-    let location = Location {
-        path: "/".to_owned(),
+    let mut configuration = Configuration::default();
+    for (id, endpoints) in upstreams {
+        put_upstream(&mut configuration, id, endpoints.clone());
+    }
+    put_host(&mut configuration, "a.test", &UpstreamId::new(MAIN), policy);
+    configuration
+}
+
+/// The same without a policy, with these settings.
+pub fn with_global(endpoint: SocketAddr, global: Global) -> Configuration {
+    let global = Arc::new(global);
+    Configuration { global, ..configuration(&[(MAIN, vec![endpoint])], Policy::default()) }
+}
+
+/// An upstream with these endpoints.
+pub fn put_upstream(
+    configuration: &mut Configuration,
+    id: &str,
+    ready: Vec<SocketAddr>,
+) -> UpstreamId {
+    let id = UpstreamId::new(id);
+    let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
+    let upstream = Upstream { id: id.clone(), endpoints, external: None };
+    configuration.upstreams.insert(id.clone(), Arc::new(upstream));
+    id
+}
+
+/// A host with this policy, in front of the upstream `id`.
+pub fn put_host(configuration: &mut Configuration, name: &str, id: &UpstreamId, policy: Policy) {
+    let name = ServerName::new(name);
+    let location = location("/", Backend::Upstream(id.clone()), Arc::new(policy));
+    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
+    configuration.servers.insert(name, Arc::new(server));
+}
+
+/// All paths below `path`.
+pub fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Location {
+    Location {
+        path: path.to_owned(),
         kind: PathKind::Prefix,
         whole: false,
-        backend: Backend::Upstream(UpstreamId::new(MAIN)),
+        backend,
         canary: None,
         service: None,
         origin: None,
-        policy: Arc::new(policy),
-    };
-    let name = ServerName::new("a.test");
-    let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
-    let mut configuration = Configuration::default();
-    configuration.servers.insert(name, Arc::new(server));
-    for (id, endpoints) in upstreams {
-        let id = UpstreamId::new(*id);
-        let endpoints = Arc::new(Endpoints { ready: endpoints.clone(), draining: Vec::new() });
-        let upstream = Upstream { id: id.clone(), endpoints, external: None };
-        configuration.upstreams.insert(id, Arc::new(upstream));
+        policy,
     }
-    configuration
 }
 
 /// An engine of one thread that serves a Configuration.
 pub async fn start(configuration: &Configuration) -> Arc<Native> {
+    let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]));
+    apply(&native, &Configuration::default(), configuration).await;
+    native
+}
+
+/// An engine of one thread that serves nothing yet.
+pub fn idle(addresses: Vec<IpAddr>) -> Native {
     let listen = Listen {
-        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        addresses,
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
         trace_secret: None,
     };
-    let native = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
-    let changes = Changes::between(&Configuration::default(), configuration);
-    native.apply(configuration, &changes).await.expect("a valid configuration");
-    native
+    Native::start(&listen, 1, 1000).expect("ports chosen by the system")
+}
+
+/// Lets the engine follow from one Configuration to the next.
+pub async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
+    let changes = Changes::between(before, next);
+    native.apply(next, &changes).await.expect("a valid configuration");
 }
 
 /// Sends a request that asks for the end of the connection, and reads to it.
@@ -64,7 +100,7 @@ pub async fn talk(native: &Native, request: &[u8]) -> String {
     let mut tcp = TcpStream::connect(address).await.expect("listening");
     tcp.write_all(request).await.expect("written");
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(20), tcp.read_to_end(&mut answer)).await;
+    let read = tokio::time::timeout(Duration::from_secs(60), tcp.read_to_end(&mut answer)).await;
     let _ = read.expect("an end of the connection");
     String::from_utf8_lossy(&answer).into_owned()
 }
@@ -84,6 +120,26 @@ pub async fn upstream(
             while !is_whole(&read) && matches!(tcp.read_buf(&mut read).await, Ok(1..)) {}
             let _ = tcp.write_all(&answer).await;
             let _ = seen.send(read).await;
+        }
+    });
+    (address, seeing)
+}
+
+/// Gives `answer` to every request of every connection; what was read goes to the channel.
+pub async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (seen, seeing) = channel(100);
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            let seen = seen.clone();
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 1 << 16];
+                while let Ok(count @ 1..) = tcp.read(&mut buffer).await {
+                    let _ = seen.send(String::from_utf8_lossy(&buffer[..count]).into_owned()).await;
+                    let _ = tcp.write_all(answer).await;
+                }
+            });
         }
     });
     (address, seeing)

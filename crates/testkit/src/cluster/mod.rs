@@ -137,11 +137,31 @@ impl Cluster {
         self.plane.restart_apiserver(async |_| Ok(())).await
     }
 
+    /// Stops etcd in its tracks: the API server answers what it has cached, and nothing can be written.
+    pub fn pause_etcd(&self) -> Result<()> {
+        self.plane.etcd().pause()
+    }
+
+    /// Lets etcd go on.
+    pub fn resume_etcd(&self) -> Result<()> {
+        self.plane.etcd().resume()
+    }
+
     /// Makes old resource versions unknown, as after a long absence: who asks for them is told 410 Gone.
     ///
     /// etcd forgets its history, and the API server, which remembers some of it by itself, is restarted.
     pub async fn forget_history(&mut self) -> Result<()> {
         self.plane.restart_apiserver(Plane::compact).await
+    }
+
+    /// Lets the API server stand still, or go on: connections stay, and nobody answers.
+    pub fn freeze_apiserver(&self, still: bool) -> Result<()> {
+        self.plane.apiserver().stand_still(still)
+    }
+
+    /// Lets etcd stand still, or go on: the API server answers, but knows nothing new and takes nothing.
+    pub fn freeze_etcd(&self, still: bool) -> Result<()> {
+        self.plane.etcd().stand_still(still)
     }
 
     /// Stops everything and waits for it.

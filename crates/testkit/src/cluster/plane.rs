@@ -89,6 +89,16 @@ impl Plane {
         self.ready().await
     }
 
+    /// The process of the API server.
+    pub(super) fn apiserver(&self) -> &Process {
+        &self.apiserver
+    }
+
+    /// The process of etcd.
+    pub(super) fn etcd(&self) -> &Process {
+        &self.etcd
+    }
+
     /// Makes etcd forget every revision before the present one.
     pub(super) async fn compact(&self) -> Result<()> {
         let head = self.ask_etcd("/v3/kv/range", &json!({"key": "AA=="})).await?;

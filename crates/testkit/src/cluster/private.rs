@@ -61,6 +61,10 @@ fn outside(test: &str) -> Result<()> {
     command.args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"]);
     // The panic inside has its message; a stack of the harness adds nothing.
     command.stdin(Stdio::null()).env("RUST_BACKTRACE", "0");
+    // What takes long shows how far it is.
+    if std::env::var_os("FAIRWAY_SHOW").is_some() {
+        command.stderr(Stdio::inherit());
+    }
     let output = command.output().context("start the test in a private network")?;
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (said(&output.stdout), said(&output.stderr));

@@ -52,10 +52,37 @@ impl Process {
 
     /// Sends SIGTERM; a process that has ended already is left alone.
     pub fn terminate(&self) -> Result<()> {
+        self.signal(Signal::TERM)
+    }
+
+    /// Stops the process in its tracks: SIGSTOP.
+    pub fn pause(&self) -> Result<()> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a paused process go on: SIGCONT.
+    pub fn resume(&self) -> Result<()> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Ends the process without a word: SIGKILL.
+    pub async fn kill(&mut self) -> Result<ExitStatus> {
+        self.child.kill().await.context("send SIGKILL")?;
+        self.ended().await
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
         let Some(pid) = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else {
             return Ok(());
         };
-        kill_process(pid, Signal::TERM).context("send SIGTERM")
+        kill_process(pid, signal).with_context(|| format!("send {signal:?}"))
+    }
+
+    /// Lets the process stand still (SIGSTOP), or go on (SIGCONT).
+    pub fn stand_still(&self, still: bool) -> Result<()> {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let signal = if still { Signal::STOP } else { Signal::CONT };
+        kill_process(id.context("the process has ended")?, signal).context("send a signal")
     }
 
     /// SIGTERM, and SIGKILL when the process is still there after `grace`.
@@ -64,8 +91,7 @@ impl Process {
         if let Ok(status) = tokio::time::timeout(grace, self.child.wait()).await {
             return status.context("wait for a process");
         }
-        self.child.kill().await.context("send SIGKILL")?;
-        self.ended().await
+        self.kill().await
     }
 }
 

@@ -78,8 +78,7 @@ impl Translator {
             ground,
         };
         let draft = Draft::read(current, context);
-        let is_valid = |draft: &Draft| matches!(draft.standing, Standing::Taken | Standing::Canary);
-        if is_valid(&draft) {
+        if is_taken(&draft) {
             self.last_valid.insert(key.clone(), Arc::clone(current));
             return Some(draft);
         }
@@ -92,7 +91,7 @@ impl Translator {
             return Some(draft);
         };
         let mut last = Draft::read(last, context);
-        if !is_valid(&last) {
+        if !is_taken(&last) {
             return Some(draft);
         }
         last.problems = draft.problems;
@@ -107,6 +106,7 @@ impl Translator {
 
     fn take_out(&mut self, key: &ObjectKey, draft: &Draft, work: &mut Work) {
         let rank = draft.rank();
+        self.served.remove(key);
         for server in draft.servers() {
             if let Some(drafts) = self.hosts.get_mut(&server) {
                 drafts.remove(&rank);
@@ -145,6 +145,9 @@ impl Translator {
         }
         self.refer(&key, found);
         work.backends.insert(key.clone());
+        if is_taken(&draft) {
+            self.served.insert(key.clone());
+        }
         self.drafts.insert(key, draft);
     }
 
@@ -355,6 +358,11 @@ impl Translator {
         });
         self.ledger.set(Finder::DefaultBackend, problem.into_iter().collect());
     }
+}
+
+/// Whether an Ingress is served as it was read.
+fn is_taken(draft: &Draft) -> bool {
+    matches!(draft.standing, Standing::Taken | Standing::Canary)
 }
 
 fn id_of(secret: &ObjectKey) -> CertificateId {

@@ -14,6 +14,7 @@ use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
+use imbl::OrdSet;
 use kubernetes::objects::{Ingress, ObjectKey};
 use kubernetes::{Reference, ReverseIndex, Snapshot};
 use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
@@ -29,6 +30,8 @@ pub struct Translation {
     pub configuration: Configuration,
     /// What users should change.
     pub problems: Problems,
+    /// The Ingresses that are served, be it in their last valid version: those whose status tells an address.
+    pub served: OrdSet<ObjectKey>,
     /// What differs from the translation before.
     pub changes: Changes,
 }
@@ -42,6 +45,8 @@ pub struct Translator {
     ground: Option<Ground>,
     classes: Classes,
     drafts: BTreeMap<ObjectKey, Arc<Draft>>,
+    /// Those of them that are taken.
+    served: OrdSet<ObjectKey>,
     last_valid: BTreeMap<ObjectKey, Arc<Ingress>>,
     hosts: BTreeMap<ServerName, BTreeMap<Rank, Arc<Draft>>>,
     /// Which host has which other names.
@@ -96,6 +101,7 @@ impl Translator {
             ground: None,
             classes: Classes::default(),
             drafts: BTreeMap::new(),
+            served: OrdSet::new(),
             last_valid: BTreeMap::new(),
             hosts: BTreeMap::new(),
             names_of_hosts: Registry::default(),
@@ -157,6 +163,7 @@ impl Translator {
         Translation {
             configuration: self.configuration.clone(),
             problems: self.ledger.publish(),
+            served: self.served.clone(),
             changes,
         }
     }

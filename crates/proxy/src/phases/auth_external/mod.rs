@@ -43,7 +43,8 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let said = match caching::remembered(exchange, &authenticator) {
         Ok(said) => said,
         Err(key) => {
-            let answer = ask(exchange, &authenticator).await?;
+            // Boxed, so that other requests do not carry the room for it.
+            let answer = Box::pin(ask(exchange, &authenticator)).await?;
             let said = Arc::new(understood(&authenticator, &answer));
             if let Some(key) = key {
                 caching::remember(exchange, &authenticator, key, &answer, &said);

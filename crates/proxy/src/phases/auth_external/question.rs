@@ -1,27 +1,19 @@
 //! What the authenticator is sent: the request's header, what describes the request, and no body.
 
-use super::super::{client_fields::is_proof, request_headers};
+use super::super::client_fields::{self, is_among, is_proof};
+use super::super::request_headers;
 use crate::authenticator::Authenticator;
 use crate::exchange::Exchange;
-use crate::http::tokens;
+use crate::http::percent;
 use crate::http1::write;
+use crate::upstream::host_of;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 
-/// Fields of the client that its question does not have: they belong to its connection or body, or are our own.
-const DROPPED: [&str; 20] = [
-    "host",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "content-length",
-    "te",
-    "expect",
-    "upgrade",
-    "http2-settings",
-    "proxy",
+/// Fields that the question describes the request with, and one that announces a body's end; the client has no say in
+/// them.
+const DESCRIBING: [&str; 9] = [
     "x-request-id",
     "x-real-ip",
     "x-forwarded-for",
@@ -54,11 +46,11 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         put(b"Content-Length", b"0");
     }
-    let headers = &exchange.request.headers;
-    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
-    for field in headers.iter() {
-        let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        if !is_named && travels(&field.name, authenticator) {
+    let described = authenticator.policy.method.is_some();
+    for field in client_fields::end_to_end(&exchange.request.headers) {
+        let ours =
+            is_among(&field.name, &DESCRIBING) || (described && is_among(&field.name, &DESCRIBED));
+        if !ours {
             put(&field.name, &field.value);
         }
     }
@@ -74,15 +66,8 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
 
 /// What the framing is made of cannot be given.
 fn frames(name: &str) -> bool {
-    ["content-length", "transfer-encoding", "connection", "upgrade", "te"]
-        .iter()
-        .any(|known| name.eq_ignore_ascii_case(known))
-}
-
-fn travels(name: &[u8], authenticator: &Authenticator) -> bool {
-    let is = |known: &&str| name.eq_ignore_ascii_case(known.as_bytes());
-    let described = authenticator.policy.method.is_some() && DESCRIBED.iter().any(is);
-    !(is_proof(name) || described || DROPPED.iter().any(is))
+    let framing = ["content-length", "transfer-encoding", "connection", "upgrade", "te"];
+    is_among(name.as_bytes(), &framing)
 }
 
 /// The fields that describe the request, in the order of ingress-nginx.
@@ -99,7 +84,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
     let authority = authenticator.destination.authority(exchange);
-    put(b"Host", &for_url(host(&authority).as_bytes()));
+    put(b"Host", &for_url(host_of(&authority).as_bytes()));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
     put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());
     put(b"X-Original-Method", request.method.as_str().as_bytes());
@@ -110,14 +95,6 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
             let text = variables::text_of(template, exchange);
             put(b"X-Auth-Request-Redirect", &for_value(text.as_bytes()));
         }
-    }
-}
-
-/// The host without its port.
-fn host(authority: &str) -> &str {
-    match authority.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => host,
-        _ => authority,
     }
 }
 
@@ -135,29 +112,17 @@ fn target(exchange: &Exchange, authenticator: &Authenticator) -> Vec<u8> {
 /// A text for a request line or a URL, with everything percent-encoded that would end it or a part of it. Variables can
 /// hold anything that a client sends.
 pub(super) fn for_url(text: &[u8]) -> Vec<u8> {
-    escaped(text, |byte| byte.is_ascii_graphic())
+    percent::encoded(text, |byte| byte.is_ascii_graphic())
 }
 
 /// The same for the value of a field, where control characters alone can do harm.
 fn for_value(text: &[u8]) -> Vec<u8> {
-    escaped(text, |byte| !byte.is_ascii_control())
-}
-
-fn escaped(text: &[u8], passes: impl Fn(&u8) -> bool) -> Vec<u8> {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    let mut out = Vec::with_capacity(text.len());
-    for byte in text {
-        match passes(byte) {
-            true => out.push(*byte),
-            false => out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]),
-        }
-    }
-    out
+    percent::encoded(text, |byte| !byte.is_ascii_control())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{for_url, for_value, host};
+    use super::{for_url, for_value};
 
     #[test]
     fn nothing_that_a_client_sends_ends_a_line_or_a_part_of_it() {
@@ -166,13 +131,5 @@ mod tests {
             b"/a?b=\"c\"%20HTTP/1.1%0D%0AX:%20y%FC"
         );
         assert_eq!(for_value(b"GET own\n\xfc"), b"GET own%0A\xfc");
-    }
-
-    #[test]
-    fn the_host_has_no_port() {
-        assert_eq!(
-            (host("a.test:8080"), host("[::1]:80"), host("[::1]")),
-            ("a.test", "[::1]", "[::1]")
-        );
     }
 }

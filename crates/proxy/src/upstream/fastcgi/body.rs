@@ -18,6 +18,8 @@ pub struct FastCgiBody {
     /// What Content-Length leaves to come, if it was sent.
     pub(super) remaining: Option<u64>,
     pub(super) read: Duration,
+    /// The deadline for the next piece is set.
+    pub(super) waiting: bool,
     pub(super) complaints: Complaints,
     pub(super) journal: Rc<Try>,
 }
@@ -41,7 +43,6 @@ impl FastCgiBody {
         if let Some(data) = self.counted(first) {
             return Poll::Ready(Ok(Some(Frame::Data(data))));
         }
-        let mut armed = false;
         loop {
             let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
             let said = self.records.next(&mut connection.buffer);
@@ -65,9 +66,9 @@ impl FastCgiBody {
                     self.journal.end();
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
-                Poll::Ready(Ok(_)) => {}
+                Poll::Ready(Ok(_)) => self.waiting = false,
                 Poll::Pending => {
-                    if !std::mem::replace(&mut armed, true) {
+                    if !std::mem::replace(&mut self.waiting, true) {
                         connection.timer.reset(self.read);
                     }
                     ready!(connection.timer.poll(cx));

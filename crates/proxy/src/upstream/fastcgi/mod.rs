@@ -29,7 +29,7 @@ pub(super) async fn send(
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
     let timeouts = request.policy.timeouts;
-    let fail = |error, sent| Failed { error, sent, reused: false };
+    let fail = |error, sent| Failed { error, sent, refused: false, reused: false };
     let Head::FastCgi(head) = request.head.clone() else {
         return Err(fail(TryError::InvalidHeader, false));
     };
@@ -185,6 +185,7 @@ fn answered(
         first,
         remaining: head.length,
         read: timeouts.read,
+        waiting: false,
         complaints,
         journal: journal.clone(),
     };

@@ -1,0 +1,46 @@
+//! One call to the API server, within its time, and what came of it.
+
+use std::error::Error;
+use std::time::Duration;
+
+/// What the API server made of a call.
+#[derive(Debug)]
+pub(crate) enum Answer<T> {
+    /// It was done.
+    Good(T),
+    /// It was not, or nobody knows.
+    Bad {
+        /// The status, if there was an answer.
+        code: Option<u16>,
+        /// Why not, in one line.
+        reason: String,
+    },
+}
+
+/// Waits for a call no longer than this. A call that is given up takes its connection with it.
+pub(crate) async fn ask<T>(
+    patience: Duration,
+    call: impl Future<Output = kube::Result<T>>,
+) -> Answer<T> {
+    match tokio::time::timeout(patience, call).await {
+        Ok(Ok(good)) => Answer::Good(good),
+        Ok(Err(kube::Error::Api(status))) => {
+            let message = status.message.lines().next().unwrap_or_default();
+            let reason = format!("{} {}: {message}", status.code, status.reason);
+            Answer::Bad { code: Some(status.code), reason }
+        }
+        Ok(Err(error)) => Answer::Bad { code: None, reason: deepest(&error) },
+        Err(_) => {
+            let reason = format!("no answer within {:.1} s", patience.as_secs_f64());
+            Answer::Bad { code: None, reason }
+        }
+    }
+}
+
+fn deepest(error: &dyn Error) -> String {
+    let mut error = error;
+    while let Some(source) = error.source() {
+        error = source;
+    }
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

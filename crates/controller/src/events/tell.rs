@@ -1,0 +1,338 @@
+//! What is worth an Event: Ingresses and ConfigMaps that are taken up, problems of objects, and what the engine did.
+
+use super::{Event, Kind, Object, Recorder, Speaker};
+use crate::Applied;
+use crate::admission::Known;
+use crate::lease::Leadership;
+use crate::task::Stop;
+use imbl::ordmap::DiffItem;
+use imbl::ordset;
+use kubernetes::Snapshot;
+use kubernetes::objects::{Meta, ObjectKey};
+use model::{Origin, Problem, Severity};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Problems that last are told again that often: the API server forgets Events after an hour.
+const AGAIN: Duration = Duration::from_secs(1800);
+
+/// What is told.
+#[derive(Clone, Debug, Default)]
+pub struct TellOptions {
+    /// Events about objects: not with `--disable-sync-events`.
+    pub objects: bool,
+    /// The ConfigMaps that flags name.
+    pub config_maps: Vec<ObjectKey>,
+}
+
+/// Tells what happens.
+pub(super) struct Teller {
+    options: TellOptions,
+    pod: Object,
+    recorder: Recorder,
+    leadership: Leadership,
+    known: watch::Receiver<Arc<Known>>,
+    applied: watch::Receiver<Applied>,
+    /// What was told since this replica leads.
+    told: Option<Arc<Known>>,
+}
+
+impl Teller {
+    pub(super) fn new(
+        options: TellOptions,
+        pod: Object,
+        recorder: Recorder,
+        leadership: Leadership,
+        known: watch::Receiver<Arc<Known>>,
+        applied: watch::Receiver<Applied>,
+    ) -> Self {
+        Self { options, pod, recorder, leadership, known, applied, told: None }
+    }
+
+    pub(super) async fn run(mut self, mut stop: Stop) {
+        let mut again = tokio::time::interval(AGAIN);
+        again.tick().await;
+        let mut last = Applied::default();
+        loop {
+            let applied = self.applied.borrow_and_update().clone();
+            tokio::select! {
+                () = self.tell(&applied, &last) => {}
+                () = stop.asked() => return,
+            }
+            last = applied;
+            tokio::select! {
+                Ok(()) = self.known.changed() => {}
+                Ok(()) = self.applied.changed() => {}
+                () = self.leadership.changed() => {}
+                _ = again.tick() => {
+                    let told = self.told.as_deref().cloned();
+                    let forgotten = told.map(|told| Known { problems: Default::default(), ..told });
+                    self.told = forgotten.map(Arc::new);
+                }
+                () = stop.asked() => return,
+                else => return,
+            }
+        }
+    }
+
+    /// Tells what was not told yet. It may take its time: what is solved meanwhile is left out.
+    async fn tell(&mut self, applied: &Applied, last: &Applied) {
+        if let Some(event) = reload(&self.pod, applied, last) {
+            self.recorder.record_all(event).await;
+        }
+        if !self.leadership.is_leader() || !self.options.objects {
+            self.told = None;
+            return;
+        }
+        let known = self.known.borrow_and_update().clone();
+        if self.told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &known)) {
+            return;
+        }
+        let (told, is_first) = match self.told.take() {
+            Some(told) => (told, false),
+            None => (Arc::default(), true),
+        };
+        let mut events = Vec::new();
+        config_maps(&self.options.config_maps, &told.snapshot, &known.snapshot, &mut events);
+        if !is_first {
+            taken_up(&told, &known, &mut events);
+        }
+        for event in events {
+            self.recorder.record_all(event).await;
+        }
+        for problem in appeared(&told, &known) {
+            let latest = self.known.borrow().clone();
+            if latest.problems.of(&problem.origin).contains(&problem)
+                && let Some(event) = of_problem(&problem, &latest.snapshot)
+            {
+                self.recorder.record_all(event).await;
+            }
+        }
+        self.told = Some(known);
+    }
+}
+
+/// What ingress-nginx tells of its reloads; here nothing is reloaded, but who waits for it has to be told.
+fn reload(pod: &Object, applied: &Applied, last: &Applied) -> Option<Event> {
+    let (kind, message) = match &applied.refused {
+        Some(_) if applied.refused == last.refused => return None,
+        Some(reason) => (Kind::Warning, format!("Error reloading NGINX: {reason}")),
+        None if applied.routes != last.routes => {
+            let message = "NGINX reload triggered due to a change in configuration";
+            (Kind::Normal, message.to_owned())
+        }
+        None => return None,
+    };
+    let (object, speaker) = (pod.clone(), Speaker::Everyone);
+    Some(Event { object, kind, reason: "RELOAD", message, speaker })
+}
+
+fn config_maps(keys: &[ObjectKey], before: &Snapshot, now: &Snapshot, events: &mut Vec<Event>) {
+    for key in keys {
+        let Some(found) = now.config_maps.get(key) else { continue };
+        let reason = match before.config_maps.get(key) {
+            None => "CREATE",
+            Some(before) if before.data != found.data => "UPDATE",
+            Some(_) => continue,
+        };
+        events.push(Event {
+            object: object("v1", "ConfigMap", &found.meta),
+            kind: Kind::Normal,
+            reason,
+            message: format!("ConfigMap {}/{}", key.namespace, key.name),
+            speaker: Speaker::Leader,
+        });
+    }
+}
+
+/// Ingresses that are served now and were not, or not like that.
+fn taken_up(before: &Known, now: &Known, events: &mut Vec<Event>) {
+    let mut keys: BTreeSet<&ObjectKey> = BTreeSet::new();
+    for item in before.snapshot.ingresses.diff(&now.snapshot.ingresses) {
+        match item {
+            DiffItem::Add(key, _) => drop(keys.insert(key)),
+            DiffItem::Update { old: (_, old), new: (key, new) } if !new.asks_the_same_as(old) => {
+                keys.insert(key);
+            }
+            DiffItem::Update { .. } | DiffItem::Remove(..) => {}
+        }
+    }
+    for item in before.served.diff(&now.served) {
+        if let ordset::DiffItem::Add(key) = item {
+            keys.insert(key);
+        }
+    }
+    let served = keys.into_iter().filter(|key| now.served.contains(*key));
+    events.extend(served.filter_map(|key| now.snapshot.ingresses.get(key)).map(|ingress| Event {
+        object: Object::ingress(&ingress.meta),
+        kind: Kind::Normal,
+        reason: "Sync",
+        message: "Scheduled for sync".to_owned(),
+        speaker: Speaker::Leader,
+    }));
+}
+
+/// Problems that are there now and were not before.
+fn appeared(before: &Known, now: &Known) -> Vec<Problem> {
+    let mut new = Vec::new();
+    for item in before.problems.by_origin().diff(now.problems.by_origin()) {
+        let (before, now): (&[Problem], &[Problem]) = match &item {
+            DiffItem::Add(_, now) => (&[], now),
+            DiffItem::Remove(..) => continue,
+            DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
+        };
+        new.extend(now.iter().filter(|problem| !before.contains(problem)).cloned());
+    }
+    new
+}
+
+/// The Event of a problem; none for what is no object.
+fn of_problem(problem: &Problem, snapshot: &Snapshot) -> Option<Event> {
+    let is_ingress = problem.origin.kind == model::Kind::Ingress;
+    let object = of_origin(&problem.origin, snapshot)?;
+    let text = match &problem.key {
+        Some(key) => format!("{key}: {}", problem.message),
+        None => problem.message.clone(),
+    };
+    let is_annotation = problem.key.as_ref().is_some_and(|key| !key.starts_with("spec"));
+    let (kind, reason, message) = match problem.severity {
+        Severity::Notice => (Kind::Normal, "WithoutEffect", text),
+        Severity::Warning | Severity::Error if is_ingress && is_annotation => {
+            let message = format!("Error parsing annotations: {text}");
+            (Kind::Warning, "AnnotationParsingFailed", message)
+        }
+        Severity::Warning => (Kind::Warning, "PartlyServed", text),
+        Severity::Error => (Kind::Warning, "NotServed", text),
+    };
+    Some(Event { object, kind, reason, message, speaker: Speaker::Leader })
+}
+
+/// The object that a problem is about. One that cannot be read may have no last good version to know it by.
+fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
+    let key = ObjectKey { namespace: origin.namespace.clone(), name: origin.name.clone() };
+    let uid = |meta: Option<&Meta>| meta.map(|meta| meta.uid.clone()).unwrap_or_default();
+    let (api_version, kind, uid) = match origin.kind {
+        model::Kind::Ingress => {
+            let found = snapshot.ingresses.get(&key).map(|found| &found.meta);
+            ("networking.k8s.io/v1", "Ingress", uid(found))
+        }
+        model::Kind::IngressClass => {
+            let found = snapshot.classes.as_ref().and_then(|classes| classes.get(&key));
+            ("networking.k8s.io/v1", "IngressClass", uid(found.map(|found| &found.meta)))
+        }
+        model::Kind::Service => {
+            ("v1", "Service", uid(snapshot.services.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::Secret => {
+            ("v1", "Secret", uid(snapshot.secrets.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::ConfigMap => {
+            ("v1", "ConfigMap", uid(snapshot.config_maps.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::Namespace => {
+            ("v1", "Namespace", uid(snapshot.namespaces.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", Arc::default()),
+        model::Kind::File => return None,
+    };
+    Some(Object { api_version, kind, key, uid })
+}
+
+fn object(api_version: &'static str, kind: &'static str, meta: &Meta) -> Object {
+    Object { api_version, kind, key: meta.key.clone(), uid: meta.uid.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use translate::{Options, Translator};
+
+    const CLASS: &str = "{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: nginx}, \
+                         spec: {controller: k8s.io/ingress-nginx}}";
+
+    /// What is known of an Ingress with these annotations, of this generation.
+    fn known(generation: u32, annotations: &str, status: &str) -> Known {
+        let text = format!(
+            "{CLASS}\n---\n{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: a, namespace: demo, \
+             uid: u-1, generation: {generation}, annotations: {{{annotations}}}}}, \
+             spec: {{ingressClassName: nginx, rules: [{{host: a.test}}]}}, \
+             status: {{loadBalancer: {{ingress: [{status}]}}}}}}\n---\n\
+             {{apiVersion: v1, kind: ConfigMap, metadata: {{name: c, namespace: demo}}, data: {{a: '{generation}'}}}}"
+        );
+        let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let found = Translator::new(Options::default()).update(&snapshot);
+        let (problems, served) = (found.problems, found.served);
+        Known { snapshot, problems, served, ..Known::default() }
+    }
+
+    fn told(before: &Known, now: &Known) -> Vec<String> {
+        let mut events = Vec::new();
+        config_maps(&[ObjectKey::new("demo", "c")], &before.snapshot, &now.snapshot, &mut events);
+        taken_up(before, now, &mut events);
+        let problems = appeared(before, now);
+        events.extend(problems.iter().filter_map(|problem| of_problem(problem, &now.snapshot)));
+        let shown = |event: &Event| {
+            let Event { object, kind, reason, message, .. } = event;
+            format!("{} {} {kind:?} {reason} {message}", object.kind, object.key.name)
+        };
+        events.iter().map(shown).collect()
+    }
+
+    #[test]
+    fn what_is_taken_up_is_told_as_ingress_nginx_tells_it() {
+        let (nothing, first) = (Known::default(), known(1, "", ""));
+        let created = [
+            "ConfigMap c Normal CREATE ConfigMap demo/c",
+            "Ingress a Normal Sync Scheduled for sync",
+        ];
+        assert_eq!(told(&nothing, &first), created);
+        assert!(
+            told(&first, &known(1, "", "ip: 192.0.2.1")).is_empty(),
+            "a status is nothing to take up"
+        );
+        let updated = [
+            "ConfigMap c Normal UPDATE ConfigMap demo/c",
+            "Ingress a Normal Sync Scheduled for sync",
+        ];
+        assert_eq!(told(&first, &known(2, "example.com/note: new", "")), updated);
+    }
+
+    #[test]
+    fn problems_are_told_when_they_appear() {
+        let bad = known(1, "nginx.ingress.kubernetes.io/proxy-connect-timeout: often", "");
+        let events = told(&known(1, "", ""), &bad);
+        let told_of_problem: Vec<_> =
+            events.iter().filter(|event| event.contains("AnnotationParsingFailed")).collect();
+        assert_eq!(told_of_problem.len(), 1, "{events:?}");
+        let expected = "Ingress a Warning AnnotationParsingFailed Error parsing annotations: ";
+        assert!(told_of_problem[0].starts_with(expected), "{events:?}");
+        assert!(told(&bad, &known(1, "", "")).iter().all(|event| !event.contains("Warning")));
+    }
+
+    #[test]
+    fn the_severity_of_other_problems_is_their_reason() {
+        let snapshot = known(1, "", "").snapshot;
+        let problem = |kind, key: Option<&str>, severity| Problem {
+            origin: Origin::new(kind, "demo", "a"),
+            key: key.map(str::to_owned),
+            severity,
+            message: "it is wrong".to_owned(),
+        };
+        let reason =
+            |problem| of_problem(&problem, &snapshot).map(|event| (event.reason, event.message));
+        let (ingress, map) = (model::Kind::Ingress, model::Kind::ConfigMap);
+        let spec = reason(problem(ingress, Some("spec"), Severity::Error));
+        assert_eq!(spec, Some(("NotServed", "spec: it is wrong".to_owned())));
+        let value = reason(problem(map, Some("use-http2"), Severity::Warning));
+        assert_eq!(value, Some(("PartlyServed", "use-http2: it is wrong".to_owned())));
+        let notice = reason(problem(ingress, Some("a"), Severity::Notice));
+        assert_eq!(notice, Some(("WithoutEffect", "a: it is wrong".to_owned())));
+        assert_eq!(reason(problem(model::Kind::File, None, Severity::Error)), None);
+        let known =
+            of_problem(&problem(ingress, None, Severity::Error), &snapshot).expect("an Event");
+        assert_eq!(&*known.object.uid, "u-1");
+    }
+}

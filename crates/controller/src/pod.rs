@@ -1,0 +1,87 @@
+//! The Pod that this process is in, and its siblings: the other replicas.
+
+use crate::answer::{Answer, ask};
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::ListParams;
+use kube::{Api, Client};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How long the API server may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is asked again at start where there was no answer.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Labels that differ between replicas of one Deployment, DaemonSet or StatefulSet while it is rolled.
+const OF_ONE_ROLLOUT: [&str; 3] =
+    ["pod-template-hash", "controller-revision-hash", "pod-template-generation"];
+
+/// The Pod that this process is in.
+#[derive(Clone, Debug, Default)]
+pub struct OwnPod {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name, which is this replica's identity.
+    pub name: String,
+    /// Its `metadata.uid`.
+    pub uid: String,
+    /// The labels that all replicas have.
+    labels: BTreeMap<String, String>,
+}
+
+impl OwnPod {
+    /// Reads it; the error is one line.
+    pub async fn read(client: &Client, namespace: &str, name: &str) -> Result<Self, String> {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), namespace);
+        let mut tries = 0;
+        let pod = loop {
+            match ask(PATIENCE, pods.get(name)).await {
+                Answer::Good(pod) => break pod,
+                Answer::Bad { code: None, .. } if tries < TRIES => tries += 1,
+                Answer::Bad { reason, .. } => return Err(reason),
+            }
+            tokio::time::sleep(PAUSE).await;
+        };
+        let mut labels = pod.metadata.labels.unwrap_or_default();
+        labels.retain(|name, _| !OF_ONE_ROLLOUT.contains(&name.as_str()));
+        let uid = pod.metadata.uid.unwrap_or_default();
+        Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid, labels })
+    }
+
+    /// The replicas that stay, this one among them unless it is ending: Pods with the same labels that neither have
+    /// ended nor are about to.
+    pub(crate) async fn replicas(&self, client: &Client) -> Result<Vec<Pod>, String> {
+        let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
+        // Without labels of its own a Pod has no siblings; no selector at all would find everybody.
+        let found = match self.labels.is_empty() {
+            true => {
+                let wanted = ListParams::default().fields(&format!("metadata.name={}", self.name));
+                ask(PATIENCE, pods.list(&wanted)).await
+            }
+            false => {
+                let pairs: Vec<String> =
+                    self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                ask(PATIENCE, pods.list(&ListParams::default().labels(&pairs.join(",")))).await
+            }
+        };
+        match found {
+            Answer::Good(list) => Ok(list.items.into_iter().filter(stays).collect()),
+            Answer::Bad { reason, .. } => Err(reason),
+        }
+    }
+}
+
+fn stays(pod: &Pod) -> bool {
+    let phase = pod.status.as_ref().and_then(|status| status.phase.as_deref());
+    pod.metadata.deletion_timestamp.is_none() && !matches!(phase, Some("Succeeded" | "Failed"))
+}
+
+/// Whether a Pod runs and is ready.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let Some(status) = &pod.status else { return false };
+    let mut conditions = status.conditions.iter().flatten();
+    status.phase.as_deref() == Some("Running")
+        && conditions.any(|known| known.type_ == "Ready" && known.status == "True")
+}

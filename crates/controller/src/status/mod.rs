@@ -1,0 +1,276 @@
+//! The addresses in the status of the Ingresses that we serve: written by the leader, only where they differ, and
+//! never in a quarrel with another writer.
+
+mod address;
+mod farewell;
+mod plan;
+mod write;
+
+pub use address::AddressSource;
+
+use crate::admission::Known;
+use crate::budget::Budget;
+use crate::clock::Moment;
+use crate::events::{Event, Kind, Recorder, Speaker};
+use crate::lease::Leadership;
+use crate::pod::OwnPod;
+use crate::task::{Stop, Task};
+use kube::Client;
+use kubernetes::objects::ObjectKey;
+use plan::{Plan, Quarrel};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+use write::{Outcome, Writer};
+
+/// Writes at a time.
+const AT_A_TIME: usize = 10;
+/// Writes each second: 5,000 Ingresses take 16 s.
+const RATE: u32 = 300;
+/// How long nothing is sent after a failure, doubled with each further one.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// How long the end may take: writes that are under way, and those that take addresses away.
+const FAREWELL: Duration = Duration::from_secs(40);
+
+/// What is written, and as whom.
+#[derive(Clone)]
+pub struct StatusOptions {
+    /// The client for all of it.
+    pub client: Client,
+    /// Where the addresses come from.
+    pub source: AddressSource,
+    /// The Pod of this replica.
+    pub pod: OwnPod,
+    /// How often everything is looked at anew: `--status-update-interval`.
+    pub interval: Duration,
+    /// The last replica takes the addresses away when it ends: `--update-status-on-shutdown`.
+    pub clear_at_end: bool,
+}
+
+/// Keeps the status of Ingresses current.
+#[derive(Debug)]
+pub struct StatusWriter(Task);
+
+impl StatusWriter {
+    /// Begins. Must be called within a tokio runtime.
+    pub fn start(
+        options: StatusOptions,
+        leadership: Leadership,
+        known: watch::Receiver<Arc<Known>>,
+        recorder: Recorder,
+    ) -> Self {
+        let now = Moment::now();
+        let keeper = Keeper {
+            writer: Writer::new(options.client.clone(), leadership.clone()),
+            options,
+            leadership,
+            recorder,
+            plan: Plan::default(),
+            writes: JoinSet::new(),
+            budget: Budget::new(RATE, f64::from(RATE), now),
+            pause: Pause { until: now, next: FIRST_PAUSE },
+            refused: None,
+            count: 0,
+            unknown: false,
+        };
+        Self(Task::start(|stop| keeper.run(known, stop)))
+    }
+
+    /// Ends; the last replica takes its addresses away, if it was told to.
+    pub async fn stop(self) {
+        if !self.0.end(FAREWELL).await {
+            tracing::warn!("the status of Ingresses could not be finished in time");
+        }
+    }
+}
+
+/// No write before.
+struct Pause {
+    until: Moment,
+    next: Duration,
+}
+
+struct Keeper {
+    options: StatusOptions,
+    leadership: Leadership,
+    recorder: Recorder,
+    writer: Writer,
+    plan: Plan,
+    writes: JoinSet<(ObjectKey, Outcome)>,
+    budget: Budget,
+    pause: Pause,
+    /// What the API server has said about addresses that it does not take, told once.
+    refused: Option<String>,
+    /// Written since it was told last.
+    count: usize,
+    /// The addresses are not known, which was told.
+    unknown: bool,
+}
+
+impl Keeper {
+    async fn run(mut self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
+        let mut ticks = interval(self.options.interval);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut led = false;
+        loop {
+            let leads = self.leadership.is_leader();
+            if leads && !led {
+                self.plan.follow(known.borrow_and_update().clone());
+                self.refresh().await;
+            }
+            led = leads;
+            let wait = self.send();
+            tokio::select! {
+                () = stop.asked() => break,
+                () = self.leadership.changed() => {}
+                Ok(()) = known.changed(), if leads => {
+                    self.plan.follow(known.borrow_and_update().clone());
+                    self.take_addresses();
+                }
+                Some(Ok((key, outcome))) = self.writes.join_next() => self.done(key, &outcome).await,
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                _ = ticks.tick() => if leads { self.refresh().await },
+            }
+        }
+        let Self { plan, writer, options, mut writes, .. } = self;
+        while writes.join_next().await.is_some() {}
+        farewell::clear(&plan, &writer, &options).await;
+    }
+
+    /// Finds out the addresses and looks at everything anew.
+    async fn refresh(&mut self) {
+        self.take_addresses();
+        if let AddressSource::Nodes { internal } = self.options.source {
+            let (client, own) = (&self.options.client, &self.options.pod);
+            match address::of_nodes(client, own, internal).await {
+                Ok(addresses) => {
+                    self.plan.want(addresses);
+                    self.unknown = false;
+                }
+                Err(reason) => self.tell_unknown(&reason),
+            }
+        }
+        self.plan.look_again(Moment::now());
+    }
+
+    /// Takes the addresses that need no asking.
+    fn take_addresses(&mut self) {
+        let snapshot = &self.plan.known().snapshot;
+        match (address::at_hand(&self.options.source, snapshot), &self.options.source) {
+            (Some(addresses), _) => {
+                self.plan.want(addresses);
+                self.unknown = false;
+            }
+            (None, AddressSource::Service(key)) => {
+                let reason = format!("there is no Service {}/{}", key.namespace, key.name);
+                self.tell_unknown(&reason);
+            }
+            (None, AddressSource::Fixed(_) | AddressSource::Nodes { .. }) => {}
+        }
+    }
+
+    fn tell_unknown(&mut self, reason: &str) {
+        if !std::mem::replace(&mut self.unknown, true) {
+            tracing::warn!(
+                reason,
+                "the addresses of Ingresses cannot be found out; what is written stays"
+            );
+        }
+    }
+
+    /// Sends as much as may be sent now; how long to wait for more.
+    fn send(&mut self) -> Option<Duration> {
+        if !self.leadership.is_leader() {
+            return None;
+        }
+        while self.writes.len() < AT_A_TIME && !self.plan.is_idle() {
+            let now = Moment::now();
+            let pause = now.until(self.pause.until);
+            if !pause.is_zero() {
+                return Some(pause);
+            }
+            if let Err(wait) = self.budget.take(now) {
+                return Some(wait);
+            }
+            let Some(write) = self.plan.next(now) else { break };
+            let writer = self.writer.clone();
+            self.writes.spawn(async move {
+                let outcome = writer.write(&write).await;
+                (write.key, outcome)
+            });
+        }
+        for quarrel in self.plan.take_quarrels() {
+            self.give_way(quarrel);
+        }
+        if self.writes.is_empty() && self.count > 0 {
+            tracing::info!(
+                ingresses = self.count,
+                "addresses were written into the status of Ingresses"
+            );
+            self.count = 0;
+        }
+        None
+    }
+
+    async fn done(&mut self, key: ObjectKey, outcome: &Outcome) {
+        match outcome {
+            Outcome::Written => {
+                self.count += 1;
+                self.pause.next = FIRST_PAUSE;
+                self.refused = None;
+            }
+            Outcome::Refused(reason) if self.refused.is_none() => {
+                let (namespace, name) = (&key.namespace, &key.name);
+                tracing::error!(
+                    %namespace, %name, reason,
+                    "the API server does not take the addresses; check --publish-status-address or --publish-service"
+                );
+                self.refused = Some(reason.clone());
+            }
+            Outcome::Failed(reason) => {
+                if self.pause.next == FIRST_PAUSE {
+                    tracing::warn!(reason, "cannot write the status of an Ingress, trying again");
+                }
+                self.pause.until = Moment::now() + self.pause.next;
+                self.pause.next = (self.pause.next * 2).min(LONGEST_PAUSE);
+            }
+            Outcome::Refused(_) | Outcome::Conflict | Outcome::Gone | Outcome::NotLeader => {}
+        }
+        self.plan.done(key, outcome, Moment::now());
+    }
+
+    /// Says that an Ingress is left to somebody else, and to whom.
+    fn give_way(&self, quarrel: Quarrel) {
+        let (writer, recorder) = (self.writer.clone(), self.recorder.clone());
+        let known = self.plan.known().clone();
+        tokio::spawn(async move {
+            let Quarrel { key, theirs, pause } = quarrel;
+            let rival = writer.rival(&key).await.unwrap_or_else(|| "another writer".to_owned());
+            let theirs: Vec<String> =
+                theirs.into_iter().filter_map(|(host, ip)| host.or(ip)).collect();
+            let message = format!(
+                "{rival} keeps replacing our addresses in the status by {}; left alone for {} s: \
+                 let one controller only serve the class of this Ingress",
+                theirs.join(", "),
+                pause.as_secs()
+            );
+            tracing::warn!(namespace = %key.namespace, name = %key.name, "{message}");
+            if let Some(ingress) = known.snapshot.ingresses.get(&key) {
+                let object = crate::events::Object::ingress(&ingress.meta);
+                let speaker = Speaker::Leader;
+                let kind = Kind::Warning;
+                recorder.record(Event {
+                    object,
+                    kind,
+                    reason: "StatusContested",
+                    message,
+                    speaker,
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,353 @@
+//! Which Ingress is to be written next, and which is better left alone; no network.
+
+use super::address::{Address, sorted};
+use super::write::Outcome;
+use crate::admission::Known;
+use crate::clock::Moment;
+use imbl::ordmap::DiffItem;
+use imbl::ordset;
+use kubernetes::objects::{Ingress, ObjectKey};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Others may put their addresses over ours that often before we give way.
+const PATIENCE: u32 = 3;
+/// How long we give way: doubled with every further time, up to `LONGEST`.
+const SHORTEST: Duration = Duration::from_secs(60);
+const LONGEST: Duration = Duration::from_secs(600);
+/// After that long without a quarrel it is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(1200);
+/// A write that the watch has not told about for that long is doubted.
+const DOUBT: Duration = Duration::from_secs(30);
+
+/// What to write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Write {
+    /// Into which Ingress.
+    pub(super) key: ObjectKey,
+    /// The version of it that this replaces.
+    pub(super) version: Arc<str>,
+    pub(super) addresses: Arc<[Address]>,
+}
+
+/// Somebody else keeps putting other addresses over ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Quarrel {
+    pub(super) key: ObjectKey,
+    pub(super) theirs: Vec<Address>,
+    /// How long we give way.
+    pub(super) pause: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// To be written, if it differs.
+    Open,
+    /// The API server has been asked.
+    Sent,
+    /// It was written, in place of the version noted.
+    Written(Moment),
+    /// The version noted is not the latest one, or was refused: another one has to come first.
+    Waiting,
+    /// Others are given way until then.
+    Left(Moment),
+}
+
+#[derive(Debug)]
+struct Track {
+    addresses: Arc<[Address]>,
+    version: Arc<str>,
+    state: State,
+    /// How often others have put their addresses over ours, and when the last time was.
+    quarrels: u32,
+    latest: Moment,
+}
+
+/// What there is to write.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    known: Arc<Known>,
+    wanted: Option<Arc<[Address]>>,
+    /// Ingresses to look at.
+    pending: BTreeSet<ObjectKey>,
+    tracks: HashMap<ObjectKey, Track>,
+    quarrels: Vec<Quarrel>,
+}
+
+impl Plan {
+    /// Takes what is served now; costs time by what differs.
+    pub(super) fn follow(&mut self, known: Arc<Known>) {
+        for item in self.known.snapshot.ingresses.diff(&known.snapshot.ingresses) {
+            match item {
+                DiffItem::Add(key, _) | DiffItem::Update { new: (key, _), .. } => {
+                    self.pending.insert(key.clone());
+                }
+                DiffItem::Remove(key, _) => drop(self.tracks.remove(key)),
+            }
+        }
+        for item in self.known.served.diff(&known.served) {
+            match item {
+                ordset::DiffItem::Add(key) => drop(self.pending.insert(key.clone())),
+                ordset::DiffItem::Remove(key) => drop(self.tracks.remove(key)),
+            }
+        }
+        self.known = known;
+    }
+
+    /// Takes the addresses to write.
+    pub(super) fn want(&mut self, addresses: Vec<Address>) {
+        if self.wanted.as_deref() != Some(&addresses) {
+            self.wanted = Some(addresses.into());
+            self.pending.extend(self.known.served.iter().cloned());
+        }
+    }
+
+    /// What is to be written.
+    pub(super) fn wanted(&self) -> Option<&Arc<[Address]>> {
+        self.wanted.as_ref()
+    }
+
+    /// What is served.
+    pub(super) fn known(&self) -> &Arc<Known> {
+        &self.known
+    }
+
+    /// Looks at everything anew: what was refused may be taken, and what others have is ours again after its time.
+    pub(super) fn look_again(&mut self, now: Moment) {
+        for (key, track) in &mut self.tracks {
+            let seen = self.known.snapshot.ingresses.get(key);
+            let is_seen = seen.is_none_or(|seen| seen.meta.resource_version != track.version);
+            match track.state {
+                State::Waiting => track.state = State::Open,
+                State::Written(at) if !is_seen && at + DOUBT <= now => track.state = State::Open,
+                State::Open | State::Sent | State::Written(_) | State::Left(_) => {}
+            }
+            if track.latest + FORGOTTEN <= now {
+                track.quarrels = 0;
+            }
+        }
+        self.pending.extend(self.known.served.iter().cloned());
+    }
+
+    /// The next thing to write.
+    pub(super) fn next(&mut self, now: Moment) -> Option<Write> {
+        let wanted = self.wanted.clone()?;
+        while let Some(key) = self.pending.pop_first() {
+            let Some(ingress) = self.served(&key) else {
+                self.tracks.remove(&key);
+                continue;
+            };
+            let theirs = sorted(ingress.addresses.clone());
+            if *theirs == *wanted || !self.is_due(&ingress, theirs, &wanted, now) {
+                continue;
+            }
+            let version = ingress.meta.resource_version.clone();
+            let track = self.tracks.entry(key.clone()).or_insert_with(|| Track {
+                addresses: wanted.clone(),
+                version: version.clone(),
+                state: State::Open,
+                quarrels: 0,
+                latest: now,
+            });
+            track.addresses = wanted.clone();
+            track.version = version.clone();
+            track.state = State::Sent;
+            return Some(Write { key, version, addresses: wanted });
+        }
+        None
+    }
+
+    /// Whether there is anything to look at.
+    pub(super) fn is_idle(&self) -> bool {
+        self.pending.is_empty() || self.wanted.is_none()
+    }
+
+    /// Takes what became of a write.
+    pub(super) fn done(&mut self, key: ObjectKey, outcome: &Outcome, now: Moment) {
+        let Some(track) = self.tracks.get_mut(&key) else { return };
+        track.state = match outcome {
+            Outcome::Written => State::Written(now),
+            Outcome::Conflict | Outcome::Refused(_) => State::Waiting,
+            Outcome::Failed(_) | Outcome::NotLeader => State::Open,
+            Outcome::Gone => return drop(self.tracks.remove(&key)),
+        };
+        // It may have changed in the meantime, and so may the addresses.
+        self.pending.insert(key);
+    }
+
+    /// Those who have begun to be given way since the last time.
+    pub(super) fn take_quarrels(&mut self) -> Vec<Quarrel> {
+        std::mem::take(&mut self.quarrels)
+    }
+
+    fn served(&self, key: &ObjectKey) -> Option<Arc<Ingress>> {
+        let is_served = self.known.served.contains(key);
+        self.known.snapshot.ingresses.get(key).filter(|_| is_served).cloned()
+    }
+
+    /// Whether an Ingress that has other addresses is to be written.
+    fn is_due(
+        &mut self,
+        ingress: &Ingress,
+        theirs: Vec<Address>,
+        wanted: &Arc<[Address]>,
+        now: Moment,
+    ) -> bool {
+        let version = &ingress.meta.resource_version;
+        let Some(track) = self.tracks.get_mut(&ingress.meta.key) else { return true };
+        if track.state == State::Sent {
+            return false;
+        }
+        if track.addresses != *wanted {
+            track.quarrels = 0;
+            return true;
+        }
+        match track.state {
+            State::Open => true,
+            State::Sent => false,
+            State::Waiting => track.version != *version,
+            // The watch has not told of it yet.
+            State::Written(_) if track.version == *version => false,
+            State::Written(_) => {
+                track.quarrels += 1;
+                track.latest = now;
+                if track.quarrels < PATIENCE {
+                    return true;
+                }
+                let doubled = SHORTEST * 2_u32.saturating_pow((track.quarrels - PATIENCE).min(8));
+                let pause = doubled.min(LONGEST);
+                track.state = State::Left(now + pause);
+                self.quarrels.push(Quarrel { key: ingress.meta.key.clone(), theirs, pause });
+                false
+            }
+            // Nobody's addresses are no quarrel, but not every moment either.
+            State::Left(until) => {
+                now >= until || (theirs.is_empty() && now >= track.latest + SHORTEST / 12)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    /// Ingress `n/a`, served, in a version and with an address.
+    fn known(version: u32, address: &str) -> Arc<Known> {
+        let ingress = match address {
+            "" => "[]".to_owned(),
+            address => format!("[{{ip: {address}}}]"),
+        };
+        let text = format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: a, namespace: demo, \
+             resourceVersion: '{version}'}}, status: {{loadBalancer: {{ingress: {ingress}}}}}}}"
+        );
+        let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let served = std::iter::once(key()).collect();
+        Arc::new(Known { snapshot, served, ..Known::default() })
+    }
+
+    fn key() -> ObjectKey {
+        ObjectKey::new("demo", "a")
+    }
+
+    fn address(text: &str) -> Vec<Address> {
+        vec![(None, Some(text.to_owned()))]
+    }
+
+    /// A plan that has written 192.0.2.1 over version 1.
+    fn written(now: Moment) -> Plan {
+        let mut plan = Plan::default();
+        plan.follow(known(1, ""));
+        plan.want(address("192.0.2.1"));
+        assert_eq!(plan.next(now).map(|write| write.version), Some("1".into()));
+        plan.done(key(), &Outcome::Written, now);
+        plan
+    }
+
+    #[test]
+    fn one_write_for_one_difference() {
+        let now = Moment::now();
+        let mut plan = written(now);
+        assert_eq!(plan.next(now), None, "the watch has not told of it yet");
+        plan.look_again(now);
+        assert_eq!(plan.next(now), None);
+        plan.follow(known(2, "192.0.2.1"));
+        plan.follow(known(3, "192.0.2.1"));
+        plan.look_again(now + DOUBT);
+        assert_eq!(plan.next(now), None);
+        plan.want(address("192.0.2.2"));
+        assert_eq!(plan.next(now).map(|write| write.version), Some("3".into()));
+        plan.want(address("192.0.2.3"));
+        assert_eq!(plan.next(now), None, "one at a time");
+        plan.done(key(), &Outcome::Written, now);
+        plan.follow(known(4, "192.0.2.2"));
+        let write = plan.next(now).expect("the latest address");
+        assert_eq!(*write.addresses, *address("192.0.2.3"));
+    }
+
+    #[test]
+    fn a_conflict_waits_for_the_next_version_and_a_failure_for_nothing() {
+        let now = Moment::now();
+        let mut plan = Plan::default();
+        plan.follow(known(1, ""));
+        plan.want(address("192.0.2.1"));
+        for outcome in [Outcome::Conflict, Outcome::Refused("422".to_owned())] {
+            plan.next(now).expect("it differs");
+            plan.done(key(), &outcome, now);
+            assert_eq!(plan.next(now), None);
+            plan.look_again(now);
+        }
+        plan.next(now).expect("looked at again");
+        plan.done(key(), &Outcome::Conflict, now);
+        plan.follow(known(2, "203.0.113.9"));
+        assert_eq!(plan.next(now).map(|write| write.version), Some("2".into()));
+        plan.done(key(), &Outcome::Failed("no answer".to_owned()), now);
+        plan.next(now).expect("it is tried again");
+    }
+
+    #[test]
+    fn who_insists_on_other_addresses_is_given_way_and_who_removes_them_is_not() {
+        let now = Moment::now();
+        let mut plan = written(now);
+        let mut version = 2;
+        for _ in 1..PATIENCE {
+            plan.follow(known(version, "203.0.113.9"));
+            plan.next(now).expect("a mistake may happen");
+            plan.done(key(), &Outcome::Written, now);
+            version += 2;
+        }
+        plan.follow(known(version, "203.0.113.9"));
+        assert_eq!(plan.next(now), None);
+        let quarrels = plan.take_quarrels();
+        assert_eq!((quarrels.len(), quarrels[0].pause), (1, SHORTEST));
+        plan.follow(known(version + 1, "203.0.113.10"));
+        plan.look_again(now + SHORTEST / 2);
+        assert_eq!(plan.next(now + SHORTEST / 2), None);
+        plan.follow(known(version + 2, ""));
+        plan.next(now + SHORTEST / 2).expect("an Ingress without addresses is nobody's");
+        plan.done(key(), &Outcome::Written, now + SHORTEST / 2);
+        plan.follow(known(version + 4, "203.0.113.9"));
+        assert_eq!(plan.next(now + SHORTEST / 2), None);
+        assert_eq!(plan.take_quarrels()[0].pause, SHORTEST * 2);
+        plan.look_again(now + SHORTEST * 3);
+        plan.next(now + SHORTEST * 3).expect("its time is over");
+        plan.done(key(), &Outcome::Written, now);
+        plan.want(address("192.0.2.2"));
+        plan.next(now).expect("a new address is no quarrel");
+    }
+
+    #[test]
+    fn what_is_not_served_is_not_written() {
+        let now = Moment::now();
+        let mut plan = written(now);
+        let gone = Known { served: imbl::OrdSet::new(), ..Known::clone(&known(2, "")) };
+        plan.follow(Arc::new(gone));
+        plan.look_again(now);
+        assert_eq!(plan.next(now), None);
+        plan.follow(known(3, ""));
+        plan.next(now).expect("it is served again");
+    }
+}

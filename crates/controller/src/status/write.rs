@@ -1,0 +1,166 @@
+//! One Ingress's `status.loadBalancer`, written over one version of it and no other.
+
+use super::address::Address;
+use super::plan::Write;
+use crate::answer::{Answer, ask};
+use crate::lease::Leadership;
+use k8s_openapi::api::networking::v1::Ingress;
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
+use kube::core::ApiResource;
+use kube::{Api, Client};
+use kubernetes::objects::ObjectKey;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// How long the API server may take; less if the Lease ends earlier.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Whose fields these are.
+pub(super) const MANAGER: &str = "fairway";
+
+/// What became of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Written,
+    /// The Ingress is there in a later version.
+    Conflict,
+    /// It is not there.
+    Gone,
+    /// The API server does not take it, and will not.
+    Refused(String),
+    /// It may do the next time.
+    Failed(String),
+    /// This replica leads no more: nothing was sent.
+    NotLeader,
+}
+
+/// Writes addresses. Copies share what they found out.
+#[derive(Clone)]
+pub(super) struct Writer {
+    client: Client,
+    leadership: Leadership,
+    /// The ClusterRole of ingress-nginx allows `update` of ingresses/status and no `patch`.
+    by_update: Arc<AtomicBool>,
+}
+
+impl Writer {
+    pub(super) fn new(client: Client, leadership: Leadership) -> Self {
+        Self { client, leadership, by_update: Arc::default() }
+    }
+
+    /// Whether this replica leads.
+    pub(super) fn leads(&self) -> bool {
+        self.leadership.is_leader()
+    }
+
+    /// Writes, if this replica leads at this moment and for as long as it takes.
+    pub(super) async fn write(&self, write: &Write) -> Outcome {
+        let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
+        let patience = left.min(PATIENCE);
+        let answer = match self.by_update.load(Ordering::Relaxed) {
+            true => self.update(write, patience).await,
+            false => self.patch(write, patience).await,
+        };
+        match answer {
+            Answer::Good(()) => Outcome::Written,
+            Answer::Bad { code: Some(409), .. } => Outcome::Conflict,
+            Answer::Bad { code: Some(404), .. } => Outcome::Gone,
+            Answer::Bad { code: Some(400 | 422), reason } => Outcome::Refused(reason),
+            Answer::Bad { code: Some(403), .. } if !self.by_update.load(Ordering::Relaxed) => {
+                tracing::info!(
+                    "patching ingresses/status is forbidden: it is read and updated instead"
+                );
+                self.by_update.store(true, Ordering::Relaxed);
+                Outcome::Failed("patching is forbidden".to_owned())
+            }
+            Answer::Bad { reason, .. } => Outcome::Failed(reason),
+        }
+    }
+
+    async fn patch(&self, write: &Write, patience: Duration) -> Answer<()> {
+        let patch = json!({
+            "metadata": {"resourceVersion": &*write.version},
+            "status": status(&write.addresses),
+        });
+        let ingresses = self.ingresses(&write.key);
+        let as_fairway =
+            PatchParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        let patch = Patch::Merge(patch);
+        done(ask(patience, ingresses.patch_status(&write.key.name, &as_fairway, &patch)).await)
+    }
+
+    /// What is replaced is the whole object, so it is read whole before.
+    async fn update(&self, write: &Write, patience: Duration) -> Answer<()> {
+        let ingresses = self.ingresses(&write.key);
+        let found = match ask(patience, ingresses.get(&write.key.name)).await {
+            Answer::Good(found) => found,
+            Answer::Bad { code, reason } => return Answer::Bad { code, reason },
+        };
+        if found.metadata.resource_version.as_deref() != Some(&*write.version) {
+            return Answer::Bad { code: Some(409), reason: "it has changed".to_owned() };
+        }
+        let mut found = found;
+        found.data["status"] = status(&write.addresses);
+        let Some(left) = self.leadership.remaining() else {
+            return Answer::Bad { code: None, reason: "the lead was lost".to_owned() };
+        };
+        let as_fairway =
+            PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+        let update = ingresses.replace_status(&write.key.name, &as_fairway, &found);
+        done(ask(left.min(PATIENCE), update).await)
+    }
+
+    /// The version of an Ingress as it is now, if it still has these addresses.
+    pub(super) async fn version_with(
+        &self,
+        key: &ObjectKey,
+        addresses: &[Address],
+    ) -> Option<Arc<str>> {
+        let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
+            return None;
+        };
+        let ingress = kubernetes::parse_ingress(serde_json::to_value(found).ok()?).ok()?;
+        let theirs = super::address::sorted(ingress.addresses.clone());
+        (theirs == addresses).then(|| ingress.meta.resource_version.clone())
+    }
+
+    /// Who wrote the status of an Ingress last, besides us.
+    pub(super) async fn rival(&self, key: &ObjectKey) -> Option<String> {
+        let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
+            return None;
+        };
+        let entries = found.metadata.managed_fields.unwrap_or_default();
+        let others = entries.into_iter().filter(|entry| {
+            entry.subresource.as_deref() == Some("status")
+                && entry.manager.as_deref() != Some(MANAGER)
+        });
+        others.max_by_key(|entry| entry.time.clone()).and_then(|entry| entry.manager)
+    }
+
+    /// Untyped, so that nothing is lost of an Ingress that has more fields than we know.
+    fn ingresses(&self, key: &ObjectKey) -> Api<DynamicObject> {
+        let kind = ApiResource::erase::<Ingress>(&());
+        Api::namespaced_with(self.client.clone(), &key.namespace, &kind)
+    }
+}
+
+fn status(addresses: &[Address]) -> Value {
+    let item = |(hostname, ip): &Address| {
+        let mut item = serde_json::Map::new();
+        for (name, value) in [("hostname", hostname), ("ip", ip)] {
+            if let Some(value) = value {
+                item.insert(name.to_owned(), Value::String(value.clone()));
+            }
+        }
+        Value::Object(item)
+    };
+    json!({"loadBalancer": {"ingress": addresses.iter().map(item).collect::<Vec<_>>()}})
+}
+
+fn done<T>(answer: Answer<T>) -> Answer<()> {
+    match answer {
+        Answer::Good(_) => Answer::Good(()),
+        Answer::Bad { code, reason } => Answer::Bad { code, reason },
+    }
+}

@@ -1,0 +1,197 @@
+//! How hard the process is pressed, and what was turned away because of it (docs/overload.md).
+
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+
+/// How hard the process is pressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Pressure {
+    /// There is enough of everything.
+    #[default]
+    Normal,
+    /// Connections are kept for nobody: who waits for nothing goes, and so does whoever was answered.
+    High,
+    /// Nothing new is taken either.
+    Full,
+}
+
+/// Why somebody was turned away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// There are as many connections as there may be.
+    Connections,
+    /// File descriptors are running out.
+    Descriptors,
+    /// [`Pressure::Full`].
+    Pressure,
+}
+
+/// What was turned away, and what broke, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shed {
+    /// How hard the process is pressed now.
+    pub pressure: Pressure,
+    /// Connections dropped since there were as many as there may be.
+    pub over_bound: u64,
+    /// Connections dropped for want of file descriptors.
+    pub over_descriptors: u64,
+    /// Connections dropped under [`Pressure::Full`].
+    pub over_pressure: u64,
+    /// Requests answered 503 under [`Pressure::Full`].
+    pub requests: u64,
+    /// Times that no connection could be accepted.
+    pub accept_failures: u64,
+    /// Connections and streams that ended with a panic.
+    pub panics: u64,
+}
+
+/// What all threads know about the load.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    pressure: AtomicU8,
+    refusals: [AtomicU64; 3],
+    requests: AtomicU64,
+    accept_failures: AtomicU64,
+    panics: AtomicU64,
+}
+
+/// Descriptors of clients stay below the first number, those of upstreams below the second. The system gives the lowest
+/// number that is free, so a number tells how many are taken; they belong to the process, and so does this.
+static DESCRIPTORS: [AtomicI32; 2] = [AtomicI32::new(i32::MAX), AtomicI32::new(i32::MAX)];
+
+/// Percent of the descriptors that clients may reach, and parts of them that are left to the admin server and the rest.
+const CLIENTS: u64 = 90;
+const RESERVE: u64 = 32;
+
+/// Says how many files the process may have open.
+pub(crate) fn bound_descriptors(most: u64) {
+    let number = |bound| i32::try_from(bound).unwrap_or(i32::MAX);
+    DESCRIPTORS[0].store(number(most.saturating_mul(CLIENTS) / 100), Ordering::Relaxed);
+    let reserve = (most / RESERVE).clamp(8, 256);
+    DESCRIPTORS[1].store(number(most.saturating_sub(reserve)), Ordering::Relaxed);
+}
+
+/// Whether a client's socket leaves enough descriptors to the others.
+pub(crate) fn client_fits(socket: &impl AsRawFd) -> bool {
+    socket.as_raw_fd() < DESCRIPTORS[0].load(Ordering::Relaxed)
+}
+
+/// Whether a socket towards an upstream does.
+pub(crate) fn upstream_fits(socket: &impl AsRawFd) -> bool {
+    socket.as_raw_fd() < DESCRIPTORS[1].load(Ordering::Relaxed)
+}
+
+impl Load {
+    pub(crate) fn pressure(&self) -> Pressure {
+        match self.pressure.load(Ordering::Relaxed) {
+            0 => Pressure::Normal,
+            1 => Pressure::High,
+            _ => Pressure::Full,
+        }
+    }
+
+    pub(crate) fn press(&self, pressure: Pressure) {
+        self.pressure.store(pressure as u8, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused(&self, refusal: Refusal) {
+        self.refusals[refusal as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refused_request(&self) {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes that no connection could be accepted; whether it was the first time for a while that this happened.
+    pub(crate) fn accept_failed(&self) -> bool {
+        self.accept_failures.fetch_add(1, Ordering::Relaxed).is_multiple_of(200)
+    }
+
+    pub(crate) fn shed(&self) -> Shed {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let [connections, descriptors, pressure] = &self.refusals;
+        Shed {
+            pressure: self.pressure(),
+            over_bound: count(connections),
+            over_descriptors: count(descriptors),
+            over_pressure: count(pressure),
+            requests: count(&self.requests),
+            accept_failures: count(&self.accept_failures),
+            panics: count(&self.panics),
+        }
+    }
+}
+
+/// Sees to it that a panic of one connection or stream is counted and told; it ends nothing else, since each is a task
+/// of its own.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    pub(crate) load: Arc<Load>,
+    /// Whose connection it is, and its number.
+    pub(crate) peer: SocketAddr,
+    pub(crate) serial: u64,
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.load.panics.fetch_add(1, Ordering::Relaxed);
+            let Self { peer, serial, .. } = self;
+            tracing::error!(%peer, connection = serial, "a connection ended with a panic; only that one ends");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Load, Pressure, Refusal, Witness};
+    use std::net::{Ipv4Addr, SocketAddr};
+    use std::sync::Arc;
+    use tokio::task::LocalSet;
+
+    #[test]
+    fn what_is_turned_away_is_counted_by_its_reason() {
+        let load = Load::default();
+        load.press(Pressure::Full);
+        [Refusal::Connections, Refusal::Pressure, Refusal::Pressure]
+            .into_iter()
+            .for_each(|refusal| load.refused(refusal));
+        load.refused_request();
+        assert!(load.accept_failed() && !load.accept_failed());
+        let shed = load.shed();
+        assert_eq!(shed.pressure, Pressure::Full);
+        assert_eq!((shed.over_bound, shed.over_descriptors, shed.over_pressure), (1, 0, 2));
+        assert_eq!((shed.requests, shed.accept_failures, shed.panics), (1, 2, 0));
+    }
+
+    #[tokio::test]
+    async fn a_panic_ends_its_own_task_and_is_counted() {
+        let load = Arc::new(Load::default());
+        let witness = |serial| Witness {
+            load: load.clone(),
+            peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 1)),
+            serial,
+        };
+        let (first, second) = (witness(1), witness(2));
+        let tasks = LocalSet::new();
+        let outcomes = tasks.run_until(async move {
+            let broken = tokio::task::spawn_local(async move {
+                let _witness = first;
+                tokio::task::yield_now().await;
+                panic!("this is what the test is about");
+            });
+            let whole = tokio::task::spawn_local(async move {
+                let _witness = second;
+                tokio::task::yield_now().await;
+                tokio::task::yield_now().await;
+                "served"
+            });
+            let broken: Result<(), _> = broken.await;
+            (broken.is_err(), whole.await.ok())
+        });
+        assert_eq!(outcomes.await, (true, Some("served")));
+        assert_eq!(load.shed().panics, 1);
+    }
+}

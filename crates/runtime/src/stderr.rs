@@ -1,0 +1,116 @@
+//! Standard error, written by a thread of its own: who reads it may stall, and nobody waits for that.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
+
+/// Lines that may wait for a slow reader.
+const WAITING: usize = 4096;
+
+/// A handle on the thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Stderr {
+    pieces: SyncSender<Piece>,
+    dropped: Arc<AtomicU64>,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Line(Vec<u8>),
+    /// Say so once all before it is written.
+    Settled(SyncSender<()>),
+}
+
+impl Stderr {
+    /// Starts the thread.
+    pub(crate) fn start() -> io::Result<Self> {
+        Self::start_on(io::stderr())
+    }
+
+    fn start_on(out: impl Write + Send + 'static) -> io::Result<Self> {
+        let (pieces, receiver) = sync_channel(WAITING);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let own = dropped.clone();
+        std::thread::Builder::new()
+            .name("messages".to_owned())
+            .spawn(move || run(&receiver, &own, out))?;
+        Ok(Self { pieces, dropped })
+    }
+
+    /// Hands over a line; one too many is dropped. Never blocks.
+    pub(crate) fn write(&self, line: &[u8]) {
+        if self.pieces.try_send(Piece::Line(line.to_vec())).is_err() {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until what was handed over is written, but not for ever.
+    pub(crate) fn settle(&self, patience: Duration) {
+        let (until, (settled, wait)) = (Instant::now() + patience, sync_channel(1));
+        while self.pieces.try_send(Piece::Settled(settled.clone())).is_err() {
+            if Instant::now() >= until {
+                return;
+            }
+            // Nothing comes while our own end is held: this is a pause.
+            let _ = wait.recv_timeout(Duration::from_millis(5));
+        }
+        // It is late either way.
+        let _ = wait.recv_timeout(until.saturating_duration_since(Instant::now()));
+    }
+}
+
+fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, mut out: impl Write) {
+    for piece in pieces {
+        match piece {
+            // Where nobody reads any longer, there is nobody to be told.
+            Piece::Line(line) => drop(out.write_all(&line)),
+            Piece::Settled(settled) => drop(settled.try_send(())),
+        }
+        match dropped.swap(0, Ordering::Relaxed) {
+            0 => {}
+            lost => drop(writeln!(out, "{lost} lines were dropped: nobody took them in time")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stderr, WAITING};
+    use std::io::{self, Write};
+    use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+    use std::time::Duration;
+
+    /// Takes what is written, but only after somebody said so.
+    struct Stalled(Receiver<()>, SyncSender<String>);
+
+    impl Write for Stalled {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.0.recv();
+            let _ = self.1.send(String::from_utf8_lossy(bytes).into_owned());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_reader_that_stalls_and_what_was_lost_is_told() {
+        let (go, wait) = sync_channel(1);
+        let (tell, told) = sync_channel(2 * WAITING);
+        let stderr = Stderr::start_on(Stalled(wait, tell)).expect("a thread");
+        for number in 0..WAITING + 100 {
+            stderr.write(format!("line {number}\n").as_bytes());
+        }
+        drop(go);
+        stderr.settle(Duration::from_secs(20));
+        let lines: String = told.try_iter().collect();
+        assert!(lines.starts_with("line 0\n"), "the first line comes first");
+        assert!(lines.contains(" lines were dropped: nobody took them in time\n"), "{lines}");
+        let kept = lines.lines().filter(|line| line.starts_with("line ")).count();
+        assert!((WAITING..WAITING + 100).contains(&kept), "{kept}");
+    }
+}

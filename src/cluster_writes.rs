@@ -1,0 +1,153 @@
+//! What is written to the cluster: the Lease, the status of Ingresses, Events. Started together, ended in order.
+
+use crate::flags::Status;
+use anyhow::{Context, Result, bail, ensure};
+use controller::events::{EventOptions, Events, Recorder, TellOptions};
+use controller::lease::{Election, ElectionOptions, Leadership};
+use controller::status::{AddressSource, StatusOptions, StatusWriter};
+use controller::{Controller, OwnPod};
+use engine::Engine;
+use kubernetes::objects::ObjectKey;
+use kubernetes::{ClientOptions, Snapshot};
+use translate::Options;
+
+/// Variables that say which Pod this is, from the downward API.
+const NAMESPACE: &str = "POD_NAMESPACE";
+const NAME: &str = "POD_NAME";
+
+/// This replica, and the way to the API server.
+pub(crate) struct Replica {
+    pod: OwnPod,
+    client: ClientOptions,
+}
+
+/// What writes; nothing where nobody may.
+#[derive(Default)]
+pub(crate) struct ClusterWrites {
+    election: Option<Election>,
+    status: Option<StatusWriter>,
+    events: Option<Events>,
+}
+
+impl Replica {
+    /// Who we are; none outside of a Pod, where nothing is written.
+    pub(crate) async fn find(client: ClientOptions) -> Result<Option<Self>> {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let (Some(namespace), Some(name)) = (variable(NAMESPACE), variable(NAME)) else {
+            ensure!(
+                std::env::var_os("KUBERNETES_SERVICE_HOST").is_none(),
+                "{NAME} and {NAMESPACE} are not set: let the Pod have them as environment variables, \
+                 from metadata.name and metadata.namespace"
+            );
+            tracing::warn!(
+                "without {NAME} and {NAMESPACE} in the environment, neither the status of Ingresses nor Events \
+                 are written"
+            );
+            return Ok(None);
+        };
+        let reader = kubernetes::client(&client).await?;
+        let pod = OwnPod::read(&reader, &namespace, &name).await.map_err(|reason| {
+            anyhow::anyhow!(
+                "cannot read Pod {namespace}/{name}, which {NAMESPACE} and {NAME} say this is: {reason}"
+            )
+        })?;
+        Ok(Some(Self { pod, client }))
+    }
+}
+
+/// What flags name has to be there at start.
+pub(crate) fn check(status: &Status, options: &Options, snapshot: &Snapshot) -> Result<()> {
+    let exists = |flag: &str, key: &Option<ObjectKey>| {
+        let missing = key.as_ref().filter(|key| !snapshot.services.contains_key(*key));
+        match missing {
+            None => Ok(()),
+            Some(ObjectKey { namespace, name }) => bail!(
+                "there is no Service {namespace}/{name}; create it, or name another with --{flag}"
+            ),
+        }
+    };
+    exists("default-backend-service", &options.default_backend_service)?;
+    exists("publish-service", &status.publish_service)
+}
+
+/// Flags that do not go together.
+pub(crate) fn check_flags(status: &Status) -> Result<()> {
+    ensure!(
+        status.publish_service.is_none() || status.publish_status_address.is_empty(),
+        "--publish-service and --publish-status-address exclude each other; give one of them"
+    );
+    Ok(())
+}
+
+impl ClusterWrites {
+    /// Starts what the flags ask for.
+    pub(crate) async fn start<E: Engine>(
+        replica: Option<Replica>,
+        flags: Status,
+        options: &Options,
+        controller: &Controller<E>,
+    ) -> Result<Self> {
+        let Some(Replica { pod, client }) = replica else { return Ok(Self::default()) };
+        let election = match flags.disable_leader_election {
+            true => None,
+            false => Some(Election::start(ElectionOptions {
+                client: kubernetes::client(&client).await?,
+                namespace: pod.namespace.clone(),
+                name: flags.election_id.clone(),
+                identity: pod.name.clone(),
+                ttl: flags.election_ttl,
+            })),
+        };
+        let leadership = election.as_ref().map(Election::leadership);
+        let named = [&options.config_map, &options.tcp_services, &options.udp_services];
+        let tell = TellOptions {
+            objects: !flags.disable_sync_events,
+            config_maps: named.into_iter().flatten().cloned().collect(),
+        };
+        // Connections of their own: what is slow for one of them does not hold up the others.
+        let own =
+            EventOptions { client: kubernetes::client(&client).await?, pod: pod.clone(), tell };
+        let speakers = leadership.clone().unwrap_or_else(Leadership::always);
+        let events = Events::start(own, &speakers, controller.known(), controller.applied());
+        let mut status = None;
+        match leadership.filter(|_| flags.update_status) {
+            Some(leadership) => {
+                let client =
+                    kubernetes::client(&client).await.context("for the status of Ingresses")?;
+                let own = status_options(flags, pod, client);
+                let recorder: Recorder = events.recorder();
+                status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
+            }
+            None => tracing::info!("the status of Ingresses is not written: flags say so"),
+        }
+        Ok(Self { election, status, events: Some(events) })
+    }
+
+    /// Whether this replica leads: nobody does without an election.
+    pub(crate) fn leadership(&self) -> Leadership {
+        self.election.as_ref().map_or_else(Leadership::never, Election::leadership)
+    }
+
+    /// Ends everything, the lead last: until then it is ours to write.
+    pub(crate) async fn stop(self) {
+        if let Some(status) = self.status {
+            status.stop().await;
+        }
+        if let Some(events) = self.events {
+            events.stop().await;
+        }
+        if let Some(election) = self.election {
+            election.release().await;
+        }
+    }
+}
+
+fn status_options(flags: Status, pod: OwnPod, client: kubernetes::Client) -> StatusOptions {
+    let source = match (flags.publish_service, flags.publish_status_address) {
+        (Some(service), _) => AddressSource::Service(service),
+        (None, addresses) if !addresses.is_empty() => AddressSource::Fixed(addresses),
+        (None, _) => AddressSource::Nodes { internal: flags.report_node_internal_ip_address },
+    };
+    let interval = flags.status_update_interval;
+    StatusOptions { client, source, pod, interval, clear_at_end: flags.update_status_on_shutdown }
+}

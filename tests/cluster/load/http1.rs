@@ -1,0 +1,44 @@
+//! HTTP/1.1: GET and POST in turns.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+use testkit::cluster::Connection;
+
+use super::{Client, End, pace};
+
+/// Asks until it is stopped; keeps its connection as long as the server does, if it `keeps` any.
+pub(super) async fn run(client: Client, keeps: bool) {
+    let (mut pace, mut kept, mut post) = (pace(), None, false);
+    while client.goes_on() {
+        pace.tick().await;
+        post = !post;
+        let taken = kept.take();
+        let outcome = client.timed(ask(&client, taken, post, keeps.then_some(&mut kept))).await;
+        if outcome.is_none() {
+            kept = None;
+        }
+    }
+}
+
+async fn ask(
+    client: &Client,
+    kept: Option<Connection>,
+    post: bool,
+    keep: Option<&mut Option<Connection>>,
+) -> Result<End> {
+    let mut connection = match kept {
+        Some(connection) => connection,
+        None => Connection::open(client.address).await?,
+    };
+    let answer = match post {
+        true => connection.post_json("web.test", "/post", &json!({"some": "text"})).await?,
+        false => connection.get("web.test", "/get").await?,
+    };
+    ensure!(answer.status == 200, "status {}: {}", answer.status, answer.text());
+    if let Some(keep) = keep
+        && !answer.closes()
+    {
+        *keep = Some(connection);
+    }
+    Ok(End::Answered)
+}

@@ -1,0 +1,91 @@
+//! HTTP/2 in clear: several streams of a connection at a time; GOAWAY is obeyed.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result, bail, ensure};
+use bytes::Bytes;
+use h2::client::SendRequest;
+use h2::{Reason, RecvStream};
+use http::{Request, Response};
+use tokio::net::TcpStream;
+
+use super::{Client, End, pace};
+
+/// Asks until it is stopped.
+pub(super) async fn run(client: Client) {
+    let (mut pace, mut kept) = (pace(), None);
+    while client.goes_on() {
+        pace.tick().await;
+        let Some(sender) = usable(&client, &mut kept).await else { continue };
+        let asks = [(); 3].map(|()| client.timed(ask(sender.clone())));
+        let [first, second, third] = asks;
+        let ends = tokio::join!(first, second, third);
+        if !matches!(ends, (Some(End::Answered), Some(End::Answered), Some(End::Answered))) {
+            kept = None;
+        }
+    }
+}
+
+/// The connection, or a new one where the server wants no more of it; a failure to connect counts as a request.
+pub(super) async fn usable(
+    client: &Client,
+    kept: &mut Option<SendRequest<Bytes>>,
+) -> Option<SendRequest<Bytes>> {
+    if let Some(sender) = kept.take()
+        && let Ok(sender) = sender.ready().await
+    {
+        return Some(kept.insert(sender).clone());
+    }
+    match open(client.address).await {
+        Ok(sender) => Some(kept.insert(sender).clone()),
+        Err(error) => {
+            client.timed(async { Err(error) }).await;
+            None
+        }
+    }
+}
+
+async fn open(address: SocketAddr) -> Result<SendRequest<Bytes>> {
+    let tcp = TcpStream::connect(address).await.context("connect")?;
+    tcp.set_nodelay(true)?;
+    let (sender, connection) = h2::client::handshake(tcp).await.context("start HTTP/2")?;
+    tokio::spawn(connection);
+    sender.ready().await.context("a new connection is of no use")
+}
+
+async fn ask(mut sender: SendRequest<Bytes>) -> Result<End> {
+    let request = Request::get("http://web.test/stream").body(())?;
+    let answer = async { sender.send_request(request, true)?.0.await };
+    let answer = match answer.await {
+        Err(error) => return elsewhere(error),
+        Ok(answer) => answer,
+    };
+    ensure!(answer.status() == 200, "status {}", answer.status());
+    read(answer).await?;
+    Ok(End::Answered)
+}
+
+/// Whether an error says that the request was not begun with.
+pub(super) fn elsewhere(error: h2::Error) -> Result<End> {
+    let reason = error.reason();
+    let gone = error.is_go_away() && reason == Some(Reason::NO_ERROR);
+    let refused = error.is_reset() && reason == Some(Reason::REFUSED_STREAM);
+    match gone || refused {
+        true => Ok(End::Elsewhere),
+        false => Err(error).context("waiting for the answer"),
+    }
+}
+
+async fn read(answer: Response<RecvStream>) -> Result<()> {
+    let mut body = answer.into_body();
+    let mut read = 0;
+    while let Some(data) = body.data().await {
+        let data = data.context("in the middle of the answer")?;
+        read += data.len();
+        body.flow_control().release_capacity(data.len())?;
+    }
+    if read == 0 {
+        bail!("an empty answer");
+    }
+    Ok(())
+}

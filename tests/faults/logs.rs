@@ -1,0 +1,59 @@
+//! Logs that nobody takes, and disks that are full.
+
+use crate::bed::{PATIENCE, Setup, good, status};
+use anyhow::{Context, Result, ensure};
+use std::time::Duration;
+use tokio::time::Instant;
+
+#[tokio::test]
+async fn whoever_reads_the_logs_may_stop_and_no_request_waits() -> Result<()> {
+    // Every request to a host that nobody has is a line in both logs; pipes hold 64 KiB.
+    let setup = Setup { unread: true, flags: vec!["-v=5".to_owned()], ..Setup::of(good().await?) };
+    let fairway = setup.start().await?;
+    let long = "x".repeat(3000);
+    let mut slowest = Duration::ZERO;
+    for number in 0..300 {
+        let began = Instant::now();
+        let answer =
+            tokio::time::timeout(PATIENCE, fairway.get(&format!("/{number}/{long}"))).await;
+        let answer = answer.context("a request waits for the log")??;
+        ensure!(status(&answer) == Some(200), "request {number}: {answer}");
+        slowest = slowest.max(began.elapsed());
+    }
+    ensure!(slowest < Duration::from_secs(2), "the slowest took {slowest:?}");
+    ensure!(fairway.health().await? == 200);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_log_on_a_full_disk_costs_lines_and_no_request() -> Result<()> {
+    let settings = vec![
+        ("access-log-path", "/dev/full".to_owned()),
+        ("error-log-path", "/dev/full".to_owned()),
+    ];
+    let fairway = Setup { settings, ..Setup::of(good().await?) }.start().await?;
+    for _ in 0..50 {
+        fairway.expect(200).await?;
+    }
+    let told =
+        || async { fairway.said().contains("lines of a log cannot be written").then_some(()) };
+    testkit::eventually(PATIENCE, told).await.with_context(|| fairway.said())?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_body_that_finds_no_room_on_disk_is_500_and_others_go_on() -> Result<()> {
+    // Nothing can be made in a folder that is not there.
+    let environment = vec![("TMPDIR", "/nonexistent/folder".to_owned())];
+    let fairway = Setup { environment, ..Setup::of(good().await?) }.start().await?;
+    let body = "x".repeat(100_000);
+    let large = format!(
+        "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let answer = fairway.ask(&large).await?;
+    ensure!(status(&answer) == Some(500), "{answer}");
+    fairway.expect(200).await?;
+    ensure!(status(&fairway.post().await?) == Some(200));
+    Ok(())
+}
