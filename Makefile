@@ -5,6 +5,9 @@ SECONDS_EACH ?= 60
 # Cargo's folder for what it builds, and the programs made there.
 BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
 FAIRWAY := $(BUILD)/debug/fairway
+# What --engine=nginx needs: only what Debian ships.
+MODULES := lua headers-more-filter brotli-filter geoip2 modsecurity
+NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecurity-crs
 # Tools that scripts/need fetched come first; the last ones are where rustup, Go
 # and Debian put theirs, for shells that do not look there.
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
@@ -21,14 +24,15 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare nginx nginx-modules haproxy
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare haproxy $(NGINX)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
-lint: ## Formatting, clippy, and what dependencies may come in
-	@scripts/need cargo cc cargo-deny
+lint: ## Formatting, clippy, luacheck, and what dependencies may come in
+	@scripts/need cargo cc cargo-deny luacheck
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	luacheck --quiet --config crates/nginx/.luacheckrc crates/nginx/lua crates/nginx/tests/lua
 	scripts/deny
 
 fmt: ## Format all code

@@ -8,6 +8,7 @@ pub mod conf;
 mod directory;
 mod engine;
 mod fallback;
+pub mod measurements;
 mod names;
 mod passthrough;
 pub mod pem;

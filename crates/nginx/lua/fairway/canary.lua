@@ -1,5 +1,6 @@
--- Main side or canary: affinity before header, header before cookie, cookie before weight. The rules hang on the route, not
--- on the upstream. The twin is crates/balance/src/canary.rs; tests/balance/canary.tsv holds both to the same rows.
+-- Main side or canary: affinity before header, header before cookie, cookie before weight. The rules hang on the
+-- route, not on the upstream. The twin is crates/balance/src/canary.rs; tests/balance/canary.tsv holds both to the
+-- same rows.
 
 local canary = {}
 
@@ -30,8 +31,8 @@ local function by_header(rules, value)
   return by_word(value)
 end
 
--- The side for a request. `asked` is what it says: the side of its `session`, the `header` and the `cookie` that the rules
--- name, absent where it has none. `random` gives a number below its argument.
+-- The side for a request. `asked` is what it says: the side of its `session`, the `header` and the `cookie` that
+-- the rules name, absent where it has none. `random` gives a number below its argument.
 function canary.side(rules, asked, random)
   local side = asked.session
   if not side and rules.header and asked.header then

@@ -1,5 +1,5 @@
--- Which certificate a host has: its own entry, or that of the wildcard above it. `_` is the default. Two tables in shared
--- memory, host to uid and uid to PEM; keys are nowhere else.
+-- Which certificate a host has: its own entry, or that of the wildcard above it. `_` is the default. Two tables in
+-- shared memory, host to uid and uid to PEM; keys are nowhere else.
 
 local ssl = require("ngx.ssl")
 local lrucache = require("resty.lrucache")
@@ -57,7 +57,6 @@ end
 
 -- Chain and key of a uid, ready for handshakes.
 function certificates.get(uid)
-  -- Whoever takes a certificate away wants it gone from every worker.
   local found = ready:get(uid)
   if not found then
     local err

@@ -1,5 +1,6 @@
--- The same key, the same endpoint: the ring of the original (160 points for each member, CRC32), so that keys and sessions
--- stay where they are. Its twin is crates/balance/src/consistent_hash.rs; tests/balance/hash.tsv holds both to the same rows.
+-- The same key, the same endpoint: the ring of the original (160 points for each member, CRC32), so that keys and
+-- sessions stay where they are. Its twin is crates/balance/src/consistent_hash.rs; tests/balance/hash.tsv holds
+-- both to the same rows.
 
 local bit = require("bit")
 local band, bnot, bxor, rshift = bit.band, bit.bnot, bit.bxor, bit.rshift

@@ -1,5 +1,5 @@
--- The same key, the same few endpoints: sets of a fixed size in the order of the cluster, the last one filled up from the
--- front, hashed as single endpoints are. Its twin is crates/balance/src/subset.rs.
+-- The same key, the same few endpoints: sets of a fixed size in the order of the cluster, the last one filled up
+-- from the front, hashed as single endpoints are. Its twin is crates/balance/src/subset.rs.
 
 local chash = require("fairway.chash")
 

@@ -67,10 +67,6 @@ local function upstream_names()
   return names
 end
 
-local function change_of(upstream, text)
-  return { dict = store.upstreams, key = upstreams.PREFIX .. upstream, value = text }
-end
-
 -- An empty list would become an empty object.
 local function encode(upstream)
   for _, list in ipairs({ "endpoints", "draining" }) do
@@ -81,13 +77,16 @@ local function encode(upstream)
   return cjson.encode(upstream)
 end
 
--- Where it goes from here: scores follow the endpoints.
-local function follow_scores(name, text)
+-- Adds the change of one upstream, if it is one; its scores follow the endpoints.
+local function add_change(changes, name, text)
   local before = store.upstreams:get(upstreams.PREFIX .. name)
-  if before then
+  if before == text then
+    return
+  elseif before then
     local after = text or cjson.encode({ name = name })
     ewma.follow(upstreams.compile(after), upstreams.compile(before))
   end
+  changes[#changes + 1] = { dict = store.upstreams, key = upstreams.PREFIX .. name, value = text }
 end
 
 local function change_upstreams(list, gone)
@@ -104,13 +103,11 @@ local function change_upstreams(list, gone)
     end
   end
   for name, text in pairs(texts) do
-    follow_scores(name, text)
-    changes[#changes + 1] = change_of(name, text)
+    add_change(changes, name, text)
   end
   if next(gone) then
     for name in pairs(gone) do
-      follow_scores(name, nil)
-      changes[#changes + 1] = change_of(name, nil)
+      add_change(changes, name, nil)
     end
     local removals = (store.upstreams:get(upstreams.REMOVALS) or 0) + 1
     changes[#changes + 1] = { dict = store.upstreams, key = upstreams.REMOVALS, value = removals }

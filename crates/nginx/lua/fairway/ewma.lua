@@ -1,5 +1,6 @@
--- The better one of two: a moving average of response times, weighted by age, shared by all workers. Scores belong to an
--- upstream: a slow path of one Service does not condemn the same Pod for another. Its twin is crates/balance/src/ewma.rs.
+-- The better one of two: a moving average of response times, weighted by age, shared by all workers. Scores belong
+-- to an upstream: a slow path of one Service does not condemn the same Pod for another. Its twin is
+-- crates/balance/src/ewma.rs.
 
 local ewma = {}
 
@@ -14,15 +15,17 @@ local function key(upstream, peer)
   return upstream.name .. " " .. peer.name
 end
 
--- Milliseconds fit the 32 bits that the dictionary keeps beside a value; they start again after 49 days.
+-- Milliseconds, as they fit the number that the dictionary keeps beside a value; they start again after 24 days.
+local AROUND = 2 ^ 31
+
 local function clock()
-  return math.floor(ngx.now() * 1000) % 2 ^ 32
+  return math.floor(ngx.now() * 1000) % AROUND
 end
 
 local function decayed(score, touched, measured, now)
-  local age = (now - touched) % 2 ^ 32
+  local age = (now - touched) % AROUND
   -- What another worker has just touched is not older than now.
-  age = age < 2 ^ 31 and age / 1000 or 0
+  age = age < AROUND / 2 and age / 1000 or 0
   local weight = math.exp(-age / DECAY)
   return score * weight + measured * (1 - weight)
 end
@@ -37,11 +40,12 @@ function ewma.measured(upstream, peer, seconds, now)
   now = now or clock()
   local name = key(upstream, peer)
   local score, touched = scores:get(name)
-  scores:set(name, decayed(score or 0, touched or 0, seconds, now), FORGOTTEN, now)
+  -- The first measurement is all that is known.
+  scores:set(name, score and decayed(score, touched or 0, seconds, now) or seconds, FORGOTTEN, now)
 end
 
--- Endpoints that came start with the mean of those that stay, so that they are neither shunned nor overrun; those that went
--- are forgotten.
+-- Endpoints that came start with the mean of those that stay, so that they are neither shunned nor overrun; those
+-- that went are forgotten.
 function ewma.follow(upstream, before)
   local stay, sum, known = {}, 0, 0
   for _, peer in ipairs(before.usable) do

@@ -1,4 +1,5 @@
--- Text with variables, `${name}` and `$1`, as `upstream-hash-by` has it. Reading it happens once, filling it in per request.
+-- Text with variables, `${name}` and `$1`, as `upstream-hash-by` has it. Reading it happens once, filling it in per
+-- request.
 
 local expression = {}
 

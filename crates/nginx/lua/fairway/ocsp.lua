@@ -1,5 +1,5 @@
--- Stapling: a handshake gets the answer of the authority that is there; where none is, or it is old, one is asked for after
--- the handshake, so that no client waits for a responder.
+-- Stapling: a handshake gets the answer of the authority that is there; where none is, or it is old, one is asked
+-- for after the handshake, so that no client waits for a responder.
 
 local ngx_ocsp = require("ngx.ocsp")
 local ssl = require("ngx.ssl")
@@ -17,8 +17,20 @@ local CONNECT, SEND, READ = 1000, 1000, 2000
 -- Bytes of an answer at most, and of a responder's name.
 local LONGEST, NAME = 65536, 512
 
+-- The body of an answer, once all of it is there: a responder need not close the connection.
+local function whole(text)
+  local head_end = select(2, text:find("\r\n\r\n", 1, true))
+  if not head_end then
+    return nil
+  end
+  local length = tonumber(text:sub(1, head_end):lower():match("\ncontent%-length: *(%d+)"))
+  if length and #text >= head_end + length then
+    return text:sub(head_end + 1, head_end + length)
+  end
+end
+
 local function exchange(sock, host, path, body)
-  -- HTTP/1.0: the answer ends with the connection, in one piece.
+  -- HTTP/1.0: the answer comes in one piece.
   local _, err = sock:send({
     "POST ", path, " HTTP/1.0\r\nHost: ", host, "\r\nContent-Type: application/ocsp-request\r\nContent-Length: ",
     tostring(#body), "\r\nConnection: close\r\n\r\n", body,
@@ -26,24 +38,25 @@ local function exchange(sock, host, path, body)
   if err then
     return nil, err
   end
-  local pieces, length = {}, 0
-  while length <= LONGEST do
-    local piece, reason, rest = sock:receive(4096)
-    pieces[#pieces + 1] = piece or rest
-    length = length + #(piece or rest or "")
-    if not piece then
-      if reason ~= "closed" then
-        return nil, reason
-      end
+  local text, answer = "", nil
+  while not answer do
+    local piece, reason = sock:receiveany(4096)
+    text = text .. (piece or "")
+    answer = whole(text)
+    if not answer and reason == "closed" then
+      answer = text:match("\r\n\r\n(.*)$")
       break
+    elseif not piece then
+      return nil, reason
+    elseif #text > LONGEST then
+      return nil, "the answer is too long"
     end
   end
-  local text = table.concat(pieces)
-  local status, head_end = text:match("^HTTP/1%.%d (%d+)"), select(2, text:find("\r\n\r\n", 1, true))
-  if status ~= "200" or not head_end or length > LONGEST then
+  local status = text:match("^HTTP/1%.%d (%d+)")
+  if status ~= "200" or not answer then
     return nil, "the responder answered " .. (status or "with nothing that is HTTP")
   end
-  return text:sub(head_end + 1)
+  return answer
 end
 
 local function ask(url, body)

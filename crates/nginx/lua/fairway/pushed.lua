@@ -1,5 +1,5 @@
--- What a push has to look like. It comes from our own controller, but a worker that believed it blindly would fail requests
--- later, one by one, instead of the push, once.
+-- What a push has to look like. It comes from our own controller, but a worker that believed it blindly would fail
+-- requests later, one by one, instead of the push, once.
 
 local pushed = {}
 

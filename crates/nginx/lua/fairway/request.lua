@@ -1,4 +1,5 @@
--- A request in a location: the redirect to HTTPS, 503 where nobody is, main side or canary; and what is noted at its end.
+-- A request in a location: the redirect to HTTPS, 503 where nobody is, main side or canary; and what is noted at
+-- its end.
 
 local canary = require("fairway.canary")
 local certificates = require("fairway.certificates")

@@ -1,5 +1,5 @@
--- Every endpoint in turn. The turn is shared by all workers, so that endpoints are reached evenly however connections spread
--- over them, and outlives reloads and changes of the endpoints.
+-- Every endpoint in turn. The turn is shared by all workers, so that endpoints are reached evenly however
+-- connections spread over them, and outlives reloads and changes of the endpoints.
 
 local round_robin = {}
 

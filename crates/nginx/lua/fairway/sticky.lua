@@ -1,6 +1,7 @@
--- Clients that stay with an endpoint: sticky_balanced, where a cookie holds a text that is hashed, and sticky_persistent,
--- where it holds the name of one endpoint. Values are those of the original, so sessions survive its replacement. The twin
--- is crates/balance/src/sticky.rs; tests/balance/sessions.tsv holds both to the same rows.
+-- Clients that stay with an endpoint: sticky_balanced, where a cookie holds a text that is hashed, and
+-- sticky_persistent, where it holds the name of one endpoint. Values are those of the original, so sessions survive
+-- its replacement. The twin is crates/balance/src/sticky.rs; tests/balance/sessions.tsv holds both to the same
+-- rows.
 
 local chash = require("fairway.chash")
 
@@ -74,9 +75,10 @@ local function draw_persistent(self, tried, random)
   end
 end
 
--- The endpoint for a request and, where that begins a session, the first part of its cookie. `claim` has the `mode`, the
--- `session` that the cookie names, the endpoints that were `tried`, and whether they end the session (`change_on_failure`).
--- `draw` makes the text of a new balanced session, `random` gives a number below its argument.
+-- The endpoint for a request and, where that begins a session, the first part of its cookie. `claim` has the
+-- `mode`, the `session` that the cookie names, the endpoints that were `tried`, and whether they end the session
+-- (`change_on_failure`). `draw` makes the text of a new balanced session, `random` gives a number below its
+-- argument.
 function sticky:choose(claim, draw, random)
   local leaves = claim.change_on_failure and #claim.tried > 0
   if claim.session and not leaves then

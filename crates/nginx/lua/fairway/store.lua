@@ -63,8 +63,9 @@ local function attempt(after, prepare)
   return generation
 end
 
--- Makes all of the changes that `prepare` lists, or none: each has a `dict`, a `key` and a `value` (none takes the key away).
--- `after`, if given, is the generation that they follow. Returns the new generation, or nil, a status and a reason.
+-- Makes all of the changes that `prepare` lists, or none: each has a `dict`, a `key` and a `value` (none takes the
+-- key away). `after`, if given, is the generation that they follow. Returns the new generation, or nil, a status
+-- and a reason.
 function store.push(after, prepare)
   if not store.upstreams:add(PUSHING, true, PUSH_TAKES) then
     return nil, 409, "another push is under way"

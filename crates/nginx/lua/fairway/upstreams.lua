@@ -1,5 +1,5 @@
--- The upstreams as workers use them: read from shared memory when they are first asked for after a push, so that a push costs
--- a worker only what it changed and what is in use.
+-- The upstreams as workers use them: read from shared memory when they are first asked for after a push, so that a
+-- push costs a worker only what it changed and what is in use.
 
 local cjson = require("cjson.safe")
 local chash = require("fairway.chash")

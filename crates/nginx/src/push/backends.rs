@@ -290,3 +290,130 @@ impl Shaping {
         shaping
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+    use model::policy::{
+        Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryHeader, CanaryRules, CanaryTest,
+        Policy, SameSite,
+    };
+    use model::{
+        Backend, Configuration, Endpoints, Kind, Location, Origin, PathKind, Server, ServerName,
+        Template, Upstream, UpstreamId,
+    };
+    use serde_json::json;
+    use std::collections::BTreeMap;
+    use std::num::NonZeroU32;
+    use std::sync::Arc;
+
+    fn affinity() -> Affinity {
+        Affinity {
+            mode: AffinityMode::Persistent,
+            name: "S".to_owned(),
+            secure: false,
+            expires: Some(-1),
+            max_age: Some(60),
+            path: None,
+            domain: None,
+            same_site: Some(SameSite::None),
+            conditional_same_site_none: true,
+            change_on_failure: false,
+        }
+    }
+
+    fn location(policy: Policy, canary: Option<Canary>) -> Arc<Location> {
+        Arc::new(Location {
+            path: "/cart".to_owned(),
+            kind: PathKind::Exact,
+            whole: false,
+            backend: Backend::Upstream(UpstreamId::new("demo-cart-80")),
+            canary,
+            service: None,
+            origin: None,
+            policy: Arc::new(policy),
+        })
+    }
+
+    #[test]
+    fn an_upstream_has_the_names_of_the_original_and_its_routes() {
+        let mut configuration = Configuration::default();
+        let id = UpstreamId::new("demo-cart-80");
+        let ready = vec![
+            "10.0.0.1:80".parse().expect("an address"),
+            "[2001:db8::1]:80".parse().expect("an address"),
+        ];
+        let endpoints = Arc::new(Endpoints { ready, draining: Vec::new() });
+        let upstream = Upstream { id: id.clone(), endpoints, external: None };
+        configuration.upstreams.insert(id.clone(), Arc::new(upstream));
+        let key = Template::parse("$request_uri").expect("a variable");
+        let size = NonZeroU32::new(2).expect("not zero");
+        let balance =
+            Balance { algorithm: Algorithm::HashSubset(key, size), affinity: Some(affinity()) };
+        let test = CanaryTest::Value("yes".to_owned());
+        let canary = Canary {
+            upstream: UpstreamId::new("demo-new-80"),
+            origin: Origin::new(Kind::Ingress, "demo", "new"),
+            rules: CanaryRules {
+                header: Some(CanaryHeader { name: "x_new".to_owned(), test }),
+                cookie: Some("new".to_owned()),
+                weight: 10,
+                weight_total: 100,
+            },
+            balance: Balance { algorithm: Algorithm::Ewma, affinity: None },
+        };
+        let mut server = Server::new(ServerName::new("shop.example"));
+        server.locations.push(location(Policy { balance, ..Policy::default() }, Some(canary)));
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+        let backends = of(&configuration, &BTreeMap::new());
+        let written = serde_json::to_value(&backends[&id]).expect("JSON");
+        assert_eq!(
+            written,
+            json!({
+                "name": "demo-cart-80",
+                "endpoints": [
+                    {"address": "10.0.0.1", "port": "80"}, {"address": "2001:db8::1", "port": "80"},
+                ],
+                "routes": {"exact:shop.example/cart": {
+                    "upstreamHashByConfig": {
+                        "upstream-hash-by": "${request_uri}",
+                        "upstream-hash-by-subset": true,
+                        "upstream-hash-by-subset-size": 2,
+                    },
+                    "sessionAffinityConfig": {"name": "cookie", "mode": "persistent", "cookieSessionAffinity": {
+                        "name": "S", "expires": "-1", "maxage": "60", "samesite": "None", "secure": false,
+                        "conditional_samesite_none": true, "change_on_failure": false,
+                        "locations": {"shop.example": ["/cart"]},
+                    }},
+                    "alternative": {
+                        "backend": "demo-new-80",
+                        "load-balance": "ewma",
+                        "trafficShapingPolicy": {
+                            "weight": 10, "weightTotal": 100, "header": "x_new", "headerValue": "yes", "cookie": "new",
+                        },
+                    },
+                }},
+            })
+        );
+    }
+
+    #[test]
+    fn a_location_that_asks_for_nothing_has_no_route_and_names_have_the_endpoints_they_were_resolved_to()
+     {
+        let mut configuration = Configuration::default();
+        let id = UpstreamId::new("demo-cart-80");
+        let external = Some(("db.example".to_owned(), 80));
+        let upstream = Upstream { id: id.clone(), endpoints: Arc::default(), external };
+        configuration.upstreams.insert(id.clone(), Arc::new(upstream));
+        let mut server = Server::new(ServerName::new("shop.example"));
+        server.locations.push(location(Policy::default(), None));
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+        let found = vec!["192.0.2.1:80".parse().expect("an address")];
+        let found = Arc::new(Endpoints { ready: found, draining: Vec::new() });
+        let backends = of(&configuration, &BTreeMap::from([(id.clone(), found)]));
+        assert_eq!(
+            serde_json::to_value(&backends[&id]).expect("JSON"),
+            json!({"name": "demo-cart-80", "endpoints": [{"address": "192.0.2.1", "port": "80"}]})
+        );
+    }
+}

@@ -21,10 +21,10 @@ const GENERAL: &str = "/configuration/general";
 
 /// Upstreams or certificates of one request at most: a worker reads it in one go, and answers nobody meanwhile.
 const PIECE: usize = 200;
-/// The first pause before another attempt, the longest, and how many there are: about ten seconds in all.
+/// The first pause before another attempt, the longest, and how long all of them take together.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-const ATTEMPTS: usize = 10;
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Tells nginx what changes without a reload. Knows what nginx has, so that only differences are sent, and notices when
 /// it is mistaken.
@@ -32,6 +32,7 @@ const ATTEMPTS: usize = 10;
 pub struct Pusher {
     socket: PathBuf,
     fallback: Arc<Certificate>,
+    patience: Duration,
     has: Mutex<Option<Has>>,
 }
 
@@ -62,7 +63,13 @@ impl Pusher {
     /// Speaks to the Lua that listens on `socket`. `fallback` is the certificate where a Configuration has no default
     /// one.
     pub fn new(socket: PathBuf, fallback: Arc<Certificate>) -> Self {
-        Self { socket, fallback, has: Mutex::new(None) }
+        Self { socket, fallback, patience: PATIENCE, has: Mutex::new(None) }
+    }
+
+    /// The same, but it gives up a push after `patience`.
+    #[must_use]
+    pub fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Nginx gets what `next` adds and changes; what it has besides stays. Before a reload: the old workers still need
@@ -104,7 +111,8 @@ impl Pusher {
             .with_min_delay(PAUSE)
             .with_max_delay(LONGEST_PAUSE)
             .with_factor(1.5)
-            .with_max_times(ATTEMPTS)
+            .without_max_times()
+            .with_total_delay(Some(self.patience))
             .with_jitter();
         let mut pauses = pauses.build();
         loop {
@@ -189,9 +197,9 @@ impl Pusher {
             .filter(|(uid, _)| !has.servers.certificates.contains_key(*uid))
             .collect();
         for piece in new.chunks(PIECE) {
-            let mut posted = Posted::default();
-            posted.certificates =
+            let certificates =
                 piece.iter().map(|(uid, it)| (uid.as_str(), servers::pem(it))).collect();
+            let posted = Posted { certificates, ..Posted::default() };
             self.tell(has, Method::POST, SERVERS, &posted).await?;
             let taken = piece.iter().map(|(uid, it)| ((*uid).clone(), (*it).clone()));
             has.servers.certificates.extend(taken);
@@ -202,9 +210,8 @@ impl Pusher {
             .filter(|(host, uid)| has.servers.hosts.get(*host) != Some(uid))
             .collect();
         for piece in changed.chunks(PIECE) {
-            let mut posted = Posted::default();
-            posted.servers =
-                piece.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect();
+            let servers = piece.iter().map(|(host, uid)| (host.as_str(), uid.as_str())).collect();
+            let posted = Posted { servers, ..Posted::default() };
             self.tell(has, Method::POST, SERVERS, &posted).await?;
             let taken = piece.iter().map(|(host, uid)| ((*host).clone(), (*uid).clone()));
             has.servers.hosts.extend(taken);

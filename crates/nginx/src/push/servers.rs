@@ -130,3 +130,60 @@ fn key_label(der: &[u8]) -> &'static str {
         _ => "PRIVATE KEY",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{key_label, of, pem};
+    use model::{Alias, Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use std::sync::Arc;
+
+    fn certificate(id: &str, names: &[&str]) -> Arc<Certificate> {
+        Arc::new(Certificate {
+            id: CertificateId::new(id),
+            chain: vec![id.as_bytes().to_vec()],
+            key: PrivateKey(Vec::new()),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            not_after: 0,
+        })
+    }
+
+    #[test]
+    fn aliases_have_the_certificate_if_it_covers_them_and_a_host_of_its_own_goes_before() {
+        let mut configuration = Configuration::default();
+        let shop = certificate("demo/shop", &["shop.example", "*.shop.example"]);
+        configuration.certificates.insert(shop.id.clone(), shop.clone());
+        let mut server = Server::new(ServerName::new("shop.example"));
+        server.certificate = Some(shop.id.clone());
+        server.aliases = ["a.shop.example", "own.shop.example", "elsewhere.example"]
+            .map(|name| Alias::Name(ServerName::new(name)))
+            .to_vec();
+        configuration.servers.insert(server.name.clone(), Arc::new(server));
+        let mut own = Server::new(ServerName::new("own.shop.example"));
+        own.certificate = Some(CertificateId::of_default());
+        configuration.servers.insert(own.name.clone(), Arc::new(own));
+        let servers = of(&configuration, &certificate("fallback", &[]));
+        let uid =
+            |host: &str| servers.hosts.get(host).map(|uid| uid.split('@').next().unwrap_or(uid));
+        assert_eq!(uid("_"), Some("fallback"));
+        assert_eq!(uid("shop.example"), Some("demo/shop"));
+        assert_eq!(uid("a.shop.example"), Some("demo/shop"));
+        assert_eq!(uid("own.shop.example"), Some("_"), "the default one");
+        assert_eq!(uid("elsewhere.example"), None, "it is not covered");
+        assert_eq!(servers.certificates.len(), 2);
+    }
+
+    #[test]
+    fn pem_has_lines_of_64_characters_and_the_label_of_the_key() {
+        let long = Certificate { chain: vec![vec![0; 100]], ..(*certificate("x", &[])).clone() };
+        let text = pem(&long);
+        assert!(text.lines().all(|line| line.len() <= 64), "{text}");
+        assert!(text.ends_with("-----END PRIVATE KEY-----\n"), "{text}");
+        for (key, label) in [
+            (&[0x30, 0x82, 4, 0xa4, 2, 1, 0, 2, 0x82][..], "RSA PRIVATE KEY"),
+            (&[0x30, 0x77, 2, 1, 1, 4, 0x20], "EC PRIVATE KEY"),
+            (&[0x30, 0x81, 0x87, 2, 1, 0, 0x30, 0x13], "PRIVATE KEY"),
+        ] {
+            assert_eq!(key_label(key), label);
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Certificates by the name in the handshake, and the redirect of hosts that have one.
 
 use crate::bed::Nginx;
-use openssl::ssl::{SslConnector, SslMethod, SslVerifyMode};
+use openssl::ssl::{ConnectConfiguration, SslConnector, SslMethod, SslVerifyMode};
 use rcgen::{CertificateParams, DnType, KeyPair};
 use std::net::TcpStream;
 
@@ -16,13 +16,19 @@ fn issued(name: &str) -> String {
     (certificate.pem() + &key.serialize_pem()).replace('\n', "\\n").replace('\r', "")
 }
 
-/// The common name of what a handshake gets; nothing if it fails.
-fn shown(nginx: &Nginx, name: Option<&str>) -> Option<String> {
+/// A client that believes everybody.
+pub fn connector() -> ConnectConfiguration {
     let mut builder = SslConnector::builder(SslMethod::tls()).expect("OpenSSL works");
     builder.set_verify(SslVerifyMode::NONE);
     let mut configured = builder.build().configure().expect("OpenSSL works");
-    configured.set_use_server_name_indication(name.is_some());
     configured.set_verify_hostname(false);
+    configured
+}
+
+/// The common name of what a handshake gets; nothing if it fails.
+fn shown(nginx: &Nginx, name: Option<&str>) -> Option<String> {
+    let mut configured = connector();
+    configured.set_use_server_name_indication(name.is_some());
     let stream = TcpStream::connect(("127.0.0.1", nginx.https)).expect("nginx listens");
     let stream = configured.connect(name.unwrap_or("none"), stream).ok()?;
     let certificate = stream.ssl().peer_certificate()?;

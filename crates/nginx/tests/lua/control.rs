@@ -44,77 +44,80 @@ async fn what_was_pushed_outlives_a_reload() {
     assert_eq!(nginx.control("GET", BACKENDS, "").generation(), generation);
 }
 
+/// Pushes that are no good, and what is said of them.
+const BAD: &[(&str, &str, &str, &str)] = &[
+    ("POST", BACKENDS, "", "there is no body"),
+    ("POST", BACKENDS, "{", "the body is no JSON"),
+    ("POST", BACKENDS, "7", "a list or an object is wanted"),
+    ("POST", BACKENDS, r#"{"name":"x"}"#, "a list of upstreams is wanted"),
+    ("PATCH", BACKENDS, r#"[{"endpoints":[]}]"#, "an upstream has no name"),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","endpoints":7}]"#,
+        "upstream x, endpoints: a list is wanted",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","endpoints":[{"address":"example.com","port":"80"}]}]"#,
+        "each needs an address",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","endpoints":[{"address":"10.0.0.1","port":"0"}]}]"#,
+        "10.0.0.1 has no port",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","draining":[{"address":"10.0.0.1"}]}]"#,
+        "10.0.0.1 has no port",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","routes":{"r":{"load-balance":"best"}}}]"#,
+        "route r: load-balance is unknown",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","routes":{"r":{"upstreamHashByConfig":{}}}}]"#,
+        "upstream-hash-by is missing",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","routes":{"r":{"sessionAffinityConfig":{}}}}]"#,
+        "the cookie has no name",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","routes":{"r":{"alternative":{}}}}]"#,
+        "the alternative has no backend",
+    ),
+    (
+        "PATCH",
+        BACKENDS,
+        r#"[{"name":"x","routes":{"r":{"alternative":{"backend":"y","trafficShapingPolicy":{"weight":"1"}}}}}]"#,
+        "weight is no number",
+    ),
+    ("POST", SERVERS, r#"{"certificates":{"u":"nonsense"}}"#, "certificate u cannot be used"),
+    ("POST", SERVERS, r#"{"servers":{"h":7}}"#, "h has no text"),
+    ("POST", GENERAL, r#"{"http-redirect-code":200}"#, "no status of a redirect"),
+    ("POST", GENERAL, r#"{"metrics":{"socket":7}}"#, "metrics has no socket"),
+    ("DELETE", BACKENDS, "", "DELETE means nothing here"),
+];
+
 #[tokio::test]
 async fn a_bad_push_is_refused_whole_and_says_why() {
     let nginx = Nginx::start().await;
     let generation = nginx.push(&upstream(2));
     let good = r#"{"name":"good","endpoints":[]}"#;
-    for (method, path, body, reason) in [
-        ("POST", BACKENDS, "", "there is no body"),
-        ("POST", BACKENDS, "{", "the body is no JSON"),
-        ("POST", BACKENDS, "7", "a list or an object is wanted"),
-        ("POST", BACKENDS, r#"{"name":"x"}"#, "a list of upstreams is wanted"),
-        ("PATCH", BACKENDS, r#"[{"endpoints":[]}]"#, "an upstream has no name"),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","endpoints":7}]"#,
-            "upstream x, endpoints: a list is wanted",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","endpoints":[{"address":"example.com","port":"80"}]}]"#,
-            "each needs an address",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","endpoints":[{"address":"10.0.0.1","port":"0"}]}]"#,
-            "10.0.0.1 has no port",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","draining":[{"address":"10.0.0.1"}]}]"#,
-            "10.0.0.1 has no port",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","routes":{"r":{"load-balance":"best"}}}]"#,
-            "route r: load-balance is unknown",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","routes":{"r":{"upstreamHashByConfig":{}}}}]"#,
-            "upstream-hash-by is missing",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","routes":{"r":{"sessionAffinityConfig":{}}}}]"#,
-            "the cookie has no name",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","routes":{"r":{"alternative":{}}}}]"#,
-            "the alternative has no backend",
-        ),
-        (
-            "PATCH",
-            BACKENDS,
-            r#"[{"name":"x","routes":{"r":{"alternative":{"backend":"y","trafficShapingPolicy":{"weight":"1"}}}}}]"#,
-            "weight is no number",
-        ),
-        ("POST", SERVERS, r#"{"certificates":{"u":"nonsense"}}"#, "certificate u cannot be used"),
-        ("POST", SERVERS, r#"{"servers":{"h":7}}"#, "h has no text"),
-        ("POST", GENERAL, r#"{"http-redirect-code":200}"#, "no status of a redirect"),
-        ("POST", GENERAL, r#"{"metrics":{"socket":7}}"#, "metrics has no socket"),
-        ("DELETE", BACKENDS, "", "DELETE means nothing here"),
-    ] {
+    for (method, path, body, reason) in BAD {
         let body = body.replacen("[{", &format!("[{good},{{"), 1);
         let answer = nginx.control(method, path, &body);
         assert_eq!(answer.status, 400, "{method} {path} {body}");

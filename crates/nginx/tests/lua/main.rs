@@ -6,4 +6,5 @@ mod certificates;
 mod control;
 mod measurements;
 mod pusher;
+mod staples;
 mod tables;

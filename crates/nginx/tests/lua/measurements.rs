@@ -1,50 +1,85 @@
 //! Batches of measurements arrive on a socket of ours.
 
 use crate::bed::Nginx;
-use serde_json::Value;
+use nginx::measurements::{Measurement, receive};
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
-use tokio::net::UnixListener;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-#[tokio::test]
-async fn each_request_is_measured_once_and_a_batch_is_bounded() {
-    let nginx = Nginx::start().await;
+/// Lets the workers send batches of at most `batch`, and hands them over.
+fn measure(nginx: &Nginx, batch: usize) -> UnboundedReceiver<Vec<Measurement>> {
     let socket = nginx.folder().join("metrics.sock");
-    let listener = UnixListener::bind(&socket).expect("a socket");
+    let (sender, batches) = unbounded_channel();
+    let receiving = receive(&socket, move |batch| drop(sender.send(batch))).expect("a socket");
+    tokio::spawn(receiving);
     nginx.push(r#"[{"name":"demo-cart-80","endpoints":[{"address":"127.0.0.2","port":"PORT"}]}]"#);
-    let general = format!(r#"{{"metrics":{{"socket":"{}","batch":3}}}}"#, socket.display());
+    let general = format!(r#"{{"metrics":{{"socket":"{}","batch":{batch}}}}}"#, socket.display());
     assert_eq!(nginx.control("POST", "/configuration/general", &general).status, 201);
-    let (workers, sent) = (nginx.workers().len(), 40);
-    for _ in 0..sent {
+    batches
+}
+
+async fn next(batches: &mut UnboundedReceiver<Vec<Measurement>>) -> Vec<Measurement> {
+    timeout(Duration::from_secs(5), batches.recv()).await.expect("in time").expect("a batch")
+}
+
+#[tokio::test]
+async fn each_request_is_measured_once() {
+    let nginx = Nginx::start().await;
+    let mut batches = measure(&nginx, 1000);
+    for _ in 0..40 {
         assert_eq!(nginx.get("/x", "").status, 200);
     }
-    let (mut stream, _) = timeout(Duration::from_secs(5), listener.accept())
-        .await
-        .expect("in time")
-        .expect("a batch");
-    let mut text = String::new();
-    stream.read_to_string(&mut text).await.expect("a batch");
-    let batch: Vec<Value> = serde_json::from_str(&text).expect("JSON");
-    assert!(!batch.is_empty() && batch.len() <= 3, "{} of {sent} by {workers}", batch.len());
-    let one = &batch[0];
-    for (key, wanted) in [
-        ("host", "shop.example"),
-        ("namespace", "demo"),
-        ("ingress", "shop"),
-        ("service", "cart"),
-        ("canary", "-"),
-        ("path", "/"),
-        ("method", "GET"),
-        ("status", "200"),
-    ] {
-        assert_eq!(one[key], wanted, "{key}");
+    nginx.push("[]");
+    assert_eq!(nginx.get("/y", "").status, 503);
+    let mut all = Vec::new();
+    while all.len() < 41 {
+        all.extend(next(&mut batches).await);
     }
-    for key in ["requestLength", "responseLength", "upstreamResponseLength"] {
-        assert!(one[key].as_f64().expect("a number") > 0.0, "{key}: {one}");
+    assert_eq!(all.len(), 41);
+    let (fine, nobody): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| one.status == 200);
+    let one = &fine[0];
+    let labels = [
+        &one.host,
+        &one.namespace,
+        &one.ingress,
+        &one.service,
+        &one.canary,
+        &one.path,
+        &one.method,
+    ];
+    assert_eq!(labels, ["shop.example", "demo", "shop", "cart", "", "/", "GET"]);
+    for bytes in [one.request_length, one.response_length, one.upstream_response_length] {
+        assert!(bytes.is_some_and(|bytes| bytes > 0), "{one:?}");
     }
-    for key in ["requestTime", "upstreamLatency", "upstreamHeaderTime", "upstreamResponseTime"] {
-        assert!(one[key].as_f64().expect("a number") >= 0.0, "{key}: {one}");
+    let times = [
+        one.request_time,
+        one.upstream_latency,
+        one.upstream_header_time,
+        one.upstream_response_time,
+    ];
+    assert!(times.iter().all(Option::is_some), "{one:?}");
+    let [nobody] = &nobody[..] else { panic!("one request found nobody: {nobody:?}") };
+    assert_eq!((nobody.status, nobody.upstream_latency), (503, None));
+}
+
+#[tokio::test]
+async fn a_batch_is_bounded_and_the_log_says_what_was_left_out() {
+    let nginx = Nginx::start().await;
+    let mut batches = measure(&nginx, 3);
+    for _ in 0..40 {
+        assert_eq!(nginx.get("/x", "").status, 200);
     }
+    let batch = next(&mut batches).await;
+    assert!(!batch.is_empty() && batch.len() <= 3, "{}", batch.len());
     assert!(nginx.log().contains("requests were not measured"), "{}", nginx.log());
+}
+
+#[tokio::test]
+async fn a_worker_that_ends_sends_what_it_has() {
+    let nginx = Nginx::start().await;
+    let mut batches = measure(&nginx, 1000);
+    // Whatever is measured right before the reload would otherwise wait for a timer that never fires.
+    assert_eq!(nginx.get("/x", "").status, 200);
+    nginx.reload().await;
+    assert_eq!(next(&mut batches).await.len(), 1);
 }

@@ -1,5 +1,5 @@
--- Runs the rows of tests/balance through the modules: each line of the body is the input of a row, each line of the answer
--- what the module gives for it. The test that sends them judges.
+-- Runs the rows of tests/balance through the modules: each line of the body is the input of a row, each line of the
+-- answer what the module gives for it. The test that sends them judges.
 
 local canary = require("fairway.canary")
 local sticky = require("fairway.sticky")
@@ -61,7 +61,8 @@ local function given(cell)
 end
 
 function kinds.canary(header, test, by_cookie, weight, total, session, value, cookie, draw)
-  local rules = { weight = tonumber(weight), weightTotal = tonumber(total), header = given(header), cookie = given(by_cookie) }
+  local rules = { weight = tonumber(weight), weightTotal = tonumber(total) }
+  rules.header, rules.cookie = given(header), given(by_cookie)
   local kind, text = test:match("^(%w+)=(.*)$")
   if kind == "value" then
     rules.headerValue = text

@@ -1,2 +1,0 @@
-std = "ngx_lua"
-max_line_length = 130
