@@ -11,7 +11,8 @@ use std::path::Path;
 const ACCEPTED: &str = include_str!("accepted.tsv");
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 4] = ["manifests", "bind-address", "worker-threads", "memory-limit"];
+const OWN: [&str; 6] =
+    ["manifests", "bind-address", "worker-threads", "memory-limit", "engine", "nginx-directory"];
 
 struct Row<'a> {
     name: &'a str,

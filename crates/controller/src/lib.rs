@@ -16,12 +16,12 @@ pub use pod::OwnPod;
 use admission::Known;
 use engine::Engine;
 use kubernetes::Feed;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, Problem};
 use report::Reporter;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
-use translate::{Options, Translation, Translator};
+use translate::{Options, Problems, Translation, Translator};
 
 /// Makes an engine follow the objects of a feed.
 #[derive(Debug)]
@@ -30,6 +30,8 @@ pub struct Controller<E> {
     translator: Translator,
     /// What the engine serves; it lags behind the translator only where the engine refused something.
     applied: Configuration,
+    /// What the engine did not take of it.
+    left_out: Vec<Problem>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
     outcome: watch::Sender<Applied>,
@@ -56,6 +58,7 @@ impl<E: Engine> Controller<E> {
             engine,
             translator: Translator::new(options),
             applied: Configuration::default(),
+            left_out: Vec::new(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
             outcome: watch::Sender::default(),
@@ -72,12 +75,27 @@ impl<E: Engine> Controller<E> {
         self.outcome.subscribe()
     }
 
+    /// What the engine left out is a problem of its owner like any other.
+    fn tell(&mut self, translated: &Problems, left_out: Vec<Problem>) {
+        if left_out == self.left_out {
+            return;
+        }
+        let problems = translated.with(&left_out);
+        self.left_out = left_out;
+        self.reporter.report(&problems);
+        self.known.send_modify(|known| {
+            *known = Arc::new(Known { problems, ..Known::clone(known) });
+        });
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
         let snapshot = feed.snapshots.borrow_and_update().clone();
         let began = Instant::now();
         let Translation { configuration, problems, served, changes: _ } =
             self.translator.update(&snapshot);
+        let found = problems;
+        let problems = found.with(&self.left_out);
         self.reporter.report(&problems);
         let known = Known { snapshot, configuration: configuration.clone(), problems, served };
         self.known.send_replace(Arc::new(known));
@@ -99,7 +117,7 @@ impl<E: Engine> Controller<E> {
                         .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
-                applied.left_out.iter().for_each(|problem| tracing::error!("{problem}"));
+                self.tell(&found, applied.left_out);
                 self.applied = configuration;
                 let reloads = u64::from(changes.global || !changes.servers.is_empty());
                 self.outcome.send_modify(|applied| {

@@ -58,8 +58,11 @@ struct Inner {
 struct State {
     /// The process id of the master, once there is one.
     master: Option<i32>,
-    /// What runs, without what was left out.
+    /// What was asked for last.
+    asked: Configuration,
+    /// What runs of it, and what was left out.
     running: Configuration,
+    left_out: LeftOut,
     written: Written,
     names: Names,
 }
@@ -165,7 +168,7 @@ impl Engine for Nginx {
     async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
-            let reason = format!("{} has a value that nginx cannot read", unwritable.directive);
+            let reason = unwritable.to_string();
             rejected(generation, Failure::Refused { reason, culprit: unwritable.origin })
         })?;
         let _state = self.inner.state.lock().await;
@@ -212,26 +215,32 @@ impl Inner {
         next: &Configuration,
     ) -> Result<LeftOut, Failure> {
         let resolved = state.names.resolve(next).await;
-        let Some(master) = state.master else {
-            let (accepted, written, left_out) = self.acceptable(next).await?;
-            self.boot(state, &accepted, &written, &resolved).await?;
-            (state.running, state.written) = (accepted, written);
-            return Ok(left_out);
+        let todo = match state.master {
+            // An nginx that has ended comes back with what runs.
+            Some(_) => plan(&state.asked, next),
+            None => Plan::Reload,
         };
-        match plan(&state.running, next) {
+        match todo {
             Plan::Nothing => {}
             Plan::Push => {
-                self.pusher.settle(next, &resolved, general(next)).await?;
-                state.running = next.clone();
+                let accepted = blame::without(next, &state.left_out);
+                self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
+                state.running = accepted;
             }
             Plan::Reload => {
                 let (accepted, written, left_out) = self.acceptable(next).await?;
-                self.reload(master, state, &accepted, &written, &resolved).await?;
+                match state.master {
+                    Some(master) => {
+                        self.reload(master, state, &accepted, &written, &resolved).await?;
+                    }
+                    None => self.boot(state, &accepted, &written, &resolved).await?,
+                }
                 (state.running, state.written) = (accepted, written);
-                return Ok(left_out);
+                state.left_out = left_out;
             }
         }
-        Ok(LeftOut::new())
+        state.asked = next.clone();
+        Ok(state.left_out.clone())
     }
 
     /// The Configuration, or as much of it as nginx takes.
@@ -243,10 +252,7 @@ impl Inner {
         for _ in 0..TESTS {
             let candidate = blame::without(next, &left_out);
             let (reason, culprit) = match conf::write(&candidate, &self.place) {
-                Err(unwritable) => {
-                    let what = format!("{} has a value that it cannot read", unwritable.directive);
-                    (what, unwritable.origin)
-                }
+                Err(unwritable) => (unwritable.to_string(), unwritable.origin),
                 Ok(written) => match self.test(&written).await? {
                     Ok(()) => return Ok((candidate, written, left_out)),
                     Err(fault) => {
@@ -320,7 +326,7 @@ impl Inner {
     ) -> Result<(), Failure> {
         process::end_left_behind(&self.place).await;
         let refused = |unwritable: conf::Unwritable| Failure::Refused {
-            reason: format!("{} has a value that nginx cannot read", unwritable.directive),
+            reason: unwritable.to_string(),
             culprit: None,
         };
         let idle = conf::idle(&self.place).map_err(refused)?;
@@ -389,7 +395,8 @@ impl Inner {
         self.start_again().await;
     }
 
-    /// Starts nginx again, after longer and longer pauses. Boxed: who starts it watches it, and who watches it comes here.
+    /// Starts nginx again, after longer and longer pauses. Boxed: who starts it watches it, and who watches it comes
+    /// here.
     fn start_again(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
             let mut pause = PAUSE.0;

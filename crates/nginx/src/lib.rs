@@ -1,7 +1,7 @@
 //! The nginx engine: HTTP traffic in a supervised nginx, for raw snippets and nginx modules.
 //!
-//! `conf` writes nginx.conf, `plan` says whether a change needs a reload, `push` tells Lua what does not, `engine` tests,
-//! swaps and reloads, `process` starts nginx and ends it.
+//! `conf` writes nginx.conf, `plan` says whether a change needs a reload, `push` tells Lua what does not, `engine`
+//! tests, swaps and reloads, `process` starts nginx and ends it.
 
 mod blame;
 pub mod conf;

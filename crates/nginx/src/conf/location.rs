@@ -121,8 +121,7 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     let location = &server.locations[index];
     let mut at = At { scope, server, location, index, block: Block::default(), beside };
     variables(&mut at);
-    if let Some(reason) = denied(&at) {
-        tracing::trace!(path = location.path, reason, "denied");
+    if is_denied(&at) {
         put!(at.block, "return", 503_u16);
         return at.block;
     }
@@ -130,12 +129,10 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     at.block
 }
 
-/// Why nobody gets in, where that is so.
-fn denied(at: &At<'_, '_>) -> Option<String> {
-    if let Backend::Denied(reason) = &at.location.backend {
-        return Some(reason.clone());
-    }
-    unsupported(&at.location.policy).first().map(|what| (*what).to_owned())
+/// Whether nobody gets in.
+fn is_denied(at: &At<'_, '_>) -> bool {
+    let denied = matches!(at.location.backend, Backend::Denied(_));
+    denied || !unsupported(&at.location.policy).is_empty()
 }
 
 /// What Debian's nginx cannot do; a location that asks for it is denied.

@@ -15,11 +15,14 @@ pub struct Text {
     origins: Vec<(Range<usize>, Origin)>,
 }
 
-/// A value that nginx cannot read.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A value that cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{directive} {why}")]
 pub struct Unwritable {
     /// The directive that it belongs to.
     pub directive: String,
+    /// What is wrong with it; completes a sentence.
+    pub why: &'static str,
     /// The object that it came from.
     pub origin: Option<Origin>,
 }
@@ -38,6 +41,10 @@ impl Text {
         found.by_ref().min_by_key(|(lines, _)| lines.len()).map(|(_, origin)| origin)
     }
 }
+
+const UNREADABLE: &str = "has a value that nginx cannot read: it is too long, or holds a NUL byte";
+const ASTRAY: &str =
+    "reaches beyond its place: a brace, a quote or a semicolon is missing or too many";
 
 struct Writer<'a> {
     out: Text,
@@ -95,7 +102,7 @@ impl<'a> Writer<'a> {
         let begin = self.line;
         self.enter(origin, depth)?;
         if text.contains('\0') || !is_whole(text) {
-            return Err(self.unwritable(what));
+            return Err(self.unwritable(what, ASTRAY));
         }
         self.push(depth, &format!("# {what}"));
         for line in text.lines() {
@@ -123,12 +130,12 @@ impl<'a> Writer<'a> {
     }
 
     fn quoted(&self, directive: &str, text: &str) -> Result<String, Unwritable> {
-        quote(text).ok_or_else(|| self.unwritable(directive))
+        quote(text).ok_or_else(|| self.unwritable(directive, UNREADABLE))
     }
 
-    fn unwritable(&self, directive: &str) -> Unwritable {
+    fn unwritable(&self, directive: &str, why: &'static str) -> Unwritable {
         let origin = self.within.last().map(|origin| (*origin).clone());
-        Unwritable { directive: directive.to_owned(), origin }
+        Unwritable { directive: directive.to_owned(), why, origin }
     }
 
     fn push(&mut self, depth: usize, line: &str) {

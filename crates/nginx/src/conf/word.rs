@@ -1,6 +1,6 @@
-//! A parameter of a directive. What comes from outside gets in by a function that says how it is meant, never by itself.
+//! A parameter of a directive. What comes from outside gets in by a function that says how it is meant.
 
-use model::{Part, Template, Variable};
+use model::{Part, Template};
 
 /// A parameter as nginx reads it, before quoting. Only text of this program becomes one by `into()`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Word {
         for part in template.parts() {
             match part {
                 Part::Text(literal) => text.push_str(&literal.replace('$', DOLLAR)),
-                Part::Variable(variable) => text.push_str(&format!("${{{}}}", name(variable))),
+                Part::Variable(variable) => text.push_str(&format!("${{{}}}", variable.name())),
                 Part::Capture(group) => text.push_str(&format!("${group}")),
             }
         }
@@ -49,15 +49,6 @@ impl Word {
     /// What nginx reads.
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-}
-
-/// nginx's name of a variable. A few of ours are not nginx's own, and are defined under these names.
-fn name(variable: &Variable) -> String {
-    match variable {
-        // Debian's nginx says its own version; the original's is what logs and headers had.
-        Variable::NginxVersion => "nginx_version".to_owned(),
-        other => other.name(),
     }
 }
 

@@ -79,7 +79,8 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         sign_in: _,
         response_headers: _,
         request_headers,
-        request_redirect,
+        // What describes the request says it.
+        request_redirect: _,
         always_set_cookie: _,
         cache,
     } = policy;
@@ -96,39 +97,13 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         remember(cache, at, &mut block);
     }
     put!(block, "proxy_pass_request_body", false);
-    let mut headers: Vec<(Word, Word)> = Vec::new();
-    let mut tell = |name: &'static str, value: Word| headers.push((name.into(), value));
-    tell("Content-Length", "".into());
-    tell("X-Forwarded-Proto", "".into());
-    tell("X-Request-ID", "$req_id".into());
     if let Some(method) = method {
         put!(block, "proxy_method", Word::literal(method));
-        tell("X-Original-URI", "$request_uri".into());
-        tell("X-Scheme", "$pass_access_scheme".into());
     }
-    tell("Host", upstream_tls::host_of(url));
-    tell("X-Original-URL", "$scheme://$http_host$request_uri".into());
-    tell("X-Original-Method", "$request_method".into());
-    tell("X-Sent-From", "nginx-ingress-controller".into());
-    tell("X-Real-IP", "$remote_addr".into());
-    let real = &at.scope.configuration.global.real_ip;
-    let full = real.forwarded_headers && real.full_forwarded_for;
-    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
-    tell("X-Forwarded-For", forwarded.into());
-    let redirect = request_redirect.as_ref().map_or("$request_uri".into(), Word::template);
-    tell("X-Auth-Request-Redirect", redirect);
-    for name in ["Upgrade", "TE", "Expect", "Proxy", "Keep-Alive"] {
-        tell(name, "".into());
-    }
-    tell("Connection", "".into());
-    for (name, value) in client_certificate::told(at.server) {
-        tell(name, value);
-    }
-    for (name, value) in headers {
-        let given = |(other, _): &(String, _)| other.eq_ignore_ascii_case(name.as_str());
-        if !request_headers.iter().any(given) {
-            put!(block, "proxy_set_header", name, value);
-        }
+    let given =
+        |name: &str| request_headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    for (name, value) in described(policy, at).into_iter().filter(|(name, _)| !given(name)) {
+        put!(block, "proxy_set_header", name, value);
     }
     for (name, value) in request_headers {
         put!(block, "proxy_set_header", Word::plain(name), Word::template(value));
@@ -147,6 +122,38 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     let slash = if url.target.to_string().starts_with('/') { "" } else { "/" };
     put!(block, "proxy_pass", to.then(slash).then("$fairway_question"));
     block
+}
+
+/// What describes the request, in the order of ingress-nginx.
+fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)> {
+    let mut headers: Vec<(&'static str, Word)> = Vec::new();
+    let mut tell = |name: &'static str, value: Word| headers.push((name, value));
+    tell("Content-Length", "".into());
+    tell("X-Forwarded-Proto", "".into());
+    tell("X-Request-ID", "$req_id".into());
+    if policy.method.is_some() {
+        tell("X-Original-URI", "$request_uri".into());
+        tell("X-Scheme", "$pass_access_scheme".into());
+    }
+    tell("Host", upstream_tls::host_of(&policy.url));
+    tell("X-Original-URL", "$scheme://$http_host$request_uri".into());
+    tell("X-Original-Method", "$request_method".into());
+    tell("X-Sent-From", "nginx-ingress-controller".into());
+    tell("X-Real-IP", "$remote_addr".into());
+    let real = &at.scope.configuration.global.real_ip;
+    let full = real.forwarded_headers && real.full_forwarded_for;
+    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
+    tell("X-Forwarded-For", forwarded.into());
+    let redirect = policy.request_redirect.as_ref();
+    let redirect = redirect.map_or("$request_uri".into(), Word::template);
+    tell("X-Auth-Request-Redirect", redirect);
+    for name in ["Upgrade", "TE", "Expect", "Proxy", "Keep-Alive", "Connection"] {
+        tell(name, "".into());
+    }
+    for (name, value) in client_certificate::told(at.server) {
+        tell(name, value);
+    }
+    headers
 }
 
 /// Answers that are remembered (`auth-cache-key`).
