@@ -58,7 +58,7 @@ local function attempt(after, prepare)
   end
   local generation, err = write(changes)
   if not generation then
-    return nil, 507, "a shared dictionary is full (" .. err .. "): raise its size (ConfigMap, lua-shared-dicts)"
+    return nil, 507, "there is more than lua_shared_dict has room for (" .. err .. ")"
   end
   return generation
 end

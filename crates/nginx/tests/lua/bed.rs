@@ -98,6 +98,20 @@ impl Nginx {
     pub async fn reload(&self) {
         let before = self.workers();
         self.signal(Signal::HUP);
+        self.until_replaced(&before).await;
+    }
+
+    /// Kills all workers, and waits until nginx has replaced them.
+    pub async fn kill_workers(&self) {
+        let before = self.workers();
+        for id in &before {
+            let id = i32::try_from(*id).ok().and_then(Pid::from_raw);
+            kill_process(id.expect("a process id"), Signal::KILL).expect("a worker of ours");
+        }
+        self.until_replaced(&before).await;
+    }
+
+    async fn until_replaced(&self, before: &[u32]) {
         let fresh = eventually(PATIENCE, || async {
             let now = self.workers();
             let new = now.iter().filter(|id| !before.contains(id)).count();

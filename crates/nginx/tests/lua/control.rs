@@ -113,6 +113,16 @@ const BAD: &[(&str, &str, &str, &str)] = &[
 ];
 
 #[tokio::test]
+async fn a_worker_that_dies_is_replaced_by_one_that_knows_everything() {
+    let nginx = Nginx::start().await;
+    nginx.push(&upstream(2));
+    nginx.kill_workers().await;
+    assert!((0..9).all(|_| nginx.get("/", "").body == "127.0.0.2"));
+    nginx.push(&upstream(3));
+    assert!((0..9).all(|_| nginx.get("/", "").body == "127.0.0.3"));
+}
+
+#[tokio::test]
 async fn a_bad_push_is_refused_whole_and_says_why() {
     let nginx = Nginx::start().await;
     let generation = nginx.push(&upstream(2));
@@ -141,7 +151,7 @@ async fn a_push_that_finds_no_room_changes_nothing() {
     let body = format!("[{},{}", many.join(","), &other[1..]);
     let answer = nginx.control("PATCH", BACKENDS, &body);
     assert_eq!(answer.status, 507, "{}", answer.body);
-    assert!(answer.body.contains("lua-shared-dicts"), "{}", answer.body);
+    assert!(answer.body.contains("lua_shared_dict"), "{}", answer.body);
     assert_eq!(nginx.control("GET", BACKENDS, "").body, before);
     assert_eq!(nginx.control("GET", BACKENDS, "").generation(), generation);
     assert_eq!(nginx.get("/", "").body, "127.0.0.2");
