@@ -88,7 +88,7 @@ pub(crate) fn nginx(
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let place = Place {
-        directory: listeners.nginx_directory.clone(),
+        directory: directory(listeners),
         modules: modules(),
         addresses: listeners.bind_address.clone(),
         http_port: port(listeners.http_port)?,
@@ -109,6 +109,13 @@ pub(crate) fn nginx(
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
     Ok(Nginx::start(program, place)?)
+}
+
+/// The private folder, wherever this process was started.
+fn directory(listeners: &Listeners) -> PathBuf {
+    let asked = listeners.nginx_directory.clone();
+    let folder = asked.unwrap_or_else(|| std::env::temp_dir().join("fairway-nginx"));
+    std::path::absolute(&folder).unwrap_or(folder)
 }
 
 /// Where Debian has nginx's modules.

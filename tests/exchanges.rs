@@ -21,9 +21,9 @@ fn every_case_goes_as_recorded() {
     }
 }
 
-/// What both engines are held against is one recording, so where one differs from the other, one of the lists has it. The
-/// cases that need a controller for themselves take minutes with nginx, which reloads for each:
-/// `make exchanges ENGINE=nginx` runs them, too.
+/// Both engines are held against the same recordings, so where one differs from the other, one of the lists has it.
+/// The cases that need a controller for themselves take minutes with nginx, which reloads for each: `make exchanges
+/// ENGINE=nginx` runs them, too.
 #[test]
 fn cases_that_share_a_controller_go_the_same_way_with_nginx() {
     let name = "cases_that_share_a_controller_go_the_same_way_with_nginx";

@@ -38,9 +38,10 @@ pub(crate) struct Listeners {
     /// What carries HTTP: this process (native), or a supervised nginx for raw snippets and nginx modules.
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Native)]
     pub(crate) engine: EngineName,
-    /// The private folder of --engine=nginx: its configuration, sockets and keys.
-    #[arg(long, value_name = "FOLDER", default_value = "/tmp/fairway-nginx")]
-    pub(crate) nginx_directory: PathBuf,
+    /// The private folder of --engine=nginx: its configuration, sockets and keys; fairway-nginx among temporary files by
+    /// default.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) nginx_directory: Option<PathBuf>,
     /// Path of the health check.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,

@@ -61,7 +61,10 @@ impl Names {
                     (Arc::new(endpoints(addresses, name.1)), valid.clamp(LEAST, MOST))
                 }
                 Err(error) => {
-                    tracing::warn!(host = name.0, %error, "the name of an ExternalName Service cannot be resolved");
+                    // Said once; it is tried again every few seconds.
+                    if before.is_none() {
+                        tracing::warn!(host = name.0, %error, "the name of an ExternalName Service cannot be resolved");
+                    }
                     (before.unwrap_or_default(), RETRY)
                 }
             };

@@ -2,6 +2,7 @@
 //! are, all others to nginx, with a PROXY header that says who the client is (compat/behaviour.md section 19).
 
 use model::{Configuration, ServerName};
+use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,6 +18,8 @@ use tokio::time::{Instant, sleep, timeout};
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Connections that may wait.
+const BACKLOG: i32 = 1024;
 /// Pause after a failed accept: there are no file descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -34,9 +37,15 @@ pub struct Front {
 /// Binds the port on these addresses.
 pub fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> {
     let bind = |address: &SocketAddr| {
-        let listener = std::net::TcpListener::bind(address)?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
+        let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&(*address).into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
     };
     addresses.iter().map(bind).collect()
 }

@@ -1,5 +1,7 @@
 -- The header section of an answer: Strict-Transport-Security on TLS, and every challenge of an authenticator.
 
+local response = require("ngx.resp")
+
 local answer = {}
 
 local function lines(text)
@@ -18,7 +20,10 @@ function answer.filter()
   end
   local challenges = var.fairway_challenges
   if ngx.status == 401 and challenges and challenges ~= "" then
-    ngx.header["WWW-Authenticate"] = lines(challenges)
+    ngx.header["WWW-Authenticate"] = nil
+    for _, line in ipairs(lines(challenges)) do
+      response.add_header("WWW-Authenticate", line)
+    end
   end
 end
 

@@ -64,7 +64,18 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
                 "" => words![Word::plain(path)],
                 modifier => words![modifier, Word::plain(path)],
             };
-            block.open_for(location.origin.as_ref(), "location", words, body.clone());
+            let mut whole = Block::default();
+            if remembers(location) {
+                // nginx has two locations where a Prefix path has one, and each remembers for itself.
+                put!(
+                    whole,
+                    "set",
+                    "$fairway_form",
+                    if modifier == "=" { "whole" } else { "below" }
+                );
+            }
+            whole.append(body.clone());
+            block.open_for(location.origin.as_ref(), "location", words, whole);
         }
     }
     block.append(beside.block);
@@ -75,6 +86,12 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
         put!(healthy, "return", 200_u16);
         block.open("location", words!["^~", Word::plain(health)], healthy);
     }
+}
+
+/// Whether what its authenticator says is remembered.
+fn remembers(location: &Location) -> bool {
+    let authenticator = location.policy.auth_external.as_ref();
+    authenticator.is_some_and(|authenticator| authenticator.cache.is_some())
 }
 
 /// Regex hosts try the longest text first; on plain hosts nginx finds the longest prefix itself, but an Exact path

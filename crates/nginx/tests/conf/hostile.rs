@@ -28,14 +28,14 @@ const HOSTILE: [&str; 14] = [
     "\\\"; deny all;",
     "/#;\n}\n}\nssl_engine evil.so;\n",
     "} http { lua_package_path evil",
-    "load_module /tmp/evil.so;",
+    "load_module /run/evil.so;",
     "_by_lua_block { os.execute('id') }",
     "\r\nX-Injected: 1",
 ];
 
 fn place() -> Place {
     Place {
-        directory: PathBuf::from("/tmp/n"),
+        directory: PathBuf::from("/run/n"),
         modules: PathBuf::from("/usr/lib/nginx/modules"),
         addresses: Vec::new(),
         http_port: 80,

@@ -178,7 +178,11 @@ fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
         format!("{} {:?} {} {}", at.server.name, at.location.kind, at.location.path, at.index)
             .as_bytes(),
     );
-    put!(block, "proxy_cache_key", Word::plain(id).then(" ").then(Word::template(key)));
+    put!(
+        block,
+        "proxy_cache_key",
+        Word::plain(id).then(" $fairway_form ").then(Word::template(key))
+    );
     for duration in durations {
         let statuses = duration.statuses.iter().map(|status| Word::from(*status));
         block.put("proxy_cache_valid", statuses.chain([duration.time.into()]).collect());
