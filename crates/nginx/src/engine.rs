@@ -339,6 +339,7 @@ impl Inner {
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
         tokio::spawn(self.clone().watch(child, master));
+        self.pusher.forget().await;
         self.pusher.settle(accepted, resolved, general(accepted)).await?;
         self.swap(master, written).await
     }

@@ -56,7 +56,7 @@ fn title(pid: i32) -> Option<String> {
 }
 
 /// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
-/// longer than `patience`.
+/// longer than `patience`, or the master ends.
 pub async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     loop {
@@ -66,7 +66,8 @@ pub async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> b
         if has_new && now.iter().all(|worker| !is_old(worker) || worker.is_leaving) {
             return true;
         }
-        if Instant::now() > deadline {
+        let has_ended = title(master).is_none_or(|title| title.is_empty());
+        if has_ended || Instant::now() > deadline {
             return false;
         }
         sleep(LOOK).await;

@@ -3,7 +3,7 @@
 use engine::Engine;
 use model::policy::{Policy, Raw};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Kind, Location, Origin, PathKind, Server,
+    Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
 use nginx::{Nginx, Place};
@@ -75,7 +75,8 @@ pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.
 pub fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Configuration {
-    let mut configuration = Configuration::default();
+    let global = Global { access_log: false, ..Global::default() };
+    let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
     for (host, address, snippet) in hosts {
         let id = UpstreamId::new(format!("demo-{host}-80"));
         let raw = snippet
