@@ -2,6 +2,7 @@
 //! (compat/behaviour.md sections 12, 14 and 15).
 
 use super::tree::words;
+use super::word::DECODED;
 use super::{Block, Scope, Word};
 use ipnet::IpNet;
 use model::RealIp;
@@ -35,6 +36,13 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
     let global = &scope.configuration.global;
     for (name, otherwise) in SET {
         map(http, "", name, &[("default".into(), otherwise.into())]);
+    }
+    for name in DECODED {
+        let source = Word::from("$").then(name);
+        let mut safe = Block::default();
+        safe.entry("default".into(), vec![source.clone()]);
+        safe.entry("~[\\x00-\\x1f\\x7f]".into(), words![""]);
+        http.open("map", vec![source, Word::from("$fairway_safe_").then(name)], safe);
     }
     map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
     geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);

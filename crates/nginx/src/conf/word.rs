@@ -9,6 +9,16 @@ pub struct Word(String);
 /// The variable that stands for `$` where variables count: nginx knows no other way to write one.
 pub const DOLLAR: &str = "${fairway_dollar}";
 
+/// Variables that nginx decodes.
+pub const DECODED: [&str; 6] = [
+    "uri",
+    "document_uri",
+    "remote_user",
+    "fastcgi_script_name",
+    "ssl_client_cert",
+    "ssl_client_raw_cert",
+];
+
 impl Word {
     /// A text for a directive that knows no variables: a name of a server, a path, a file.
     pub fn plain(text: impl Into<String>) -> Self {
@@ -20,13 +30,26 @@ impl Word {
         Self(text.replace('$', DOLLAR))
     }
 
-    /// A text with variables, for a directive that knows them.
+    /// A text with variables, for a directive that knows them. What may hold control characters, since nginx decodes
+    /// it, counts as empty where it does: it would end a header line.
     pub fn template(template: &Template) -> Self {
+        Self::of_template(template, |name| match DECODED.contains(&name.as_str()) {
+            true => format!("${{fairway_safe_{name}}}"),
+            false => format!("${{{name}}}"),
+        })
+    }
+
+    /// The same for a log, which escapes what it writes.
+    pub fn log(template: &Template) -> Self {
+        Self::of_template(template, |name| format!("${{{name}}}"))
+    }
+
+    fn of_template(template: &Template, write: impl Fn(String) -> String) -> Self {
         let mut text = String::new();
         for part in template.parts() {
             match part {
                 Part::Text(literal) => text.push_str(&literal.replace('$', DOLLAR)),
-                Part::Variable(variable) => text.push_str(&format!("${{{}}}", variable.name())),
+                Part::Variable(variable) => text.push_str(&write(variable.name())),
                 Part::Capture(group) => text.push_str(&format!("${group}")),
             }
         }

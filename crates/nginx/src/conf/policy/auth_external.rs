@@ -118,9 +118,9 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     put!(block, "proxy_busy_buffers_size", body.response_header.saturating_mul(2));
     put!(block, "proxy_http_version", "1.1");
     // A query after a static URL would be that of the request.
-    put!(block, "set", "$fairway_question", Word::template(&url.target));
+    let target = upstream_tls::target(&url.target, &mut block);
     let slash = if url.target.to_string().starts_with('/') { "" } else { "/" };
-    put!(block, "proxy_pass", to.then(slash).then("$fairway_question"));
+    put!(block, "proxy_pass", to.then(slash).then(target));
     block
 }
 

@@ -219,7 +219,7 @@ fn logs(global: &Global, http: &mut Block) {
         (false, true) => "escape=none",
         (false, false) => "escape=default",
     };
-    put!(http, "log_format", "upstreaminfo", escape, Word::template(template));
+    put!(http, "log_format", "upstreaminfo", escape, Word::log(template));
     let mut loggable = Block::default();
     loggable.entry("default".into(), words![1_u8]);
     for url in &global.skip_access_log {

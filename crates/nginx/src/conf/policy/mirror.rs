@@ -27,9 +27,11 @@ pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     for (name, _) in super::client_certificate::told(at.server) {
         put!(copy, "proxy_set_header", name, "");
     }
-    let target = match url.target.parts().is_empty() {
-        true => Word::from("$request_uri"),
-        false => Word::template(&url.target),
+    let target = match (url.target.parts().is_empty(), url.target.literal()) {
+        (true, _) => Word::from("$request_uri"),
+        // nginx adds the query of the request.
+        (false, Some(literal)) => Word::literal(literal),
+        (false, None) => upstream_tls::target(&url.target, &mut copy),
     };
     put!(copy, "proxy_pass", to.then(target));
     at.beside.block.open("location", words!["=", Word::plain(name)], copy);

@@ -7,8 +7,8 @@ use super::super::tree::{put, words};
 use super::super::{Block, Word, fingerprint};
 use super::global::protocols;
 use crate::pem;
-use model::Url;
 use model::policy::{Protocol, UpstreamTls};
+use model::{Template, Url};
 
 /// Where a location's requests go: one block `upstream` for what is in clear, one for what is not.
 pub(in crate::conf) struct To {
@@ -149,6 +149,17 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
         false => declared("fairway".to_owned(), at),
     };
     Word::from(scheme).then(name)
+}
+
+/// The target of a URL of ours in a variable, with everything percent-encoded that would end the request line: variables
+/// can hold anything that a client sends.
+pub(in crate::conf) fn target(target: &Template, block: &mut Block) -> Word {
+    const ESCAPE: &str = "return (ngx.var.fairway_target:gsub(\"[^%g]\", function(c)\n\
+        return string.format(\"%%%02X\", c:byte())\n\
+        end))";
+    put!(block, "set", "$fairway_target", Word::template(target));
+    block.open("set_by_lua_block", words!["$fairway_escaped_target"], lua(ESCAPE));
+    Word::from("$fairway_escaped_target")
 }
 
 /// The host of a URL, without its port.
