@@ -24,7 +24,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare haproxy $(NGINX)
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap haproxy $(NGINX)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -40,6 +40,7 @@ fmt: ## Format all code
 
 docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
+	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 
 exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native|nginx]

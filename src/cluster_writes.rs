@@ -30,8 +30,15 @@ pub(crate) struct ClusterWrites {
 }
 
 impl Replica {
-    /// Who we are; none outside of a Pod, where nothing is written.
-    pub(crate) async fn find(client: ClientOptions) -> Result<Option<Self>> {
+    /// Who we are; none outside of a cluster, or of a Pod, where nothing is written. What flags name has to be there.
+    pub(crate) async fn find(
+        cluster: Option<ClientOptions>,
+        flags: &Status,
+        options: &Options,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Self>> {
+        let Some(client) = cluster else { return Ok(None) };
+        check(flags, options, snapshot)?;
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         let (Some(namespace), Some(name)) = (variable(NAMESPACE), variable(NAME)) else {
             ensure!(
@@ -56,7 +63,7 @@ impl Replica {
 }
 
 /// What flags name has to be there at start.
-pub(crate) fn check(status: &Status, options: &Options, snapshot: &Snapshot) -> Result<()> {
+fn check(status: &Status, options: &Options, snapshot: &Snapshot) -> Result<()> {
     let exists = |flag: &str, key: &Option<ObjectKey>| {
         let missing = key.as_ref().filter(|key| !snapshot.services.contains_key(*key));
         match missing {

@@ -24,6 +24,14 @@ pub(crate) enum Front {
 }
 
 impl Front {
+    /// The engine of this process, if it is that one.
+    pub(crate) fn native(&self) -> Option<&Arc<Native>> {
+        match self {
+            Self::Native(native) => Some(native),
+            Self::Nginx(_) => None,
+        }
+    }
+
     /// The ports of HTTP and HTTPS.
     pub(crate) fn ports(&self) -> (u16, u16) {
         match self {

@@ -6,9 +6,11 @@ mod explain;
 mod flags;
 mod front;
 mod logs;
+mod metrics;
 mod objects;
 mod overload;
 mod streams;
+mod webhook_certificate;
 mod wire;
 
 use clap::Parser;
@@ -26,6 +28,9 @@ fn main() -> ExitCode {
         Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::WebhookCertificate(flags) => {
+            webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
+        }
     };
     match outcome {
         Ok(code) => code,

@@ -1,15 +1,16 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
+use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
+use crate::metrics::{self, Metrics};
 use crate::{logs, overload, streams};
 use anyhow::{Context, Result};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
-use proxy::{GeoFiles, Listen, Native};
+use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
@@ -28,6 +29,9 @@ const CONNECTION_SHARE: u64 = 45;
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     let log = log::init(flags.v)?;
+    if let Err(error) = runtime::ports::take_up_low_ports() {
+        tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
+    }
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))
@@ -60,6 +64,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         geoip,
         webhook,
         status,
+        metrics,
         shutdown_grace_period,
         worker_threads,
         memory_limit,
@@ -73,14 +78,15 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine =
-        Arc::new(start_front(&listeners, worker_threads, geoip, classes.enable_ssl_passthrough)?);
+    let passthrough = classes.enable_ssl_passthrough;
+    let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
     if let Front::Native(native) = &*engine {
         let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
         overload::follow(native, memory_limit, descriptors);
     }
-    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone())?;
+    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
+    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone(), &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
         true => own_zone(&source).await,
@@ -95,18 +101,17 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         feed = feed(source, &options, published) => feed?,
         () = shutdown.first() => return Ok(()),
     };
-    let replica = match cluster {
-        Some(client) => {
-            cluster_writes::check(&status, &options, &feed.snapshots.borrow())?;
-            Replica::find(client).await?
-        }
-        None => None,
-    };
+    let seen = feed.snapshots.borrow().clone();
+    let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let (loops, known) = (controller.metrics(), controller.known());
+    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
+    let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    start_webhook(webhook, Reviewer::new(controller.known(), options)).await?;
+    metrics.follow_leader(election, writes.leadership());
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let (http, https) = engine.ports();
     tracing::info!(http, https, admin = %admin, "ready");
@@ -144,22 +149,26 @@ fn start_front(
     threads: Option<std::num::NonZeroUsize>,
     geoip: GeoIp,
     passthrough: bool,
+    metrics: &flags::Metrics,
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
-        return Ok(Front::Nginx(Arc::new(front::nginx(
-            listeners,
-            threads,
-            directory,
-            passthrough,
-        )?)));
+        let nginx = front::nginx(listeners, threads, directory, passthrough)?;
+        return Ok(Front::Nginx(Arc::new(nginx)));
     }
-    let native = start_engine(listeners, threads)?;
+    let native = start_engine(listeners, threads, metrics)?;
     native.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    native.locate_collector(environment);
     Ok(Front::Native(Arc::new(native)))
 }
 
-fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) -> Result<Native> {
+fn start_engine(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let fixed = threads.is_some();
     let threads = threads.unwrap_or_else(limits::worker_threads).get();
@@ -174,7 +183,11 @@ fn start_engine(listeners: &Listeners, threads: Option<std::num::NonZeroUsize>) 
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    Ok(native.with_fixed_threads(fixed))
+    let native = native.with_fixed_threads(fixed);
+    Ok(match metrics.settings()? {
+        Some(settings) => native.with_metrics(settings),
+        None => native,
+    })
 }
 
 /// The secret that asks for traces. One that can be guessed is none.
@@ -193,7 +206,7 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 }
 
 /// Starts the admission webhook, if it has an address.
-async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
+async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
     let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
         flags;
     let Some(address) = validating_webhook else { return Ok(()) };
@@ -203,6 +216,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer) -> Result<()> {
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    metrics.follow_reviews(reviewer.reviews());
     tokio::spawn(bound.serve(reviewer));
     Ok(())
 }
@@ -213,6 +227,7 @@ fn admin(
     ready: Ready,
     shutdown: Shutdown,
     engine: Arc<Front>,
+    metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
     let host = match listeners.healthz_host.as_str() {
         "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -223,7 +238,11 @@ fn admin(
     let configuration =
         move || Page::json(serde_json::to_vec(&engine.configuration()).unwrap_or_default());
     let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
-        .page("/configuration", configuration);
+        .page("/configuration", configuration)
+        .page("/metrics", {
+            let metrics = metrics.clone();
+            move || metrics.page()
+        });
     let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
     let address = bound.address();
     tokio::spawn(async move {

@@ -5,17 +5,9 @@ use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 /// Names of the flags, and whether a value may follow without `=`.
 const FLAGS: &[(&str, Takes)] = &[
     ("disable-full-test", Takes::Switch),
-    ("enable-metrics", Takes::Switch),
-    ("metrics-per-host", Takes::Switch),
-    ("metrics-per-undefined-host", Takes::Switch),
-    ("report-status-classes", Takes::Switch),
-    ("exclude-socket-metrics", Takes::Value),
     ("monitor-max-batch-size", Takes::Value),
     ("bucket-factor", Takes::Value),
     ("max-buckets", Takes::Value),
-    ("time-buckets", Takes::Value),
-    ("length-buckets", Takes::Value),
-    ("size-buckets", Takes::Value),
     ("ssl-passthrough-proxy-port", Takes::Value),
     ("enable-ssl-chain-completion", Takes::Switch),
     ("default-server-port", Takes::Value),

@@ -11,8 +11,15 @@ use std::path::Path;
 const ACCEPTED: &str = include_str!("accepted.tsv");
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 6] =
-    ["manifests", "bind-address", "worker-threads", "memory-limit", "engine", "nginx-directory"];
+const OWN: [&str; 7] = [
+    "manifests",
+    "bind-address",
+    "worker-threads",
+    "memory-limit",
+    "metrics-series-limit",
+    "engine",
+    "nginx-directory",
+];
 
 struct Row<'a> {
     name: &'a str,

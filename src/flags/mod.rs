@@ -8,18 +8,22 @@ mod documentation;
 mod explain;
 mod geoip;
 mod listen;
+mod metrics;
 mod source;
 mod status;
 mod webhook;
+mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::{EngineName, Listeners};
+pub(crate) use metrics::Metrics;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
+pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{Args, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
@@ -44,6 +48,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Box<Translate>),
+    /// Make the certificate of the admission webhook, and tell the API server to believe it.
+    WebhookCertificate(Box<WebhookCertificate>),
 }
 
 /// Flags of `run`.
@@ -65,6 +71,8 @@ pub(crate) struct Run {
     pub(crate) webhook: Webhook,
     #[command(flatten)]
     pub(crate) status: Status,
+    #[command(flatten)]
+    pub(crate) metrics: Metrics,
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,

@@ -33,7 +33,10 @@ async fn told(
     let mut told = BTreeMap::new();
     for event in events.list(&about).await?.items {
         let component = event.source.and_then(|source| source.component);
-        ensure!(component.as_deref() == Some("nginx-ingress-controller"), "{component:?}");
+        // Controllers of Kubernetes have something to say, too.
+        if component.as_deref() != Some("nginx-ingress-controller") {
+            continue;
+        }
         ensure!(event.involved_object.uid.is_some(), "kubectl describe finds nothing without it");
         let (events, count): &mut (usize, i32) =
             told.entry(event.reason.unwrap_or_default()).or_default();

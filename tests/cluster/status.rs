@@ -26,7 +26,8 @@ fn a_published_service_is_followed_whatever_its_type() {
         let services: Api<Service> = Api::namespaced(cluster.client(), "fairway");
         cluster.apply(&published("type: LoadBalancer")).await?;
         balance(&services, &json!([{"ip": "203.0.113.1"}, {"hostname": "lb.example.com"}])).await?;
-        let flags = ["--publish-service=fairway/public"];
+        // It is followed where it is, though nothing else there is.
+        let flags = ["--publish-service=fairway/public", "--watch-namespace=demo"];
         let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
         tells(cluster, "a", &["203.0.113.1", "lb.example.com"]).await?;
         let changed = Instant::now();
@@ -182,6 +183,33 @@ fn another_controller_that_insists_is_given_way_and_named() {
 }
 
 #[test]
+fn an_ingress_that_others_change_all_the_time_is_written_nevertheless() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        replica(cluster, "fairway-0").await?;
+        let api = ingresses(cluster);
+        let storm = tokio::spawn(async move {
+            let mut pace = tokio::time::interval(Duration::from_millis(50));
+            for number in 0_u32.. {
+                pace.tick().await;
+                let note =
+                    json!({"metadata": {"annotations": {"example.com/note": number.to_string()}}});
+                api.patch("a", &PatchParams::default(), &Patch::Merge(note)).await?;
+            }
+            anyhow::Ok(())
+        });
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        tells(cluster, "a", &["192.0.2.1"]).await?;
+        ensure!(!storm.is_finished(), "{:?}", storm.await);
+        storm.abort();
+        // What others have written is still there, and nobody was taken for a rival.
+        let notes = ingresses(cluster).get("a").await?.metadata.annotations.unwrap_or_default();
+        ensure!(notes.contains_key("example.com/note"), "{notes:?}");
+        fairway.stop().await
+    });
+}
+
+#[test]
 fn an_address_that_the_api_server_refuses_is_told_once_and_not_insisted_on() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
@@ -293,7 +321,7 @@ fn a_changed_address_reaches_all_ingresses_in_less_than_half_a_minute() {
         let changed = Instant::now();
         balance(&services, &json!([{"ip": "203.0.113.2"}])).await?;
         all_tell(cluster, many, "203.0.113.2", Duration::from_secs(30)).await?;
-        println!("{many} Ingresses tell a changed address after {:?}", changed.elapsed());
+        eprintln!("{many} Ingresses tell a changed address after {:?}", changed.elapsed());
         fairway.stop().await
     });
 }

@@ -146,6 +146,10 @@ pub(crate) const FEATURES: &[Feature] = &[
     annotated("hash", &[("upstream-hash-by", "$request_uri")]),
     annotated("service-upstream", &[("service-upstream", "true")]),
     annotated("slow", &[("limit-rate", "1000")]),
+    annotated(
+        "traced",
+        &[("enable-opentelemetry", "true"), ("opentelemetry-operation-name", "open")],
+    ),
     annotated("exempt-others", &[("limit-allowlist", "192.0.2.0/24")]),
     annotated(
         "auth-cache",

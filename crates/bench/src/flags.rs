@@ -40,6 +40,9 @@ pub(crate) struct Shared {
     /// The Fairway to measure [default: the one beside this program]
     #[arg(long, global = true, value_name = "PATH")]
     pub(crate) binary: Option<PathBuf>,
+    /// A further flag for Fairway where traffic is measured, such as --flag=--enable-metrics; may be repeated
+    #[arg(long, global = true, value_name = "FLAG", allow_hyphen_values = true)]
+    pub(crate) flag: Vec<String>,
     /// Measures only this, may be repeated; a wrong name prints all names
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) only: Vec<String>,

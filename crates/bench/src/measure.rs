@@ -18,6 +18,8 @@ use crate::tls::Certificate;
 pub(crate) struct Bench {
     /// The program `fairway`.
     pub(crate) binary: PathBuf,
+    /// Further flags for it.
+    pub(crate) flags: Vec<String>,
     /// For configuration and logs.
     pub(crate) folder: PathBuf,
     /// Who is measured.
@@ -80,6 +82,7 @@ impl Bench {
             certificate: &self.certificate,
             hosts,
             binary: &self.binary,
+            flags: &self.flags,
         };
         let mut running = peer.start(&site, &self.cores, wrapper)?;
         let request = format!("GET / HTTP/1.1\r\nHost: {last}\r\n\r\n").into_bytes();

@@ -108,6 +108,7 @@ impl<'a> Session<'a> {
         let folder = fresh_folder(&flags.folder)?;
         let bench = Bench {
             binary,
+            flags: flags.flag.clone(),
             certificate: Certificate::create(&folder, &Bench::NAMES)?,
             folder,
             peers,

@@ -5,16 +5,23 @@ mod answer;
 mod budget;
 mod clock;
 pub mod events;
+mod fingerprint;
 pub mod lease;
+mod metrics;
 mod pod;
 mod report;
 pub mod status;
 mod task;
+mod timings;
+pub mod webhook_certificate;
 
+pub use metrics::{Metrics, Progress};
 pub use pod::OwnPod;
+pub use timings::{BOUNDS, Timings};
 
 use admission::Known;
 use engine::Engine;
+use fingerprint::Fingerprint;
 use kubernetes::Feed;
 use model::{Changes, Configuration, Problem};
 use report::Reporter;
@@ -32,6 +39,8 @@ pub struct Controller<E> {
     applied: Configuration,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
+    fingerprint: Fingerprint,
+    metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
     outcome: watch::Sender<Applied>,
@@ -59,6 +68,8 @@ impl<E: Engine> Controller<E> {
             translator: Translator::new(options),
             applied: Configuration::default(),
             left_out: Vec::new(),
+            fingerprint: Fingerprint::default(),
+            metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
             outcome: watch::Sender::default(),
@@ -73,6 +84,11 @@ impl<E: Engine> Controller<E> {
     /// What the engine made of changes, as it goes.
     pub fn applied(&self) -> watch::Receiver<Applied> {
         self.outcome.subscribe()
+    }
+
+    /// What the loop says of itself.
+    pub fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.clone()
     }
 
     /// What the engine left out is a problem of its owner like any other.
@@ -90,7 +106,7 @@ impl<E: Engine> Controller<E> {
 
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
-        let snapshot = feed.snapshots.borrow_and_update().clone();
+        let (snapshot, seen) = feed.take();
         let began = Instant::now();
         let Translation { configuration, problems, served, changes: _ } =
             self.translator.update(&snapshot);
@@ -117,6 +133,12 @@ impl<E: Engine> Controller<E> {
                         .unwrap_or(u64::MAX),
                     "changes are being served"
                 );
+                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
+                let took = began.elapsed() - translated;
+                self.metrics.applied(applied.generation, self.fingerprint, took);
+                if let Some(seen) = seen {
+                    self.metrics.propagation.add(seen.elapsed());
+                }
                 self.tell(&found, applied.left_out);
                 self.applied = configuration;
                 let reloads = u64::from(changes.global || !changes.servers.is_empty());
@@ -128,6 +150,7 @@ impl<E: Engine> Controller<E> {
                 tracing::error!(%rejected, "the engine refused changes; what was served stays");
                 let refused = Some(rejected.to_string().into());
                 self.outcome.send_modify(|applied| applied.refused = refused);
+                self.metrics.refused();
             }
         }
     }

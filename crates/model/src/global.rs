@@ -2,7 +2,9 @@
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
 use crate::policy::RawGlobal;
-use crate::{Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Template};
+use crate::{
+    Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
+};
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -63,6 +65,8 @@ pub struct Global {
     pub listeners: Listeners,
     /// Where logs go.
     pub logs: Logs,
+    /// `otlp-*`, `otel-*`: where spans go, and how traces travel on.
+    pub telemetry: Telemetry,
     /// `use-gzip`, `enable-brotli` and what belongs to them.
     pub compression: Compression,
     /// `use-geoip2`: databases about addresses are read.
@@ -255,6 +259,7 @@ impl Default for Global {
             log_format: LogFormat::default(),
             listeners: Listeners::default(),
             logs: Logs::default(),
+            telemetry: Telemetry::default(),
             compression: Compression::default(),
             geoip2: false,
             tls: TlsSettings::default(),

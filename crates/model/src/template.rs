@@ -224,6 +224,16 @@ variables! {
     DocumentRoot = "document_root",
     /// The version of nginx that ingress-nginx v1.15.1 has.
     NginxVersion = "nginx_version",
+    /// The trace that the request belongs to, where it is traced.
+    OpentelemetryTraceId = "opentelemetry_trace_id",
+    /// The request's own span, where it is traced.
+    OpentelemetrySpanId = "opentelemetry_span_id",
+    /// Trace and span as W3C Trace Context writes them.
+    OpentelemetryTraceparent = "opentelemetry_context_traceparent",
+    /// The state of the trace as W3C Trace Context hands it on.
+    OpentelemetryTracestate = "opentelemetry_context_tracestate",
+    /// Trace and span as B3 writes them in one field.
+    OpentelemetryB3 = "opentelemetry_context_b3",
 }
 
 /// Makes a variable of what follows its prefix.

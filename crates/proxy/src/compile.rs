@@ -4,10 +4,12 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Clients, Generation, Site, Spot};
 use crate::limits::Zones;
+use crate::metrics::Metrics;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
+use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
 use imbl::OrdMap;
@@ -28,6 +30,9 @@ pub struct Compiler {
     verifiers: Verifiers,
     zones: Zones,
     resolver: Arc<Resolver>,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
+    tracing: Tracing,
 }
 
 impl Compiler {
@@ -48,6 +53,7 @@ impl Compiler {
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
+            tracer: self.tracing.tracer(&Global::default().telemetry),
         })
     }
 
@@ -98,9 +104,29 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
         })
+    }
+
+    /// The tracer before, unless its settings have changed: what waits in it is sent, either way.
+    fn tracer(&self, before: &Generation, global: &Global) -> Arc<Tracer> {
+        match before.number > 0 && before.global().telemetry == global.telemetry {
+            true => before.tracer.clone(),
+            false => self.tracing.tracer(&global.telemetry),
+        }
+    }
+
+    /// Says what the environment knows about collectors; before the first generation.
+    pub fn locate_collector(&self, environment: OtlpEnvironment) {
+        // Who comes second is too late.
+        let _ = self.tracing.environment.set(environment);
+    }
+
+    /// What became of spans since the process started.
+    pub fn spans(&self) -> Spans {
+        self.tracing.counts.now()
     }
 
     fn site(
@@ -119,6 +145,7 @@ impl Compiler {
                     Clients::Verified(self.verifiers.verifier(asked))
                 }
             }),
+            hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
             server: server.clone(),
             locations: Locations::compile(server),
             spots: spots.collect::<Result<_, _>>()?,
@@ -179,7 +206,9 @@ impl Compiler {
             Backend::Denied(_) => SetHeaders::default(),
             _ => SetHeaders::new(&policy.custom_headers.0),
         };
-        let watch = Watch::of(policy.answer_rewrites.templates());
+        let span_name =
+            policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
+        let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name));
         if let Some(id) =
             policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
         {
@@ -187,6 +216,8 @@ impl Compiler {
         }
         let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
         let gate = self.zones.gate(location);
+        let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
+        let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
         Ok(Spot {
             location: location.clone(),
             group,
@@ -202,6 +233,7 @@ impl Compiler {
             custom_headers,
             watch,
             gate,
+            counted,
         })
     }
 

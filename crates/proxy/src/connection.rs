@@ -31,6 +31,8 @@ pub struct Connection {
     pub since: Instant,
     /// Requests so far.
     pub requests: Cell<u64>,
+    /// Requests that it is busy with, where somebody counts.
+    pub busy: Cell<u32>,
     closing: Cell<bool>,
     over: Cell<bool>,
     waker: RefCell<Option<Waker>>,
@@ -69,6 +71,7 @@ impl Connection {
             tls,
             since: Instant::now(),
             requests: Cell::new(0),
+            busy: Cell::new(0),
             closing: Cell::new(false),
             over: Cell::new(false),
             waker: RefCell::new(None),

@@ -6,6 +6,8 @@ use crate::geoip::GeoFiles;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
+use crate::metrics::{Metrics, Settings};
+use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
@@ -21,6 +23,8 @@ use tokio::time::Instant;
 
 /// How long the last lines of a log may take to be written.
 const SETTLING: Duration = Duration::from_secs(1);
+/// How long the last spans may take to be sent.
+const LAST_SPANS: Duration = Duration::from_secs(3);
 
 /// Serves HTTP in this process.
 #[derive(Debug)]
@@ -97,6 +101,26 @@ impl Native {
         Self { fixed_threads: fixed, ..self }
     }
 
+    /// The same engine, which counts requests and connections. Before anything is applied: no thread runs yet.
+    pub fn with_metrics(mut self, settings: Settings) -> Self {
+        let metrics = Arc::new(Metrics::new(settings));
+        self.compiler.metrics = Some(metrics.clone());
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.metrics = Some(metrics);
+        }
+        self
+    }
+
+    /// What is counted, if that was asked for.
+    pub fn metrics(&self) -> Option<&Arc<Metrics>> {
+        self.shared.metrics.as_ref()
+    }
+
+    /// Lines of the access log and of the error log that were dropped since what takes them is too slow.
+    pub fn dropped_lines(&self) -> [(&'static str, u64); 2] {
+        [("access", self.access_log.dropped()), ("error", self.error_log.dropped())]
+    }
+
     /// The ports, as bound.
     pub fn listening(&self) -> &Listening {
         &self.shared.listening
@@ -105,6 +129,16 @@ impl Native {
     /// Says where the databases about addresses are; before the first [`Engine::apply`].
     pub fn locate_geoip(&self, files: GeoFiles) {
         self.shared.geoip.locate(files);
+    }
+
+    /// Says what the environment knows about collectors of spans; before the first [`Engine::apply`].
+    pub fn locate_collector(&self, environment: OtlpEnvironment) {
+        self.compiler.locate_collector(environment);
+    }
+
+    /// What became of spans since the process started.
+    pub fn spans(&self) -> Spans {
+        self.compiler.spans()
     }
 
     /// The generation in force.
@@ -147,7 +181,7 @@ impl Native {
     /// Hands a line to the place that `error-log-path` or `enable-syslog` names, with its syslog severity. Never
     /// blocks; a line too many is dropped.
     pub fn log_error(&self, severity: u8, line: String) {
-        drop(self.error_log.write(Some(severity), line));
+        let _ = self.error_log.write(Some(severity), line);
     }
 
     /// Opens the files of logs again, after somebody moved them away.
@@ -240,6 +274,10 @@ impl Engine for Native {
             .map_err(|error| rejected(error.to_string()))?;
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
+        if let Some(metrics) = self.metrics() {
+            drop(before);
+            metrics.sweep();
+        }
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
@@ -279,6 +317,7 @@ impl Engine for Native {
             default_backend: _,
             mirror: _,
             logging: _,
+            opentelemetry: _,
             auth_basic: _,
             auth_external: _,
             access: _,
@@ -299,9 +338,11 @@ impl Engine for Native {
         self.stage.send_replace(Stage::Draining(Instant::now() + deadline));
         let running = std::mem::take(&mut self.threads().running);
         let logs = [self.access_log.clone(), self.error_log.clone()];
+        let tracer = self.current().tracer.clone();
         let joined = tokio::task::spawn_blocking(move || {
             running.into_iter().for_each(|thread| drop(thread.join()));
             logs.iter().for_each(|log| log.settle(SETTLING));
+            tracer.settle(LAST_SPANS);
         });
         if joined.await.is_err() {
             tracing::error!("a traffic thread ended badly");

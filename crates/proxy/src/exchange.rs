@@ -5,8 +5,10 @@ use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Request, Squeezed, Version};
 use crate::limits::Slot;
+use crate::metrics::Working;
 use crate::phases;
 use crate::phases::x_accel::Onward;
+use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
 use crate::worker::Worker;
@@ -67,8 +69,12 @@ pub struct Exchange {
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
     pub trace: Option<Box<Trace>>,
+    /// Its part in a trace, where it is traced.
+    pub span: Option<Box<Span>>,
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
+    /// That its connection is busy with it, where somebody counts.
+    pub working: Option<Working>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -160,7 +166,9 @@ impl Exchange {
             authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
+            span: None,
             slot: None,
+            working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             log: Log::default(),
             request,
             connection,
@@ -245,10 +253,14 @@ impl Exchange {
         self.request.body = Body::empty();
     }
 
-    /// The end: writes the access log. `body_received` counts what came after the head.
+    /// The end: counts, and writes the access log. `body_received` counts what came after the head.
     pub fn finish(&mut self, body_received: u64) {
         self.log.received = self.request.head_size as u64 + body_received;
         phases::choose_backend::measure(self);
+        if let Some(recorder) = &self.worker.recorder {
+            recorder.record(self);
+        }
         phases::access_log::write(self);
+        phases::opentelemetry::end(self);
     }
 }

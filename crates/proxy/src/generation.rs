@@ -3,12 +3,14 @@
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
+use crate::metrics::{Counted, Name};
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
+use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
-use crate::upstream::{Alternative, Group, Rule};
+use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server};
 use route::{Locations, Routes};
 use std::collections::HashSet;
@@ -34,6 +36,8 @@ pub struct Generation {
     pub request_headers: SetHeaders,
     /// Header sections of answers that variables ask for, whatever the location.
     pub watch: Watch,
+    /// Begins and sends spans, where locations ask for them.
+    pub tracer: Arc<Tracer>,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
@@ -51,6 +55,8 @@ pub struct Site {
     pub locations: Locations,
     /// The locations, in the order of `server.locations`.
     pub spots: Vec<Spot>,
+    /// The names under which its requests count, where somebody counts.
+    pub hosts: Vec<Arc<Name>>,
 }
 
 /// A location compiled for serving.
@@ -84,6 +90,8 @@ pub struct Spot {
     pub custom_headers: SetHeaders,
     /// Header sections of answers that variables of the location ask for.
     pub watch: Watch,
+    /// What its requests count under, where somebody counts.
+    pub counted: Option<Counted>,
 }
 
 /// What a host asks of all its clients.
@@ -105,6 +113,12 @@ impl Generation {
     pub fn has_host(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.sites.find(&host).is_some_and(|site| site.server.name.as_str() != "_")
+    }
+
+    /// Requests that were sent over new and over kept connections, by upstream; none that had no request.
+    pub fn reuse(&self) -> impl Iterator<Item = (&str, Reuse)> {
+        let all = self.groups.iter().map(|(id, group)| (id.as_str(), group.reuse()));
+        all.filter(|(_, reuse)| *reuse != Reuse::default())
     }
 
     /// The addresses of all endpoints.

@@ -23,10 +23,12 @@ mod limits;
 mod listen;
 mod load;
 mod log;
+pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;
 mod set_headers;
+mod telemetry;
 mod timer;
 mod tls;
 mod trace;
@@ -40,6 +42,7 @@ pub use generation::Generation;
 pub use geoip::GeoFiles;
 pub use listen::{BindError, Listen, Listening};
 pub use load::{Pressure, Shed};
+pub use telemetry::{OtlpEnvironment, Spans};
 pub use trace::Decision;
 
 /// Parsers of what comes from outside, for fuzzing.

@@ -3,10 +3,11 @@
 use crate::http::{Frame, Headers};
 use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
 use crate::phases::{choose_backend, client_address};
+use crate::telemetry::{Context, propagation};
 use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
 use crate::{credentials, variables};
 use bytes::{Bytes, BytesMut};
-use model::RealIp;
+use model::{Propagator, RealIp};
 use std::net::IpAddr;
 
 /// Reads a request head, if there is a whole one; whether it was accepted.
@@ -120,6 +121,35 @@ pub fn client(
 /// The host that an X-Forwarded-Host value tells, if any.
 pub fn forwarded_host(value: &[u8]) -> Option<Vec<u8>> {
     client_address::first(&Bytes::copy_from_slice(value)).map(Vec::from)
+}
+
+/// A trace as header fields tell it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The numbers of the trace and of the span that asks.
+    pub ids: Option<(u128, u64)>,
+    /// Whether it is recorded, if that is said.
+    pub sampled: Option<bool>,
+    /// What the next process is told, in the same format; nothing where there are no numbers.
+    pub told: Vec<(String, Vec<u8>)>,
+}
+
+/// Reads the trace that header fields tell in a format.
+pub fn trace(propagator: Propagator, fields: &[(String, Vec<u8>)]) -> Option<Trace> {
+    let mut headers = Headers::with_capacity(fields.len());
+    for (name, value) in fields {
+        headers.push(name.clone(), value.clone());
+    }
+    let read = propagation::extract(&[propagator], &headers)?;
+    let mut told = Vec::new();
+    if let Some((trace, span)) = read.parent {
+        let context = Context { trace, span, sampled: read.sampled.unwrap_or(true) };
+        propagation::inject(&[propagator], &context, &read.carried, |name, value| {
+            told.push((name.to_owned(), value.to_vec()));
+        });
+    }
+    let ids = read.parent.map(|(trace, span)| (trace.number(), span.number()));
+    Some(Trace { ids, sampled: read.sampled, told })
 }
 
 fn fields(name: &'static str, lines: &[&[u8]]) -> Headers {

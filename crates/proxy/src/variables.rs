@@ -6,6 +6,7 @@ use crate::http::percent::{self, is_unreserved};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::phases::client_certificate;
 use crate::phases::fastcgi;
+use crate::phases::opentelemetry;
 use crate::upstream::Try;
 use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
@@ -74,6 +75,11 @@ pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
         | V::ServicePort
         | V::LocationPath
         | V::ServerName => place(variable, exchange, out),
+        V::OpentelemetryTraceId
+        | V::OpentelemetrySpanId
+        | V::OpentelemetryTraceparent
+        | V::OpentelemetryTracestate
+        | V::OpentelemetryB3 => opentelemetry::push(variable, exchange, out),
         V::TimeLocal | V::TimeIso8601 | V::Msec | V::RequestTime | V::ConnectionTime => {
             time(variable, exchange, out)
         }

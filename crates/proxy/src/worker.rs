@@ -9,6 +9,7 @@ use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
+use crate::metrics::{Metrics, Recorder};
 use crate::phases::mirror::Mirrors;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
@@ -53,6 +54,8 @@ pub struct Shared {
     pub geoip: Arc<GeoIp>,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
+    /// Where requests are counted, if they are.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// What the process is at.
@@ -80,6 +83,7 @@ impl Shared {
             names: Names::default(),
             geoip: Arc::default(),
             load: Arc::default(),
+            metrics: None,
         }
     }
 }
@@ -97,6 +101,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The access log.
     pub log: AccessLog,
+    /// Where requests are counted, if they are.
+    pub recorder: Option<Recorder>,
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
@@ -106,6 +112,8 @@ pub struct Worker {
     relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
     random: RefCell<fastrand::Rng>,
+    /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
+    numbers: RefCell<[fastrand::Rng; 2]>,
 }
 
 impl fmt::Debug for Worker {
@@ -123,6 +131,7 @@ impl Worker {
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
             listen: shared.listening.clone(),
+            recorder: shared.metrics.clone().map(Recorder::new),
             shared,
             pool,
             mirrors: Rc::default(),
@@ -134,6 +143,7 @@ impl Worker {
             relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
+            numbers: RefCell::new(seeded()),
         }
     }
 
@@ -204,8 +214,20 @@ impl Worker {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
                 self.pool.prune(&generation);
+                self.tell();
             }
         }
+    }
+
+    /// Says what its connections are at, where somebody counts.
+    fn tell(&self) {
+        let Some(recorder) = &self.recorder else { return };
+        recorder.prune();
+        let connections = self.connections.borrow();
+        let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
+        recorder
+            .tally
+            .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
     }
 
     /// The Configuration in force.
@@ -336,6 +358,12 @@ impl Worker {
         id.into()
     }
 
+    /// A random number, for ids that must differ from those of all other processes: a label, not a secret.
+    pub fn random_number(&self) -> u128 {
+        let [high, low] = &mut *self.numbers.borrow_mut();
+        u128::from(high.u64(..)) << 64 | u128::from(low.u64(..))
+    }
+
     /// A random number below `bound`, 0 for an empty range.
     pub fn below(&self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
@@ -349,6 +377,16 @@ impl Worker {
             other => other.to_string().into(),
         }
     }
+}
+
+fn seeded() -> [fastrand::Rng; 2] {
+    [(); 2].map(|()| {
+        let mut seed = [0; 8];
+        match aws_lc_rs::rand::fill(&mut seed) {
+            Ok(()) => fastrand::Rng::with_seed(u64::from_ne_bytes(seed)),
+            Err(_) => fastrand::Rng::new(),
+        }
+    })
 }
 
 const HEX: &[u8; 16] = b"0123456789abcdef";

@@ -1,9 +1,9 @@
 //! The admin server: health and whatever else operators read, over plain HTTP/1.1, with everything bounded.
 
-use crate::{Ready, Shutdown};
+use crate::exposition;
+use crate::{Content, Ready, Shutdown};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,25 +31,31 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
 
 /// An answer of the admin server.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Page {
     /// The status.
     pub status: StatusCode,
     /// The media type.
     pub content_type: &'static str,
     /// The content.
-    pub body: Bytes,
+    pub body: Content,
 }
 
 impl Page {
     /// Plain text with a status.
     pub fn text(status: StatusCode, text: impl Into<Bytes>) -> Self {
-        Self { status, content_type: "text/plain; charset=utf-8", body: text.into() }
+        Self { status, content_type: "text/plain; charset=utf-8", body: text.into().into() }
     }
 
     /// JSON with status 200.
     pub fn json(json: impl Into<Bytes>) -> Self {
-        Self { status: StatusCode::OK, content_type: "application/json", body: json.into() }
+        Self { status: StatusCode::OK, content_type: "application/json", body: json.into().into() }
+    }
+
+    /// Numbers for Prometheus, piece by piece, with status 200.
+    pub fn metrics(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        let (content_type, body) = (exposition::CONTENT_TYPE, Content::pieces(pieces));
+        Self { status: StatusCode::OK, content_type, body }
     }
 }
 
@@ -121,7 +127,7 @@ impl Admin {
         }
     }
 
-    fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    fn answer(&self, method: &Method, path: &str) -> Response<Content> {
         let page = match self.pages.get(path) {
             None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
             Some(_) if method != Method::GET && method != Method::HEAD => {
@@ -129,7 +135,7 @@ impl Admin {
             }
             Some(handler) => handler(),
         };
-        let mut response = Response::new(Full::new(page.body));
+        let mut response = Response::new(page.body);
         *response.status_mut() = page.status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));

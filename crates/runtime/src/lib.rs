@@ -1,13 +1,19 @@
 //! How the process behaves towards its surroundings: logs, signals, readiness, the admin server, limits.
 
 pub mod admin;
+mod content;
+pub mod exposition;
 pub mod limits;
 pub mod log;
 pub mod overload;
+pub mod ports;
 mod ready;
 mod shutdown;
 pub mod signal;
 mod stderr;
+mod usage;
 
+pub use content::Content;
 pub use ready::{Block, Ready};
 pub use shutdown::{Shutdown, Stage};
+pub use usage::Usage;

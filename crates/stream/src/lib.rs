@@ -8,8 +8,10 @@ mod reach;
 mod sockets;
 mod streams;
 mod tcp;
+mod traffic;
 mod udp;
 
 pub use pipe::{Patience, pipe};
 pub use reach::connect;
 pub use streams::Streams;
+pub use traffic::Traffic;

@@ -1,6 +1,7 @@
 //! Every open port of TCP and UDP services: what appears is opened, what goes is closed, the rest is not touched.
 
 use crate::reach::Reach;
+use crate::traffic::{Counts, Traffic};
 use crate::{sockets, tcp, udp};
 use model::{Configuration, Global, Stream, StreamPort, Transport};
 use std::collections::BTreeMap;
@@ -47,6 +48,8 @@ struct Open {
 pub(crate) struct Plan {
     pub(crate) stream: Arc<Stream>,
     pub(crate) global: Arc<Global>,
+    /// What goes to this service.
+    pub(crate) counts: Arc<Counts>,
 }
 
 /// What the loops of one port share.
@@ -78,12 +81,17 @@ impl Streams {
         state.open.retain(|port, _| wanted.contains_key(port));
         state.refused.retain(|port, _| wanted.contains_key(port));
         for (port, stream) in wanted {
-            let plan = Plan { stream: stream.clone(), global: configuration.global.clone() };
+            let (global, counts) = (configuration.global.clone(), Arc::default());
+            let plan = Plan { stream: stream.clone(), global, counts };
             if let Some(open) = state.open.get(port) {
                 open.plan.send_if_modified(|old| {
                     let same = Arc::ptr_eq(&old.stream, &plan.stream)
                         && Arc::ptr_eq(&old.global, &plan.global);
-                    *old = plan;
+                    let counts = match old.stream.service == plan.stream.service {
+                        true => old.counts.clone(),
+                        false => plan.counts.clone(),
+                    };
+                    *old = Plan { counts, ..plan };
                     !same
                 });
                 continue;
@@ -103,6 +111,15 @@ impl Streams {
                 }
             }
         }
+    }
+
+    /// What went through each open port since it leads to its service.
+    pub fn traffic(&self) -> Vec<(StreamPort, Arc<str>, Traffic)> {
+        let now = |(port, open): (&StreamPort, &Open)| {
+            let plan = open.plan.borrow();
+            (*port, plan.stream.service.clone(), plan.counts.now())
+        };
+        self.state().open.iter().map(now).collect()
     }
 
     /// Closes all ports; returns once the last connection has ended, or after `deadline`. Sessions of UDP end at once.

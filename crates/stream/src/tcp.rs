@@ -4,6 +4,7 @@ use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
 use crate::streams::{Plan, Port};
+use crate::traffic::Counted;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
 }
 
 async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Result<()> {
-    let Plan { stream, global } = port.plan.borrow().clone();
+    let Plan { stream, global, counts } = port.plan.borrow().clone();
+    let session = counts.begin();
     client.set_nodelay(true)?;
     let announced = match stream.takes_proxy {
         true => {
@@ -60,5 +62,6 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
         let header = Announced { source, destination: client.local_addr()? };
         upstream.write_all(proxy_protocol::line_of(&header).as_bytes()).await?;
     }
+    let mut client = Counted { inner: &mut client, session: &session };
     pipe(&mut client, &mut upstream, Some(global.streams.idle)).await
 }

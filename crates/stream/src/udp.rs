@@ -65,7 +65,8 @@ async fn session(
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
 ) -> io::Result<()> {
-    let Plan { stream, global } = port.plan.borrow().clone();
+    let Plan { stream, global, counts } = port.plan.borrow().clone();
+    let counted = counts.begin();
     let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
     let endpoint = port.reach.next(&stream.endpoints, stream.external.as_ref()).await?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
@@ -82,6 +83,7 @@ async fn session(
         match moved.await?? {
             Moved::In(Some(datagram)) => {
                 asked += 1;
+                counted.received(datagram.len());
                 upstream.send(&datagram).await?;
             }
             Moved::In(None) => return Ok(()),
@@ -94,6 +96,7 @@ async fn session(
                     Err(error) => return Err(error),
                 }
                 listener.send_to(&answer, client).await?;
+                counted.sent(answer.len());
             }
         }
         if answered >= asked.saturating_mul(responses) {
@@ -102,6 +105,7 @@ async fn session(
             ending = true;
             while let Ok(late) = datagrams.try_recv() {
                 asked += 1;
+                counted.received(late.len());
                 upstream.send(&late).await?;
             }
             if answered >= asked.saturating_mul(responses) {

@@ -264,3 +264,46 @@ async fn a_udp_session_waits_for_as_many_answers_as_are_expected() {
         assert_eq!(hear(&two).await, "a:2");
     }
 }
+
+#[tokio::test]
+async fn what_goes_through_a_port_is_counted_for_its_service() {
+    let (tcp, udp) = (free(Transport::Tcp), free(Transport::Udp));
+    let upstreams = (tcp_upstream("a:").await, udp_upstream("b:", 1).await);
+    let to =
+        |upstream, service: &str| Stream { service: service.into(), ..leads_to(vec![upstream]) };
+    let streams = Streams::new(vec![HERE], 1, 64);
+    let (first, second) = (to(upstreams.0, "demo/t:1"), to(upstreams.1, "demo/u:1"));
+    let both = configuration(vec![(tcp, first), (udp, second.clone())], StreamSettings::default());
+    streams.follow(&both);
+    let mut open = reach(tcp).await;
+    open.write_all(b"hello").await.expect("sockets of this machine work");
+    open.shutdown().await.expect("sockets of this machine work");
+    let mut echo = String::new();
+    open.read_to_string(&mut echo).await.expect("sockets of this machine work");
+    let client = client(udp).await;
+    client.send(b"123").await.expect("sockets of this machine work");
+    assert_eq!(hear(&client).await, "b:123");
+    // Sessions end a moment after their client has heard all.
+    let over = async {
+        while streams.traffic().iter().any(|(_, _, traffic)| traffic.active > 0) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), over).await.expect("both sessions end");
+    let of =
+        |port| streams.traffic().into_iter().find(|(one, ..)| *one == port).expect("it is open");
+    let (_, service, traffic) = of(tcp);
+    assert_eq!(
+        (&*service, traffic.sessions, traffic.received, traffic.sent),
+        ("demo/t:1", 1, 5, 7)
+    );
+    let (_, service, traffic) = of(udp);
+    assert_eq!(
+        (&*service, traffic.sessions, traffic.received, traffic.sent),
+        ("demo/u:1", 1, 3, 5)
+    );
+    // Another service counts from 0, the one that stays goes on.
+    let other = to(upstreams.0, "demo/other:1");
+    streams.follow(&configuration(vec![(tcp, other), (udp, second)], StreamSettings::default()));
+    assert_eq!((&*of(tcp).1, of(tcp).2.sessions, of(udp).2.sessions), ("demo/other:1", 0, 1));
+}

@@ -43,7 +43,7 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
         write(&format!("hosts-{number}.json"), &items)?;
     }
     let source = ["--manifests".to_owned(), manifests.display().to_string()];
-    Ok(run(site.binary, ports, &source))
+    Ok(run(site.binary, ports, &[&source, site.flags].concat()))
 }
 
 /// The command line with one thread for traffic and these ports.

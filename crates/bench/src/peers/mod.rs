@@ -48,6 +48,8 @@ pub(crate) struct Site<'a> {
     pub(crate) hosts: Vec<String>,
     /// The program `fairway`.
     pub(crate) binary: &'a Path,
+    /// Further flags for it.
+    pub(crate) flags: &'a [String],
 }
 
 /// The host with TLS.

@@ -2,10 +2,12 @@
 //! judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
+mod metrics;
 mod review;
 mod server;
 
 pub use certificate::CertificateError;
+pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
 use imbl::OrdSet;
@@ -47,11 +49,17 @@ pub struct Known {
 pub struct Reviewer {
     known: watch::Receiver<Arc<Known>>,
     options: Options,
+    reviews: Arc<Reviews>,
 }
 
 impl Reviewer {
     /// A reviewer that follows `known`.
     pub fn new(known: watch::Receiver<Arc<Known>>, options: Options) -> Self {
-        Self { known, options }
+        Self { known, options, reviews: Arc::default() }
+    }
+
+    /// What was reviewed so far.
+    pub fn reviews(&self) -> Arc<Reviews> {
+        self.reviews.clone()
     }
 }

@@ -1,6 +1,6 @@
 //! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1).
 
-use super::Reviewer;
+use super::{LastReview, Reviewer};
 use kubernetes::parse_ingress;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -80,7 +80,7 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
     if (group.as_str(), version.as_str(), kind.as_str()) != ("networking.k8s.io", "v1", "Ingress") {
         return Err(NoReview::Unexpected);
     }
-    let Review { refusal, warnings } = judged(reviewer, request.object)?;
+    let Review { refusal, warnings } = judged(reviewer, request.object, body.len(), began)?;
     tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an Ingress was reviewed");
     let status = refusal.map(|message| {
         tracing::info!(message, "an Ingress was refused");
@@ -92,12 +92,21 @@ pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoRevi
 }
 
 /// What goes away, or has gone (DELETE has no object), is nobody's concern.
-fn judged(reviewer: &Reviewer, object: Value) -> Result<Review, NoReview> {
+fn judged(
+    reviewer: &Reviewer,
+    object: Value,
+    size: usize,
+    began: Instant,
+) -> Result<Review, NoReview> {
     let deleted = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
     if object.is_null() || deleted(&object) {
         return Ok(Review::default());
     }
     let ingress = parse_ingress(object).map_err(|_| NoReview::Undecodable)?;
     let known = reviewer.known.borrow().clone();
-    Ok(review(&ingress, &known.snapshot, &known.configuration, &reviewer.options))
+    let parsed = began.elapsed();
+    let judgement = review(&ingress, &known.snapshot, &known.configuration, &reviewer.options);
+    let last = LastReview { parsed, whole: began.elapsed(), size };
+    reviewer.reviews.add(&ingress.meta.key, judgement.refusal.is_none(), last);
+    Ok(judgement)
 }

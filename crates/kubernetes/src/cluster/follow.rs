@@ -4,6 +4,7 @@ use super::ClusterOptions;
 use super::contents::Contents;
 use super::watches::{Watched, Watches};
 use crate::client::reason;
+use crate::feed::Publisher;
 use crate::objects::ObjectKey;
 use crate::store::{Kind, Object};
 use crate::watch::{Change, Guarded, News, WatchId, backoff};
@@ -47,6 +48,8 @@ pub(super) struct Follower {
     fetching: HashSet<ObjectKey>,
     /// Until when the Snapshot is held back for them.
     hold: Option<Instant>,
+    /// When the first of the news came that no Snapshot has yet.
+    since: Option<Instant>,
 }
 
 impl Follower {
@@ -68,6 +71,7 @@ impl Follower {
             fetches: JoinSet::new(),
             fetching: HashSet::new(),
             hold: None,
+            since: None,
         }
     }
 
@@ -83,7 +87,7 @@ impl Follower {
     }
 
     /// Publishes every change from then on.
-    pub(super) async fn run(mut self, snapshots: watch::Sender<Snapshot>) {
+    pub(super) async fn run(mut self, publisher: Publisher) {
         loop {
             let turned = match self.hold {
                 Some(until) => timeout_at(until, self.turn()).await.unwrap_or(Ok(())),
@@ -97,8 +101,9 @@ impl Follower {
                 continue;
             }
             self.hold = None;
+            let since = self.since.take().unwrap_or_else(Instant::now);
             if let Some(snapshot) = self.contents.publish() {
-                snapshots.send_replace(snapshot);
+                publisher.publish(snapshot, since.into_std());
             }
         }
     }
@@ -110,6 +115,7 @@ impl Follower {
             Some(fetched) = self.fetches.join_next() => self.fetched(fetched),
             else => std::future::pending::<()>().await,
         }
+        self.since.get_or_insert_with(Instant::now);
         for _ in 1..BATCH {
             let Ok((watch, news)) = self.news.try_recv() else { break };
             self.take(watch, news)?;

@@ -10,7 +10,6 @@ use follow::Follower;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// What to follow in a cluster.
@@ -62,7 +61,7 @@ pub async fn cluster(options: ClusterOptions) -> Result<Feed, Error> {
     let mut tasks = JoinSet::new();
     let mut follower = Follower::start(&options, streaming, &mut tasks);
     let first = follower.first(patience).await?;
-    let (sender, snapshots) = watch::channel(first);
-    tasks.spawn(follower.run(sender));
-    Ok(Feed::new(snapshots, tasks))
+    let (feed, publisher) = Feed::new(first);
+    tasks.spawn(follower.run(publisher));
+    Ok(feed.with(tasks))
 }

@@ -6,6 +6,7 @@ mod folders;
 mod parse;
 mod tree;
 
+use crate::feed::Publisher;
 use crate::{Error, Feed, Snapshot};
 use files::{FileId, Files};
 use folders::Folders;
@@ -14,7 +15,6 @@ use inotify::{EventStream, Inotify};
 use parse::parse;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::sync::watch;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
 use tree::Touched;
@@ -41,10 +41,10 @@ pub async fn manifests(paths: Vec<PathBuf>) -> Result<Feed, Error> {
     let folders = spawn_blocking(move || Folders::read(paths, watches)).await;
     let mut folders = folders.expect("this task waits for it, and reading does not panic")?;
     let first = folders.publish().unwrap_or_default();
-    let (sender, snapshots) = watch::channel(first);
+    let (feed, publisher) = Feed::new(first);
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(events, folders, sender));
-    Ok(Feed::new(snapshots, tasks))
+    tasks.spawn(follow(events, folders, publisher));
+    Ok(feed.with(tasks))
 }
 
 /// The Snapshot from texts that are at hand, each with the path that its mistakes are reported under (and whose
@@ -58,9 +58,9 @@ pub fn snapshot_of<'a>(texts: impl IntoIterator<Item = (&'a Path, &'a str)>) -> 
     files.store().snapshot().clone()
 }
 
-async fn follow(mut events: Events, mut folders: Folders, sender: watch::Sender<Snapshot>) {
+async fn follow(mut events: Events, mut folders: Folders, publisher: Publisher) {
     loop {
-        let touched = burst(&mut events, &mut folders).await;
+        let (touched, since) = burst(&mut events, &mut folders).await;
         let reading = spawn_blocking(move || {
             folders.refresh(touched);
             folders
@@ -69,18 +69,20 @@ async fn follow(mut events: Events, mut folders: Folders, sender: watch::Sender<
         let Ok(read) = reading.await else { return };
         folders = read;
         if let Some(snapshot) = folders.publish() {
-            sender.send_replace(snapshot);
+            publisher.publish(snapshot, since);
         }
     }
 }
 
-/// Waits until something that matters was touched, and then until it is quiet again.
-async fn burst(events: &mut Events, folders: &mut Folders) -> Touched {
+/// Waits until something that matters was touched, and then until it is quiet again; what was touched, and when it
+/// began.
+async fn burst(events: &mut Events, folders: &mut Folders) -> (Touched, std::time::Instant) {
     let mut touched = Touched::default();
     while touched.is_empty() {
         let event = if folders.is_incomplete() {
             let Ok(event) = timeout(RETRY, events.next()).await else {
-                return Touched { everything: true, ..touched };
+                let touched = Touched { everything: true, ..touched };
+                return (touched, std::time::Instant::now());
             };
             event
         } else {
@@ -88,11 +90,12 @@ async fn burst(events: &mut Events, folders: &mut Folders) -> Touched {
         };
         note(event, folders, &mut touched);
     }
-    let end = Instant::now() + LONGEST_BURST;
+    let since = Instant::now();
+    let end = since + LONGEST_BURST;
     while let Ok(event) = timeout_at(end.min(Instant::now() + QUIET), events.next()).await {
         note(event, folders, &mut touched);
     }
-    touched
+    (touched, since.into_std())
 }
 
 fn note(

@@ -20,6 +20,7 @@ mod limit_rate;
 mod limits;
 mod logging;
 mod mirror;
+mod opentelemetry;
 mod protocol;
 mod raw;
 mod redirects;
@@ -48,6 +49,7 @@ pub use limit_rate::LimitRate;
 pub use limits::{LimitKey, Limits, RequestLimit};
 pub use logging::Logging;
 pub use mirror::Mirror;
+pub use opentelemetry::OpenTelemetry;
 pub use protocol::{HttpVersion, Protocol};
 pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
@@ -100,6 +102,8 @@ pub struct Policy {
     pub mirror: Option<Mirror>,
     /// What is logged about its requests.
     pub logging: Logging,
+    /// Its requests are traced.
+    pub opentelemetry: Option<OpenTelemetry>,
     /// A password is asked for.
     pub auth_basic: Option<AuthBasic>,
     /// Somebody else is asked.

@@ -243,6 +243,8 @@ fn policies(at: &mut At<'_, '_>) {
         answer_rewrites,
         connection_header,
         custom_headers,
+        // Debian has no module for it: the native engine alone makes spans.
+        opentelemetry: _,
         // Lua balances.
         balance: _,
         raw,

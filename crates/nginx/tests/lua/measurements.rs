@@ -3,14 +3,14 @@
 use crate::bed::Nginx;
 use nginx::measurements::{Measurement, receive};
 use std::time::Duration;
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio::time::timeout;
 
 /// Lets the workers send batches of at most `batch`, and hands them over.
-fn measure(nginx: &Nginx, batch: usize) -> UnboundedReceiver<Vec<Measurement>> {
+fn measure(nginx: &Nginx, batch: usize) -> Receiver<Vec<Measurement>> {
     let socket = nginx.folder().join("metrics.sock");
-    let (sender, batches) = unbounded_channel();
-    let receiving = receive(&socket, move |batch| drop(sender.send(batch))).expect("a socket");
+    let (sender, batches) = channel(64);
+    let receiving = receive(&socket, move |batch| drop(sender.try_send(batch))).expect("a socket");
     tokio::spawn(receiving);
     nginx.push(r#"[{"name":"demo-cart-80","endpoints":[{"address":"127.0.0.2","port":"PORT"}]}]"#);
     let general = format!(r#"{{"metrics":{{"socket":"{}","batch":{batch}}}}}"#, socket.display());
@@ -18,7 +18,7 @@ fn measure(nginx: &Nginx, batch: usize) -> UnboundedReceiver<Vec<Measurement>> {
     batches
 }
 
-async fn next(batches: &mut UnboundedReceiver<Vec<Measurement>>) -> Vec<Measurement> {
+async fn next(batches: &mut Receiver<Vec<Measurement>>) -> Vec<Measurement> {
     timeout(Duration::from_secs(5), batches.recv()).await.expect("in time").expect("a batch")
 }
 

@@ -110,7 +110,7 @@ fn respond(status: Option<CertStatus>) -> (Arc<Chain>, Arc<AtomicUsize>) {
     std::thread::spawn(move || {
         let mut kept = Vec::new();
         for mut stream in listener.incoming().flatten() {
-            if let (Some(request), Some(status)) = (body(&mut stream), status.clone()) {
+            if let (Some(request), Some(status)) = (body(&mut stream), status) {
                 let answer = answer(&known, &request, status);
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", answer.len());
                 let _gone = stream.write_all(&[head.as_bytes(), &answer].concat());

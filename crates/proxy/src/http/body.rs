@@ -58,7 +58,7 @@ pub struct Body {
     /// How it is sent, where it may not just go.
     sending: Option<Box<Sending>>,
     /// What was taken and given back: it comes first.
-    returned: Option<Box<VecDeque<Frame>>>,
+    returned: VecDeque<Frame>,
 }
 
 /// How a body is sent.
@@ -86,7 +86,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        Self { kind, allowed: None, sending: None, returned: None }
+        Self { kind, allowed: None, sending: None, returned: VecDeque::new() }
     }
 
     /// The same body, which is too large if it brings more than `allowed` bytes.
@@ -172,12 +172,12 @@ impl Body {
 
     /// Takes back what nobody made use of, in its order.
     pub fn give_back(&mut self, frames: Vec<Frame>) {
-        self.returned = (!frames.is_empty()).then(|| Box::new(frames.into()));
+        self.returned = frames.into();
     }
 
     /// How much is still to come.
     pub fn length(&self) -> Length {
-        if self.returned.is_some() {
+        if !self.returned.is_empty() {
             return Length::Unknown;
         }
         let waiting = self.sending.as_ref().map_or(0, |sending| sending.rest.len() as u64);
@@ -220,11 +220,8 @@ impl Body {
 
     /// The next piece; none at the end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        if let Some(returned) = &mut self.returned {
-            match returned.pop_front() {
-                Some(frame) => return Poll::Ready(Ok(Some(frame))),
-                None => self.returned = None,
-            }
+        if let Some(frame) = self.returned.pop_front() {
+            return Poll::Ready(Ok(Some(frame)));
         }
         let Some(mut sending) = self.sending.take() else { return self.poll_read(cx) };
         let frame = self.poll_piece(&mut sending, cx);

@@ -69,14 +69,25 @@ async fn accept_on(
     }
     // The event loop may not have heard yet of connections that stand already: the system is asked itself.
     let Ok(listener) = listener.into_std() else { return };
-    while let Ok((tcp, peer)) = listener.accept() {
-        let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
-        tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
+    loop {
+        match listener.accept() {
+            Ok((tcp, peer)) => {
+                let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
+                tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
+            }
+            // About one connection, not about the others.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(_) => return,
+        }
     }
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    if !worker.admits(&tcp) {
+    let stays = worker.admits(&tcp);
+    if let Some(recorder) = &worker.recorder {
+        recorder.tally.accepted(stays);
+    }
+    if !stays {
         return;
     }
     let (worker, young) = (worker.clone(), worker.expect());
@@ -125,6 +136,7 @@ async fn converse(
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
+        let _working = worker.recorder.as_ref().map(|recorder| recorder.work(&connection));
         return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));

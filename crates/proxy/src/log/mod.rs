@@ -16,14 +16,15 @@ const GATHERED: usize = 16 << 10;
 #[derive(Debug)]
 pub struct AccessLog {
     gathered: RefCell<String>,
-    dropped: Cell<u64>,
+    /// Whether it was said that lines are dropped.
+    told: Cell<bool>,
     writer: Writer,
 }
 
 impl AccessLog {
     /// A log whose lines go to `writer`.
     pub fn new(writer: Writer) -> Self {
-        Self { gathered: RefCell::default(), dropped: Cell::new(0), writer }
+        Self { gathered: RefCell::default(), told: Cell::new(false), writer }
     }
 
     /// Adds the line that `fill` makes.
@@ -43,12 +44,8 @@ impl AccessLog {
         if piece.is_empty() {
             return;
         }
-        if let Err(piece) = self.writer.write(None, piece) {
-            let before = self.dropped.get();
-            self.dropped.set(before + piece.lines().count() as u64);
-            if before == 0 {
-                tracing::warn!("what takes the access log is too slow for it: lines are dropped");
-            }
+        if !self.writer.write(None, piece) && !self.told.replace(true) {
+            tracing::warn!("what takes the access log is too slow for it: lines are dropped");
         }
     }
 }

@@ -5,7 +5,7 @@ use arc_swap::ArcSwap;
 use model::LogTarget;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub struct Writer {
 struct Wanted {
     target: ArcSwap<LogTarget>,
     reopen: AtomicBool,
+    /// Lines that found no room.
+    dropped: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -41,20 +43,28 @@ impl Writer {
     pub fn start(name: &str, target: LogTarget) -> io::Result<Self> {
         let (pieces, receiver) = sync_channel(WAITING);
         let target = ArcSwap::from_pointee(target);
-        let wanted = Arc::new(Wanted { target, reopen: AtomicBool::new(false) });
+        let wanted =
+            Arc::new(Wanted { target, reopen: AtomicBool::new(false), dropped: AtomicU64::new(0) });
         let own = wanted.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || run(&receiver, &own))?;
         Ok(Self { pieces, wanted })
     }
 
-    /// Hands over lines; gives them back if too many wait already. Never blocks.
-    pub fn write(&self, severity: Option<u8>, lines: String) -> Result<(), String> {
-        let sent = self.pieces.try_send(Piece::Lines(severity, lines));
-        sent.map_err(|error| match error {
-            TrySendError::Full(Piece::Lines(_, lines))
-            | TrySendError::Disconnected(Piece::Lines(_, lines)) => lines,
-            TrySendError::Full(_) | TrySendError::Disconnected(_) => String::new(),
-        })
+    /// Hands over lines; false if they were dropped since too many wait already. Never blocks.
+    pub fn write(&self, severity: Option<u8>, lines: String) -> bool {
+        let Err(error) = self.pieces.try_send(Piece::Lines(severity, lines)) else { return true };
+        if let TrySendError::Full(Piece::Lines(_, lines))
+        | TrySendError::Disconnected(Piece::Lines(_, lines)) = error
+        {
+            let count = lines.lines().count() as u64;
+            self.wanted.dropped.fetch_add(count, Ordering::Relaxed);
+        }
+        false
+    }
+
+    /// Lines that were dropped so far.
+    pub fn dropped(&self) -> u64 {
+        self.wanted.dropped.load(Ordering::Relaxed)
     }
 
     /// Lines go to `target` from now on.

@@ -191,6 +191,14 @@ pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     }
 }
 
+/// Notes over what kind of connection each try went.
+pub(crate) fn note_reuse(exchange: &Exchange) {
+    let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };
+    let Some(group) = chosen(exchange, spot).0 else { return };
+    let made = exchange.tries().iter().filter(|attempt| attempt.connected.get().is_some());
+    made.for_each(|attempt| group.note(attempt.reused.get()));
+}
+
 /// Notes how long the last endpoint took, where somebody wants to know.
 pub(crate) fn measure(exchange: &Exchange) {
     let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };

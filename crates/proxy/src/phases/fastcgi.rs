@@ -101,11 +101,15 @@ fn fields(exchange: &Exchange, params: &mut Params) {
         let said = request_headers::is_said(policy, field);
         // It would become the variable that names a proxy (httpoxy).
         let proxy = field.is("proxy");
-        if again || password || said || proxy || client_fields::is_proof(&field.name) {
+        let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(&field.name));
+        if again || traced || password || said || proxy || client_fields::is_proof(&field.name) {
             continue;
         }
         seen.push(field);
         params.push(&named(&field.name), &joined(&request.headers, field));
+    }
+    if let Some(span) = &exchange.span {
+        span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
     }
     for (name, value) in &exchange.authenticated.headers {
         params.push(&named(name), value);

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, request_headers, x_accel};
+use super::{Stop, choose_backend, errors, opentelemetry, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -37,6 +37,7 @@ pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let policy = exchange.spot().location.policy.clone();
+    opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {
         return Err(Response::page(StatusCode::BAD_REQUEST).into());
     };
@@ -48,7 +49,7 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     }
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
-    let outcome = tries(exchange, &policy, &head, upgrade, &mut body).await;
+    let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
     // An error page gets the same body, and so does where X-Accel-Redirect leads.
     if exchange.spot().errors.is_some() || outcome.as_ref().is_ok_and(x_accel::asks) {
         exchange.request.body = body.kept();
@@ -59,7 +60,7 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 async fn tries(
     exchange: &mut Exchange,
     policy: &Policy,
-    head: &Head,
+    mut head: Head,
     upgrade: bool,
     body: &mut Bodies,
 ) -> Result<Response, Stop> {
@@ -67,7 +68,7 @@ async fn tries(
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
-        let attempt = Attempt { exchange, policy, head, upgrade, target, journal: &journal };
+        let attempt = Attempt { exchange, policy, head: &head, upgrade, target, journal: &journal };
         let (outcome, may_repeat) = body.attempt(attempt).await;
         let made = exchange.tries().len() + stale as usize;
         let more = may_repeat && tries_left(made, &policy.retries, started);
@@ -92,6 +93,9 @@ async fn tries(
                 }
             }
         }
+        if opentelemetry::another_try(exchange) {
+            head = body.head(exchange).unwrap_or(head);
+        }
     }
 }
 
@@ -105,7 +109,8 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
         Protocol::AutoHttp => exchange.connection.tls.is_some(),
     };
     let tls = spot.upstream_tls.clone().filter(|_| secure);
-    let journal = Rc::new(Try::new(address));
+    let span = exchange.span.as_ref().map(|span| span.attempt);
+    let journal = Rc::new(Try { span, ..Try::new(address) });
     exchange.log.tries.push(journal.clone());
     Ok((Target { address, tls }, journal))
 }
@@ -127,6 +132,22 @@ impl Bodies {
             Ok(spool) => Self::Kept(Some(spool)),
             Err(body) => Self::Streamed(body),
         }
+    }
+
+    /// The head once more, as it is now; it says how long the body is.
+    fn head(&mut self, exchange: &mut Exchange) -> Option<Head> {
+        exchange.request.body = match self {
+            Self::Kept(spool) => {
+                spool.as_ref().map_or_else(Body::empty, |spool| Body::spool(spool.again()))
+            }
+            Self::Streamed(body) => std::mem::replace(body, Body::empty()),
+        };
+        let head = request_headers::head(exchange);
+        let lent = std::mem::replace(&mut exchange.request.body, Body::empty());
+        if let Self::Streamed(body) = self {
+            *body = lent;
+        }
+        head
     }
 
     /// The body once more, if it can be sent again.

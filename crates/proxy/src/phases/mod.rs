@@ -20,6 +20,7 @@ mod headers;
 mod limit_rate;
 mod limits;
 pub(crate) mod mirror;
+pub(crate) mod opentelemetry;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -85,7 +86,9 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     exchange.enter(Phase::Blocks);
     block::headers(exchange)?; // server-rewrite
     exchange.enter(Phase::Location);
-    find_location::choose(exchange)?; // find-config
+    let found = find_location::choose(exchange); // find-config
+    opentelemetry::begin(exchange);
+    found?;
     exchange.enter(Phase::Preflight);
     cors::preflight(exchange)?; // rewrite
     exchange.enter(Phase::Redirect);

@@ -40,12 +40,14 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
+    let span = exchange.span.as_deref();
     client_fields::end_to_end(&exchange.request.headers).filter(move |field| {
         let replaced = client_fields::is_among(&field.name, &DESCRIBING)
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
+            || span.is_some_and(|span| span.replaces(&field.name))
             || (exchange.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !replaced
@@ -77,6 +79,9 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     };
     own(b"Host", &host(exchange));
     set(exchange, |name, value| own(name.as_bytes(), value));
+    if let Some(span) = &exchange.span {
+        span.inject(span.attempt, |name, value| own(name.as_bytes(), value));
+    }
     for (name, value) in &exchange.authenticated.headers {
         own(name, value);
     }

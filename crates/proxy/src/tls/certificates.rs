@@ -74,6 +74,11 @@ impl Certificates {
         served.any(|served| Arc::ptr_eq(served, key))
     }
 
+    /// The certificate that the process made for itself, in DER.
+    pub fn own(&self) -> Option<&[u8]> {
+        self.fallback.cert.first().map(AsRef::as_ref)
+    }
+
     /// In words, which certificate a handshake with this name gets.
     pub fn describe(&self, name: Option<&str>) -> String {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());

@@ -5,6 +5,7 @@ use arc_swap::ArcSwap;
 use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::task::JoinHandle;
@@ -16,6 +17,8 @@ pub struct Group {
     pub id: UpstreamId,
     members: Arc<Members>,
     turns: RoundRobin,
+    opened: AtomicU64,
+    reused: AtomicU64,
     resolving: Mutex<Option<Resolving>>,
 }
 
@@ -28,6 +31,15 @@ pub(super) struct Members {
     needs: Mutex<Needs>,
     /// When the clock of the scores began.
     since: Instant,
+}
+
+/// Requests that were sent to an upstream, by the connections that they went over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reuse {
+    /// Over new ones.
+    pub opened: u64,
+    /// Over kept ones.
+    pub reused: u64,
 }
 
 /// A name that is being followed.
@@ -88,7 +100,14 @@ impl Group {
             needs: Mutex::new(needs),
             since: Instant::now(),
         });
-        Self { id, members, turns: RoundRobin::default(), resolving: Mutex::new(None) }
+        Self {
+            id,
+            members,
+            turns: RoundRobin::default(),
+            opened: AtomicU64::new(0),
+            reused: AtomicU64::new(0),
+            resolving: Mutex::new(None),
+        }
     }
 
     /// Replaces the endpoints.
@@ -131,6 +150,19 @@ impl Group {
     /// The endpoints now.
     pub fn endpoints(&self) -> Arc<Endpoints> {
         self.members.roster.load().endpoints().clone()
+    }
+
+    /// Notes that a request went over a new connection, or over one that was kept. All threads share the counts, as
+    /// they share whose turn it is.
+    pub fn note(&self, reused: bool) {
+        let count = if reused { &self.reused } else { &self.opened };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many requests went over new and over kept connections.
+    pub fn reuse(&self) -> Reuse {
+        let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Reuse { opened: get(&self.opened), reused: get(&self.reused) }
     }
 
     /// Whether no endpoint can take a request.

@@ -38,7 +38,7 @@ pub(super) async fn send(
             reused: false,
         })?,
     };
-    journal.connected();
+    journal.connected(reused);
     connection.requests += 1;
     let Head::Http1(head) = request.head.clone() else {
         let error = TryError::InvalidHeader;

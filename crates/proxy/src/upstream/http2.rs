@@ -86,7 +86,7 @@ pub(super) async fn send(
         alive.set(alive.get() && error.is_reset());
         TryError::Http2(error)
     };
-    journal.connected();
+    journal.connected(reused);
     let Head::Http2(head) = &request.head else {
         return Err(fail(TryError::InvalidHeader, false, reused));
     };

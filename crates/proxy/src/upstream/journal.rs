@@ -1,5 +1,6 @@
 //! What is noted about each try, for logs and metrics.
 
+use crate::telemetry::SpanId;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,10 +11,14 @@ use tokio::time::Instant;
 pub struct Try {
     /// The endpoint.
     pub address: SocketAddr,
+    /// Its span, where the request is traced.
+    pub span: Option<SpanId>,
     /// When it began.
     pub since: Instant,
     /// The status it gave, or the one its failure stands for.
     pub status: Cell<Option<u16>>,
+    /// Whether it went over a kept connection.
+    pub reused: Cell<bool>,
     /// Time until connected.
     pub connected: Cell<Option<Duration>>,
     /// Time until the head was there.
@@ -29,8 +34,10 @@ impl Try {
     pub fn new(address: SocketAddr) -> Self {
         Self {
             address,
+            span: None,
             since: Instant::now(),
             status: Cell::new(None),
+            reused: Cell::new(false),
             connected: Cell::new(None),
             header: Cell::new(None),
             ended: Cell::new(None),
@@ -38,8 +45,9 @@ impl Try {
         }
     }
 
-    /// Notes that the connection stands.
-    pub fn connected(&self) {
+    /// Notes that the connection stands, and whether it did so before.
+    pub fn connected(&self, reused: bool) {
+        self.reused.set(reused);
         self.connected.set(Some(self.since.elapsed()));
     }
 

@@ -16,7 +16,7 @@ pub use call::{Call, Destination, Way, call, host_of};
 pub use connect::{Connection, Target};
 pub use fastcgi::{FastCgiBody, Params};
 pub(crate) use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};
-pub use group::Group;
+pub use group::{Group, Reuse};
 pub use http1::{ResponseBody, Upgraded};
 pub(crate) use http2::InFlight;
 pub use journal::Try;

@@ -62,6 +62,11 @@ impl Pool {
         self.count.set(self.count.get() + 1);
     }
 
+    /// How many HTTP/1 connections wait.
+    pub fn len(&self) -> usize {
+        self.count.get()
+    }
+
     /// Whether connections are kept at all.
     pub(crate) fn keeps(&self) -> bool {
         self.limits.get().is_some_and(|limits| limits.connections > 0)

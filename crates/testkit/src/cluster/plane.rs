@@ -167,7 +167,7 @@ impl Plane {
 }
 
 /// What a Deployment needs on its way to an EndpointSlice, and what cleans up behind it.
-const CONTROLLERS: [&str; 9] = [
+const CONTROLLERS: [&str; 10] = [
     "endpointslice-controller",
     "endpoints-controller",
     "serviceaccount-controller",
@@ -176,6 +176,7 @@ const CONTROLLERS: [&str; 9] = [
     "garbage-collector-controller",
     "replicaset-controller",
     "deployment-controller",
+    "job-controller",
     "root-ca-certificate-publisher-controller",
 ];
 

@@ -82,6 +82,10 @@ impl Container {
             _ => (image.program.clone(), image.args.clone()),
         };
         args.extend(container.args.iter().flatten().cloned());
+        let env = environment(container, pod, sandbox.address)?;
+        for arg in &mut args {
+            *arg = expanded(arg, &env);
+        }
         let again = match spec.restart_policy.as_deref() {
             Some("Never") => (false, false),
             Some("OnFailure") => (true, false),
@@ -92,7 +96,7 @@ impl Container {
             index,
             program,
             args,
-            env: environment(container, pod, sandbox.address)?,
+            env,
             probe: Probe::of(container, sandbox.address)?,
             again,
             log: log_file(&host.logs, &namespace, &pod.name_any(), &container.name),
@@ -198,6 +202,11 @@ fn environment(spec: &Spec, pod: &Pod, address: Ipv4Addr) -> Result<Vec<(String,
     ensure!(spec.env_from.is_none(), "container {}: envFrom cannot be used here", spec.name);
     let variables = spec.env.iter().flatten();
     variables.map(|variable| Ok((variable.name.clone(), value(variable, pod, address)?))).collect()
+}
+
+/// An argument with `$(NAME)` replaced, as kubelets do it.
+fn expanded(arg: &str, env: &[(String, String)]) -> String {
+    env.iter().fold(arg.to_owned(), |arg, (name, value)| arg.replace(&format!("$({name})"), value))
 }
 
 fn value(variable: &EnvVar, pod: &Pod, address: Ipv4Addr) -> Result<String> {

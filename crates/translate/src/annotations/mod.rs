@@ -21,6 +21,7 @@ mod limit_rate;
 mod limits;
 mod logging;
 mod mirror;
+mod opentelemetry;
 mod passthrough;
 mod protocol;
 mod raw;
@@ -75,6 +76,7 @@ pub(crate) const FAMILIES: &[Family] = &[
     errors::FAMILY,
     mirror::FAMILY,
     logging::FAMILY,
+    opentelemetry::FAMILY,
     auth_basic::FAMILY,
     auth_external::FAMILY,
     access::FAMILY,

@@ -154,6 +154,4 @@ impl Checker<'_> {
 /// Whether an annotation is raw configuration, or tunes a module that only nginx has.
 fn needs_nginx(name: &str) -> bool {
     ANNOTATIONS.get(name).is_some_and(|known| known.fate == NameFate::Nginx)
-        && !name.starts_with("enable-opentelemetry")
-        && !name.starts_with("opentelemetry")
 }

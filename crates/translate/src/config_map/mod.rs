@@ -9,12 +9,15 @@ mod headers;
 mod listeners;
 mod log_targets;
 mod logging;
+mod opentelemetry;
+pub(crate) mod opentracing;
 mod permissions;
 mod real_ip;
 mod redirects;
 mod streams;
 mod tls;
 
+pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
 
 use crate::annotations::{FAMILIES, is_raw_key, raw_global};
@@ -39,6 +42,8 @@ pub(crate) const AREAS: &[Area] = &[
     tls::AREA,
     compression::AREA,
     logging::AREA,
+    opentelemetry::AREA,
+    opentracing::AREA,
     geoip2::AREA,
     log_targets::AREA,
     listeners::AREA,

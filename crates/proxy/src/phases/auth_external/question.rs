@@ -43,6 +43,10 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
         }
     };
     own(exchange, authenticator, &mut put);
+    let span = exchange.span.as_deref();
+    if let Some(span) = span {
+        span.inject(span.context.span, |name, value| put(name.as_bytes(), value));
+    }
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         put(b"Content-Length", b"0");
     }
@@ -50,7 +54,7 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
     for field in client_fields::end_to_end(&exchange.request.headers) {
         let ours =
             is_among(&field.name, &DESCRIBING) || (described && is_among(&field.name, &DESCRIBED));
-        if !ours {
+        if !(ours || span.is_some_and(|span| span.replaces(&field.name))) {
             put(&field.name, &field.value);
         }
     }

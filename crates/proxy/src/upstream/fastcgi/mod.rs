@@ -35,7 +35,7 @@ pub(super) async fn send(
     };
     let connection = Connection::open(target, timeouts.connect).await;
     let connection = connection.map_err(|error| fail(error, false))?;
-    journal.connected();
+    journal.connected(false);
     let mut outbox = Outbox::default();
     outbox.push(head);
     let mut exchange = Exchange {

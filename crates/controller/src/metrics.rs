@@ -1,0 +1,66 @@
+//! What the loop says of itself, for `/metrics`: plain numbers that anybody may read at any time.
+
+use crate::Timings;
+use crate::fingerprint::Fingerprint;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What the loop says of itself.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    now: Mutex<Progress>,
+    /// From the moment that a change of an object was seen to the moment that it was served.
+    pub propagation: Timings,
+    /// How long the engine took to follow.
+    pub applying: Timings,
+}
+
+/// How following the objects went so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Configurations that the engine took.
+    pub applied: u64,
+    /// Those that it refused.
+    pub refused: u64,
+    /// Whether it took the last one; none before the first.
+    pub last_applied: Option<bool>,
+    /// When it took one last.
+    pub applied_at: Option<SystemTime>,
+    /// The generation in force.
+    pub generation: u64,
+    /// What tells Configurations apart: the same in every replica that serves the same; 0 after a refusal.
+    pub hash: u64,
+}
+
+impl Progress {
+    /// When the engine took a Configuration last, in seconds since the epoch; 0 before the first.
+    pub fn applied_at_seconds(&self) -> f64 {
+        let since = self.applied_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        since.map_or(0.0, |since| since.as_secs() as f64)
+    }
+}
+
+impl Metrics {
+    /// How it went so far.
+    pub fn progress(&self) -> Progress {
+        *self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn applied(&self, generation: u64, fingerprint: Fingerprint, took: Duration) {
+        self.applying.add(took);
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = Progress {
+            applied: now.applied + 1,
+            last_applied: Some(true),
+            applied_at: Some(SystemTime::now()),
+            generation,
+            hash: fingerprint.number(),
+            ..*now
+        };
+    }
+
+    pub(crate) fn refused(&self) {
+        let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        *now = Progress { refused: now.refused + 1, last_applied: Some(false), hash: 0, ..*now };
+    }
+}

@@ -1,0 +1,319 @@
+//! All series, and the bound on how many there are.
+
+use super::labels::{Labels, Name, Place, Spot, class_text, method_text};
+use super::layout::{Layout, Part};
+use super::series::{Cells, Series};
+use super::tally::{Connections, Tally};
+use super::{Counted, Settings};
+use foldhash::fast::RandomState;
+use model::{Alias, Location, Server, UpstreamId};
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
+
+/// What all threads have counted. One for each process.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(super) settings: Settings,
+    pub(super) layout: Layout,
+    books: RwLock<Books>,
+    /// One more whenever series went, so that threads forget their cells.
+    swept: AtomicUsize,
+    overflowed: AtomicU64,
+    threads: Mutex<Vec<Arc<Tally>>>,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    numbers: u64,
+    names: HashMap<Arc<str>, Weak<Name>>,
+    places: HashMap<Spot, Weak<Place>>,
+    series: HashMap<Key, Arc<Series>, RandomState>,
+    /// By the class of the status.
+    overflow: BTreeMap<u16, Arc<Series>>,
+    /// Hosts that no Ingress names, which therefore nobody else holds.
+    undefined: Vec<Arc<Name>>,
+}
+
+/// What tells series apart: numbers, so that a request needs no text to find its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) place: u64,
+    /// 0 for none.
+    pub(super) host: u64,
+    /// 0 for none.
+    pub(super) canary: u64,
+    /// The status, or its class.
+    pub(super) status: u16,
+    pub(super) method: u8,
+}
+
+/// What the labels of a new series are made of.
+pub(super) struct Parts<'a> {
+    pub(super) place: &'a Arc<Place>,
+    pub(super) host: Option<&'a Arc<Name>>,
+    pub(super) canary: Option<&'a Arc<Name>>,
+}
+
+impl Metrics {
+    /// Nothing is counted yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            layout: Layout::new(&settings),
+            settings,
+            books: RwLock::default(),
+            swept: AtomicUsize::new(0),
+            overflowed: AtomicU64::new(0),
+            threads: Mutex::default(),
+        }
+    }
+
+    /// What is measured of requests.
+    pub fn parts(&self) -> &[Part] {
+        &self.layout.parts
+    }
+
+    /// The series now, in the order of their labels.
+    pub fn series(&self) -> Vec<Arc<Series>> {
+        self.sweep();
+        let books = self.read();
+        let mut all: Vec<_> =
+            books.series.values().chain(books.overflow.values()).cloned().collect();
+        drop(books);
+        all.sort_unstable_by(|a, b| a.labels.cmp(&b.labels));
+        all
+    }
+
+    /// How many series there are, and may be.
+    pub fn budget(&self) -> (usize, usize) {
+        (self.read().series.len(), self.settings.most)
+    }
+
+    /// Requests that were counted under `overflow`.
+    pub fn overflowed(&self) -> u64 {
+        self.overflowed.load(Ordering::Relaxed)
+    }
+
+    /// What the connections of clients are at.
+    pub fn connections(&self) -> Connections {
+        Connections::of(self.threads().iter().map(|tally| &**tally))
+    }
+
+    /// Forgets what nothing can be counted under any more.
+    pub fn sweep(&self) {
+        let mut books = self.write();
+        books.names.retain(|_, name| name.strong_count() > 0);
+        books.places.retain(|_, place| place.strong_count() > 0);
+        let before = books.series.len();
+        books.series.retain(|_, series| series.is_alive());
+        if books.series.len() < before {
+            self.swept.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// What a location's requests count under.
+    pub(crate) fn location(&self, location: &Location, canary: Option<&UpstreamId>) -> Counted {
+        let spot = Spot::of(location);
+        let canary = canary.map(|canary| self.name(canary.as_str()));
+        let mut books = self.write();
+        let known = books.places.get(&spot).and_then(Weak::upgrade);
+        let place = known.unwrap_or_else(|| {
+            let place = Arc::new(Place { number: books.number(), spot: spot.clone() });
+            books.places.insert(spot, Arc::downgrade(&place));
+            place
+        });
+        Counted { place, canary }
+    }
+
+    /// The names under which a server's requests count, its own first; none where hosts are not told apart.
+    pub(crate) fn hosts(&self, server: &Server) -> Vec<Arc<Name>> {
+        if !self.settings.per_host {
+            return Vec::new();
+        }
+        let alias = |alias: &Alias| match alias {
+            Alias::Name(name) => Some(self.name(name.as_str())),
+            Alias::Below(_) | Alias::Beginning(_) | Alias::Pattern(_) => None,
+        };
+        let own = self.name(server.name.as_str());
+        std::iter::once(own).chain(server.aliases.iter().filter_map(alias)).collect()
+    }
+
+    /// A thread begins to count; its number.
+    pub(super) fn join(&self) -> (usize, Arc<Tally>) {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = Arc::new(Tally::default());
+        threads.push(tally.clone());
+        (threads.len(), tally)
+    }
+
+    /// How often series went.
+    pub(super) fn swept(&self) -> usize {
+        self.swept.load(Ordering::Relaxed)
+    }
+
+    /// The cells of a thread for a series, which begins with it; none if there are too many series.
+    pub(super) fn cells(&self, thread: usize, key: Key, parts: &Parts<'_>) -> Option<Arc<Cells>> {
+        let cells = |series: &Arc<Series>| series.cells(thread, self.layout.cells);
+        let books = self.read();
+        if let Some(series) = books.series.get(&key) {
+            return Some(cells(series));
+        }
+        if books.series.len() >= self.settings.most {
+            return None;
+        }
+        drop(books);
+        let mut books = self.write();
+        if books.series.len() >= self.settings.most && !books.series.contains_key(&key) {
+            return None;
+        }
+        let series = books.series.entry(key).or_insert_with(|| Arc::new(self.begin(key, parts)));
+        Some(cells(series))
+    }
+
+    fn begin(&self, key: Key, parts: &Parts<'_>) -> Series {
+        let spot = &parts.place.spot;
+        let labels = Labels {
+            namespace: spot.namespace.clone(),
+            ingress: spot.ingress.clone(),
+            host: parts.host.map(|host| host.text.clone()),
+            path: spot.path.clone(),
+            service: spot.service.clone(),
+            canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
+            method: method_text(key.method),
+            status: match self.settings.status_classes {
+                true => class_text(key.status),
+                false => format!("{:03}", key.status).into(),
+            },
+        };
+        Series::new(labels, Some(Arc::downgrade(parts.place)), parts.host.map(Arc::downgrade))
+    }
+
+    /// The cells of a thread for what is not told apart any more, by the class of the status.
+    pub(super) fn overflow(&self, thread: usize, class: u16) -> Arc<Cells> {
+        self.overflowed.fetch_add(1, Ordering::Relaxed);
+        let cells = |series: &Arc<Series>| series.cells(thread, self.layout.cells);
+        if let Some(series) = self.read().overflow.get(&class) {
+            return cells(series);
+        }
+        let begin = || {
+            let labels = Labels::overflow(class, self.settings.per_host);
+            Arc::new(Series::new(labels, None, None))
+        };
+        cells(self.write().overflow.entry(class).or_insert_with(begin))
+    }
+
+    /// A host that no Ingress names; none if there are too many. They get half of the series, so that whoever makes
+    /// hosts up does not take the place of those that are served.
+    pub(super) fn undefined(&self, host: &str) -> Option<Arc<Name>> {
+        let books = self.read();
+        if let Some(known) = books.names.get(host).and_then(Weak::upgrade) {
+            return Some(known);
+        }
+        if books.undefined.len() >= self.settings.most / 2 {
+            return None;
+        }
+        drop(books);
+        let name = self.name(host);
+        self.write().undefined.push(name.clone());
+        Some(name)
+    }
+
+    fn name(&self, text: &str) -> Arc<Name> {
+        let mut books = self.write();
+        if let Some(known) = books.names.get(text).and_then(Weak::upgrade) {
+            return known;
+        }
+        let name = Arc::new(Name { number: books.number(), text: text.into() });
+        books.names.insert(name.text.clone(), Arc::downgrade(&name));
+        name
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Books> {
+        self.books.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Books> {
+        self.books.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn threads(&self) -> Vec<Arc<Tally>> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Books {
+    /// The next number, from 1 on.
+    fn number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Metrics, Parts};
+    use crate::metrics::{Settings, tests_settings};
+    use model::{Backend, Location, PathKind, Server, ServerName};
+
+    fn location(path: &str) -> Location {
+        Location {
+            path: path.to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::NotFound,
+            canary: None,
+            service: None,
+            origin: None,
+            policy: Default::default(),
+        }
+    }
+
+    fn key(place: u64, status: u16) -> Key {
+        Key { place, host: 0, canary: 0, status, method: 0 }
+    }
+
+    #[test]
+    fn locations_with_the_same_labels_count_together_and_their_series_go_with_the_last() {
+        let metrics = Metrics::new(tests_settings());
+        let first = metrics.location(&location("/"), None);
+        let again = metrics.location(&location("/"), None);
+        assert_eq!(first.place.number, again.place.number);
+        let parts = Parts { place: &first.place, host: None, canary: None };
+        let cells = metrics.cells(1, key(first.place.number, 200), &parts);
+        assert!(cells.is_some());
+        drop(first);
+        assert_eq!(metrics.series().len(), 1);
+        drop(again);
+        assert_eq!(metrics.series().len(), 0);
+        assert_ne!(metrics.swept(), 0, "threads are told");
+    }
+
+    #[test]
+    fn a_series_too_many_is_none_until_another_one_goes() {
+        let metrics = Metrics::new(Settings { most: 1, ..tests_settings() });
+        let (old, new) =
+            (metrics.location(&location("/a"), None), metrics.location(&location("/b"), None));
+        let old_parts = Parts { place: &old.place, host: None, canary: None };
+        let new_parts = Parts { place: &new.place, host: None, canary: None };
+        assert!(metrics.cells(1, key(old.place.number, 200), &old_parts).is_some());
+        assert!(metrics.cells(2, key(old.place.number, 200), &old_parts).is_some(), "the same one");
+        assert!(metrics.cells(1, key(new.place.number, 200), &new_parts).is_none());
+        metrics.overflow(1, 2);
+        assert_eq!((metrics.budget(), metrics.overflowed()), ((1, 1), 1));
+        assert_eq!(metrics.series()[1].labels.status.as_ref(), "2xx", "the overflow is told, too");
+        drop(old);
+        metrics.sweep();
+        assert!(metrics.cells(1, key(new.place.number, 200), &new_parts).is_some());
+    }
+
+    #[test]
+    fn made_up_hosts_take_half_of_the_series() {
+        let metrics = Metrics::new(Settings { most: 4, ..tests_settings() });
+        let served = metrics.hosts(&Server::new(ServerName::new("a.test")));
+        assert_eq!(metrics.undefined("a.test").unwrap().number, served[0].number);
+        assert!(metrics.undefined("x.test").is_some() && metrics.undefined("y.test").is_some());
+        assert!(metrics.undefined("z.test").is_none());
+        assert!(metrics.undefined("x.test").is_some(), "it is known already");
+    }
+}

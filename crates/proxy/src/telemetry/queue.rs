@@ -1,0 +1,140 @@
+//! Spans on their way out: bounded, and never in the way of a request.
+
+use super::record::Record;
+use model::Batches;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// What became of spans since the process started.
+#[derive(Debug, Default)]
+pub struct Counts {
+    exported: AtomicU64,
+    dropped: AtomicU64,
+    failed: AtomicU64,
+}
+
+/// What became of spans since the process started, at one moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spans {
+    /// The collector took them.
+    pub exported: u64,
+    /// Too many waited already.
+    pub dropped: u64,
+    /// The collector did not want them, or was not there at the end.
+    pub failed: u64,
+}
+
+impl Counts {
+    /// The counts now.
+    pub fn now(&self) -> Spans {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Spans {
+            exported: read(&self.exported),
+            dropped: read(&self.dropped),
+            failed: read(&self.failed),
+        }
+    }
+
+    /// The collector took so many.
+    pub fn exported(&self, spans: u64) {
+        self.exported.fetch_add(spans, Ordering::Relaxed);
+    }
+
+    /// So many went nowhere.
+    pub fn failed(&self, spans: u64) {
+        self.failed.fetch_add(spans, Ordering::Relaxed);
+    }
+}
+
+/// Spans that wait to be sent.
+#[derive(Debug)]
+pub struct Queue {
+    waiting: Mutex<VecDeque<Record>>,
+    limits: Batches,
+    wake: Notify,
+    closed: AtomicBool,
+    counts: Arc<Counts>,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(limits: Batches, counts: Arc<Counts>) -> Self {
+        Self {
+            waiting: Mutex::default(),
+            limits,
+            wake: Notify::new(),
+            closed: AtomicBool::new(false),
+            counts,
+        }
+    }
+
+    /// Adds a span, unless there is no room. Whoever sends is woken for the first one and for a whole batch.
+    pub fn push(&self, record: Record) {
+        let mut waiting = self.waiting();
+        if waiting.len() >= self.limits.queue {
+            drop(waiting);
+            self.counts.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        waiting.push_back(record);
+        let length = waiting.len();
+        drop(waiting);
+        if length == 1 || length == self.limits.size {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The next batch: a whole one, or what there is after the delay. None once the queue is closed and empty.
+    pub async fn batch(&self) -> Option<Vec<Record>> {
+        while self.waiting().is_empty() {
+            if self.is_closed() {
+                return None;
+            }
+            self.wake.notified().await;
+        }
+        let whole = async {
+            while self.waiting().len() < self.limits.size && !self.is_closed() {
+                self.wake.notified().await;
+            }
+        };
+        // Fewer go out once the first has waited long enough.
+        let _ = timeout(self.limits.delay, whole).await;
+        let mut waiting = self.waiting();
+        let size = waiting.len().min(self.limits.size);
+        Some(waiting.drain(..size).collect())
+    }
+
+    /// Waits, unless the queue is closed.
+    pub async fn pause(&self, time: Duration) {
+        let closed = async {
+            while !self.is_closed() {
+                self.wake.notified().await;
+            }
+        };
+        let _ = timeout(time, closed).await;
+    }
+
+    /// There will be no more spans.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+        self.wake.notify_one();
+    }
+
+    /// Whether there will be no more spans.
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    /// What became of spans.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<Record>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,129 @@
+//! What the engine counts of connections, of requests and of kept connections to upstreams.
+
+mod bed;
+
+use bed::{MAIN, answer, apply, configuration, idle, is_whole, talk, upstream};
+use model::Configuration;
+use model::policy::Policy;
+use proxy::Native;
+use proxy::metrics::{Connections, Measure, Reading, Settings};
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+fn settings() -> Settings {
+    Settings {
+        per_host: true,
+        undefined_hosts: false,
+        status_classes: false,
+        times: vec![1000.0],
+        lengths: vec![10.0],
+        sizes: vec![10.0],
+        excluded: BTreeSet::new(),
+        most: 10,
+    }
+}
+
+/// An engine that counts, in front of an upstream that says hello once for each connection.
+async fn counting() -> (Arc<Native>, Configuration) {
+    let (address, mut seen) =
+        upstream(answer("200 OK", "Connection: close\r\n", "hello"), is_whole).await;
+    tokio::spawn(async move { while seen.recv().await.is_some() {} });
+    let configuration = configuration(&[(MAIN, vec![address])], Policy::default());
+    let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]).with_metrics(settings()));
+    apply(&native, &Configuration::default(), &configuration).await;
+    (native, configuration)
+}
+
+/// Waits until what the threads say, which they do once a second, is so.
+async fn until(native: &Native, what: impl Fn(&Connections) -> bool) {
+    let metrics = native.metrics().expect("it counts");
+    let waiting = async {
+        while !what(&metrics.connections()) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    assert!(waited.is_ok(), "{:?}", metrics.connections());
+}
+
+#[tokio::test]
+async fn connections_are_told_by_what_they_are_at() {
+    let (native, _) = counting().await;
+    let connect = async || {
+        let port = native.listening().http_port;
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.expect("listening")
+    };
+    let _silent = connect().await;
+    let mut kept = connect().await;
+    kept.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+    let mut head = [0; 12];
+    kept.read_exact(&mut head).await.expect("an answer");
+    until(&native, |now| (now.active, now.reading, now.writing, now.waiting) == (2, 1, 0, 1)).await;
+    let mut busy = connect().await;
+    // The rest of its body never comes.
+    busy.write_all(b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 9\r\n\r\nx")
+        .await
+        .expect("written");
+    until(&native, |now| (now.active, now.writing) == (3, 1)).await;
+    drop((kept, busy));
+    until(&native, |now| (now.active, now.reading, now.writing, now.waiting) == (1, 1, 0, 0)).await;
+    let now = native.metrics().expect("it counts").connections();
+    assert_eq!((now.accepted, now.refused, now.requests), (3, 0, 2));
+}
+
+#[tokio::test]
+async fn requests_are_counted_once_with_their_bytes_and_times() {
+    let (native, _) = counting().await;
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let answer = talk(&native, request).await;
+    assert!(answer.ends_with("hello"), "{answer}");
+    until(&native, |now| now.active == 0).await;
+    let metrics = native.metrics().expect("it counts");
+    let [series] = metrics.series().try_into().expect("one combination of labels");
+    let labels: Vec<_> = series.labels.pairs().filter(|(_, value)| !value.is_empty()).collect();
+    assert_eq!(labels, [("host", "a.test"), ("method", "GET"), ("path", "/"), ("status", "200")]);
+    for part in metrics.parts() {
+        match (part.measure, series.read(part)) {
+            (Measure::Requests, reading) => assert_eq!(reading, Reading::Count(1)),
+            (measure, Reading::Histogram { up_to, sum }) => {
+                assert_eq!(up_to.last(), Some(&1), "{measure:?}");
+                match measure {
+                    Measure::RequestSize => assert_eq!(sum, request.len() as f64),
+                    Measure::ResponseSize | Measure::BytesSent => {
+                        assert_eq!(sum, answer.len() as f64);
+                    }
+                    _ => assert!(sum > 0.0 && sum < 60.0 && up_to[0] == 1, "{measure:?}: {sum}"),
+                }
+            }
+            (measure, reading) => panic!("{measure:?} is {reading:?}"),
+        }
+    }
+    let reuse: Vec<_> =
+        native.current().reuse().map(|(id, reuse)| (id.to_owned(), reuse.opened)).collect();
+    assert_eq!(reuse, [(MAIN.to_owned(), 1)]);
+}
+
+#[tokio::test]
+async fn series_go_with_their_host() {
+    let (native, configuration) = counting().await;
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    talk(&native, request).await;
+    until(&native, |now| now.requests == 1 && now.active == 0).await;
+    let metrics = native.metrics().expect("it counts");
+    assert_eq!(metrics.series().len(), 1);
+    let mut without = configuration.clone();
+    without.servers.clear();
+    apply(&native, &configuration, &without).await;
+    // Threads let go of the last generation with the next look that they take.
+    until(&native, |_| metrics.series().is_empty()).await;
+    apply(&native, &without, &configuration).await;
+    talk(&native, request).await;
+    until(&native, |now| now.requests == 2 && now.active == 0).await;
+    let [again] = metrics.series().try_into().expect("one combination of labels");
+    let requests = metrics.parts().iter().find(|part| part.measure == Measure::Requests);
+    assert_eq!(again.read(requests.expect("it is measured")), Reading::Count(1), "it began anew");
+}

@@ -1,0 +1,25 @@
+{{/* Values that would not do what they say; rendered first, so that nothing is changed in the cluster. */}}
+{{- define "fairway.checks" -}}
+{{- $controller := .Values.controller -}}
+{{- $image := $controller.image -}}
+{{- range $name := list ($image.image | default "") ($image.repository | default "") -}}
+{{- if hasSuffix "ingress-nginx/controller" $name -}}
+{{- fail (printf "controller.image names ingress-nginx (%s): leave out controller.image, or name the image of Fairway there. With helm upgrade --reuse-values it comes from the old chart: take --reset-then-reuse-values" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq ($image.image | default "") "fairway") (not $image.repository) (hasPrefix "v" ($image.tag | toString)) -}}
+{{- fail (printf "controller.image.tag is %v, a version of ingress-nginx: leave it out, or name a version of Fairway, such as %s" $image.tag .Chart.AppVersion) -}}
+{{- end -}}
+{{- with $controller.customTemplate.configMapName -}}
+{{- fail "controller.customTemplate.configMapName: Fairway has no template of nginx.conf. Say what it changes with annotations or with controller.config (docs/migration.md), and leave it out" -}}
+{{- end -}}
+{{- with $controller.extraModules -}}
+{{- fail "controller.extraModules: Fairway has no nginx that could load modules. Leave it out; docs/migration.md says what replaces them" -}}
+{{- end -}}
+{{- if and $controller.autoscaling.enabled $controller.keda.enabled -}}
+{{- fail "controller.autoscaling.enabled and controller.keda.enabled are both true, and would fight over the number of Pods: switch one of them off" -}}
+{{- end -}}
+{{- if and .Values.rbac.scope (not $controller.scope.enabled) -}}
+{{- fail "rbac.scope is true without controller.scope.enabled: Fairway would watch namespaces that it may not read. Set controller.scope.enabled, or leave out rbac.scope" -}}
+{{- end -}}
+{{- end -}}

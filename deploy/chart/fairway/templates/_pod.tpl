@@ -1,0 +1,185 @@
+{{/* The Pods of the controller: metadata and spec. */}}
+{{- define "fairway.pod" -}}
+{{- $controller := .Values.controller -}}
+{{- $webhooks := $controller.admissionWebhooks -}}
+metadata:
+  labels:
+    {{- include "fairway.labels" (list . "controller" $controller.labels $controller.podLabels) | nindent 4 }}
+  {{- with $controller.podAnnotations }}
+  annotations:
+    {{- range $key, $value := . }}
+    {{ $key }}: {{ $value | quote }}
+    {{- end }}
+  {{- end }}
+spec:
+  serviceAccountName: {{ include "fairway.account" . }}
+  automountServiceAccountToken: {{ .Values.serviceAccount.automountServiceAccountToken }}
+  terminationGracePeriodSeconds: {{ $controller.terminationGracePeriodSeconds }}
+  dnsPolicy: {{ $controller.dnsPolicy }}
+  {{- with $controller.dnsConfig }}
+  dnsConfig:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $controller.hostAliases }}
+  hostAliases:
+    {{- tpl (toYaml .) $ | nindent 4 }}
+  {{- end }}
+  {{- with $controller.hostname }}
+  hostname: {{ . | quote }}
+  {{- end }}
+  {{- with .Values.imagePullSecrets }}
+  imagePullSecrets:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $controller.priorityClassName }}
+  priorityClassName: {{ . | quote }}
+  {{- end }}
+  {{- with $controller.runtimeClassName }}
+  runtimeClassName: {{ . | quote }}
+  {{- end }}
+  {{- if or $controller.podSecurityContext $controller.sysctls }}
+  securityContext:
+    {{- with $controller.podSecurityContext }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- with $controller.sysctls }}
+    sysctls:
+      {{- range $name, $value := . }}
+      - name: {{ $name | quote }}
+        value: {{ $value | quote }}
+      {{- end }}
+    {{- end }}
+  {{- end }}
+  {{- if $controller.shareProcessNamespace }}
+  shareProcessNamespace: true
+  {{- end }}
+  {{- if $controller.hostNetwork }}
+  hostNetwork: true
+  {{- end }}
+  {{- with $controller.nodeSelector }}
+  nodeSelector:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $controller.tolerations }}
+  tolerations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- with $controller.affinity }}
+  affinity:
+    {{- tpl (toYaml .) $ | nindent 4 }}
+  {{- end }}
+  {{- with $controller.topologySpreadConstraints }}
+  topologySpreadConstraints:
+    {{- tpl (toYaml .) $ | nindent 4 }}
+  {{- end }}
+  {{- with $controller.extraInitContainers }}
+  initContainers:
+    {{- tpl (toYaml .) $ | nindent 4 }}
+  {{- end }}
+  containers:
+    - name: {{ $controller.containerName }}
+      image: {{ include "fairway.image" (list . $controller.image) | quote }}
+      imagePullPolicy: {{ $controller.image.pullPolicy }}
+      args:
+        - /fairway
+        - run
+        {{- include "fairway.args" . | trim | nindent 8 }}
+      env:
+        - name: POD_NAME
+          valueFrom: {fieldRef: {fieldPath: metadata.name}}
+        - name: POD_NAMESPACE
+          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
+        {{- with $controller.extraEnvs }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      ports:
+        {{- include "fairway.pod.ports" . | trim | nindent 8 }}
+      securityContext:
+        {{- include "fairway.security" (list $controller.image $controller.containerSecurityContext "NET_BIND_SERVICE") | nindent 8 }}
+      {{- range $probe := list "startupProbe" "livenessProbe" "readinessProbe" }}
+      {{- with index $controller $probe }}
+      {{ $probe }}:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- end }}
+      {{- with $controller.lifecycle }}
+      lifecycle:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $controller.resources }}
+      resources:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- with $controller.resizePolicy }}
+      resizePolicy:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+      {{- if or $webhooks.enabled $controller.extraVolumeMounts }}
+      volumeMounts:
+        {{- if $webhooks.enabled }}
+        - name: webhook-cert
+          mountPath: {{ dir $webhooks.certificate }}
+          readOnly: true
+        {{- end }}
+        {{- with $controller.extraVolumeMounts }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+      {{- end }}
+    {{- with $controller.extraContainers }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- if or $webhooks.enabled $controller.extraVolumes }}
+  volumes:
+    {{- if $webhooks.enabled }}
+    - name: webhook-cert
+      secret:
+        secretName: {{ include "fairway.webhook" . }}
+        items:
+          - key: {{ ternary "tls.crt" "cert" $webhooks.certManager.enabled }}
+            path: {{ base $webhooks.certificate }}
+          - key: {{ ternary "tls.key" "key" $webhooks.certManager.enabled }}
+            path: {{ base $webhooks.key }}
+    {{- end }}
+    {{- with $controller.extraVolumes }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- end }}
+{{- end -}}
+
+{{- define "fairway.pod.ports" -}}
+{{- $controller := .Values.controller -}}
+{{- range $name, $port := $controller.containerPort }}
+- name: {{ $name }}
+  containerPort: {{ $port }}
+  protocol: TCP
+  {{- if $controller.hostPort.enabled }}
+  hostPort: {{ index $controller.hostPort.ports $name | default $port }}
+  {{- end }}
+{{- end }}
+{{- if $controller.metrics.enabled }}
+- name: {{ $controller.metrics.portName }}
+  containerPort: {{ $controller.metrics.port }}
+  protocol: TCP
+{{- end }}
+{{- if $controller.admissionWebhooks.enabled }}
+- name: webhook
+  containerPort: {{ $controller.admissionWebhooks.port }}
+  protocol: TCP
+{{- end }}
+{{- range $protocol, $services := dict "tcp" .Values.tcp "udp" .Values.udp }}
+{{- range $port, $_ := $services }}
+- name: {{ include "fairway.port" (list $ $port $protocol) }}
+  containerPort: {{ $port }}
+  protocol: {{ upper $protocol }}
+  {{- if $controller.hostPort.enabled }}
+  hostPort: {{ $port }}
+  {{- end }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* Name of the port of a TCP or UDP service: (list $ port protocol). */}}
+{{- define "fairway.port" -}}
+{{- $prefix := (first .).Values.portNamePrefix -}}
+{{- printf "%s%v-%s" (ternary (printf "%s-" $prefix) "" (ne ($prefix | default "") "")) (index . 1) (last .) -}}
+{{- end -}}

@@ -1,0 +1,160 @@
+//! Certificates of hosts, as ingress-nginx tells of them.
+
+use model::{Certificate, CertificateId, Configuration, Server};
+use std::collections::HashMap;
+use std::sync::Arc;
+use x509_parser::oid_registry::{
+    OID_KEY_TYPE_EC_PUBLIC_KEY, OID_PKCS1_RSAENCRYPTION, OID_SIG_ED25519, OID_X509_SERIALNUMBER,
+};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// What is told of a certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Details {
+    /// The issuer's serialNumber and the certificate's own.
+    pub(crate) identifier: String,
+    pub(crate) organization: String,
+    pub(crate) common_name: String,
+    pub(crate) serial: String,
+    pub(crate) algorithm: &'static str,
+    pub(crate) not_after: i64,
+}
+
+/// The certificate of a host.
+pub(crate) struct Shown<'a> {
+    pub(crate) host: &'a str,
+    /// Empty for the certificate that the process made for itself.
+    pub(crate) namespace: &'a str,
+    pub(crate) secret: &'a str,
+    pub(crate) details: Arc<Details>,
+}
+
+/// Certificates that were read before, so that a scrape reads only new ones.
+#[derive(Debug, Default)]
+pub(crate) struct Known(HashMap<CertificateId, (Arc<Certificate>, Arc<Details>)>);
+
+impl Known {
+    /// The certificates of all hosts that have one; `own` is that of the process.
+    pub(crate) fn of<'a>(
+        &mut self,
+        configuration: &'a Configuration,
+        own: Option<&[u8]>,
+    ) -> Vec<Shown<'a>> {
+        self.0.retain(|id, _| configuration.certificates.contains_key(id));
+        let default = configuration.default_certificate.as_ref();
+        let own = own.and_then(read).map(Arc::new);
+        let shown = |server: &'a Arc<Server>| {
+            let asked = server.certificate.as_ref();
+            let is_catch_all = server.name.as_str() == "_";
+            if asked.is_none() && !is_catch_all {
+                return None;
+            }
+            let found = asked.and_then(|id| configuration.certificates.get_key_value(id));
+            let found = found.or_else(|| configuration.certificates.get_key_value(default?));
+            let host = server.name.as_str();
+            let Some((id, certificate)) = found else {
+                return Some(Shown { host, namespace: "", secret: "", details: own.clone()? });
+            };
+            let (namespace, secret) = id.as_str().split_once('/').unwrap_or_default();
+            Some(Shown { host, namespace, secret, details: self.details(id, certificate)? })
+        };
+        configuration.servers.values().filter_map(shown).collect()
+    }
+
+    fn details(
+        &mut self,
+        id: &CertificateId,
+        certificate: &Arc<Certificate>,
+    ) -> Option<Arc<Details>> {
+        if let Some((known, details)) = self.0.get(id)
+            && Arc::ptr_eq(known, certificate)
+        {
+            return Some(details.clone());
+        }
+        let details = Arc::new(read(certificate.chain.first()?)?);
+        self.0.insert(id.clone(), (certificate.clone(), details.clone()));
+        Some(details)
+    }
+}
+
+fn read(der: &[u8]) -> Option<Details> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    let issuer = certificate.issuer();
+    let text = |found: Option<&x509_parser::x509::AttributeTypeAndValue<'_>>| {
+        found.and_then(|found| found.as_str().ok()).unwrap_or_default().to_owned()
+    };
+    let serial = certificate.serial.to_string();
+    let number = text(issuer.iter_by_oid(&OID_X509_SERIALNUMBER).next());
+    let algorithm = &certificate.public_key().algorithm.algorithm;
+    Some(Details {
+        identifier: format!("{number}-{serial}"),
+        organization: text(issuer.iter_organization().next()),
+        common_name: text(issuer.iter_common_name().next()),
+        serial,
+        algorithm: match algorithm {
+            rsa if *rsa == OID_PKCS1_RSAENCRYPTION => "RSA",
+            ecdsa if *ecdsa == OID_KEY_TYPE_EC_PUBLIC_KEY => "ECDSA",
+            ed25519 if *ed25519 == OID_SIG_ED25519 => "Ed25519",
+            // As Go names what it does not know.
+            _ => "0",
+        },
+        not_after: certificate.validity().not_after.timestamp(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Known, read};
+    use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use rcgen::{CertificateParams, DnType, KeyPair, SerialNumber};
+    use std::sync::Arc;
+
+    fn der() -> Vec<u8> {
+        let key = KeyPair::generate().expect("a key");
+        let mut params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+        params.serial_number = Some(SerialNumber::from(66_000));
+        params.distinguished_name.push(DnType::CommonName, "Test Issuer");
+        params.distinguished_name.push(DnType::OrganizationName, "Tests");
+        params.self_signed(&key).expect("a certificate").der().to_vec()
+    }
+
+    #[test]
+    fn a_certificate_is_told_as_in_go() {
+        let details = read(&der()).expect("a certificate");
+        assert_eq!((details.identifier.as_str(), details.serial.as_str()), ("-66000", "66000"));
+        let issuer = (details.organization.as_str(), details.common_name.as_str());
+        assert_eq!((issuer, details.algorithm), (("Tests", "Test Issuer"), "ECDSA"));
+        assert!(read(b"no certificate").is_none());
+    }
+
+    #[test]
+    fn hosts_without_a_certificate_say_nothing_and_the_catch_all_has_one_always() {
+        let id = CertificateId::new("demo/tls");
+        let certificate = Certificate {
+            id: id.clone(),
+            chain: vec![der()],
+            key: PrivateKey(Vec::new()),
+            names: Vec::new(),
+            not_after: 0,
+        };
+        let server = |name: &str, certificate| {
+            let name = ServerName::new(name);
+            (name.clone(), Arc::new(Server { certificate, ..Server::new(name) }))
+        };
+        let configuration = Configuration {
+            servers: [
+                server("_", None),
+                server("a.test", Some(id.clone())),
+                server("b.test", None),
+            ]
+            .into_iter()
+            .collect(),
+            certificates: [(id, Arc::new(certificate))].into_iter().collect(),
+            ..Configuration::default()
+        };
+        let (own, mut known) = (der(), Known::default());
+        let shown = known.of(&configuration, Some(&own));
+        let told: Vec<_> = shown.iter().map(|one| (one.host, one.namespace, one.secret)).collect();
+        assert_eq!(told, [("_", "", ""), ("a.test", "demo", "tls")]);
+    }
+}

@@ -1,0 +1,162 @@
+//! `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held whole.
+
+mod certificates;
+#[cfg(test)]
+mod documentation;
+mod families;
+mod objects;
+mod page;
+mod requests;
+mod sections;
+
+use crate::front::Front;
+use bytes::Bytes;
+use controller::admission::{Known, Reviews};
+use controller::lease;
+use page::{Identity, Writer};
+use requests::Pieces;
+use runtime::admin::Page;
+use std::iter::once_with;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use stream::Streams;
+use tokio::sync::watch;
+
+/// Where the numbers come from.
+pub(crate) struct Metrics {
+    identity: Identity,
+    engine: Front,
+    /// Set once there is one.
+    controller: OnceLock<Controller>,
+    reviews: OnceLock<Arc<Reviews>>,
+    leadership: OnceLock<Leadership>,
+    certificates: Mutex<certificates::Known>,
+    /// Scrapes that are over, and those that are not.
+    scrapes: AtomicU64,
+    scraping: AtomicU64,
+}
+
+/// The loop and what follows it.
+pub(crate) struct Controller {
+    pub(crate) loops: Arc<controller::Metrics>,
+    pub(crate) known: watch::Receiver<Arc<Known>>,
+    pub(crate) streams: Arc<Streams>,
+}
+
+/// The election that this replica takes part in.
+struct Leadership {
+    name: String,
+    leads: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Whether it ever did.
+    has_led: AtomicBool,
+}
+
+/// A scrape until its last piece.
+struct Scrape(Arc<Metrics>);
+
+impl Drop for Scrape {
+    fn drop(&mut self) {
+        self.0.scraping.fetch_sub(1, Ordering::Relaxed);
+        self.0.scrapes.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<Identity> for Scrape {
+    fn as_ref(&self) -> &Identity {
+        &self.0.identity
+    }
+}
+
+impl Metrics {
+    /// The numbers of an engine, with the controller class as a label.
+    pub(crate) fn new(engine: Front, class: &str) -> Arc<Self> {
+        Arc::new(Self {
+            identity: Identity::of_this_pod(class),
+            engine,
+            controller: OnceLock::new(),
+            reviews: OnceLock::new(),
+            leadership: OnceLock::new(),
+            certificates: Mutex::default(),
+            scrapes: AtomicU64::new(0),
+            scraping: AtomicU64::new(0),
+        })
+    }
+
+    /// From now on the loop tells, too.
+    pub(crate) fn follow(&self, controller: Controller) {
+        let _ = self.controller.set(controller);
+    }
+
+    /// From now on the webhook tells, too.
+    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>) {
+        let _ = self.reviews.set(reviews);
+    }
+
+    /// This replica takes part in the election of that name; without one it counts as its own leader.
+    pub(crate) fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
+        if let Some(name) = election {
+            let _ = self.leadership.set(Leadership::new(name, move || leads.is_leader()));
+        }
+    }
+
+    /// The page.
+    pub(crate) fn page(self: &Arc<Self>) -> Page {
+        self.scraping.fetch_add(1, Ordering::Relaxed);
+        let scrape = Scrape(self.clone());
+        let own = self.clone();
+        let all = sections::ALL.iter().map(move |section| own.section(*section));
+        let Some(native) = self.engine.native() else {
+            // Requests are nginx's; the loop, the webhook and layer 4 are here.
+            return Page::metrics(all);
+        };
+        let Some(requests) = native.metrics().cloned() else {
+            return Page::metrics(once_with(move || scrape.section(sections::process)));
+        };
+        Page::metrics(all.chain(Pieces::new(scrape, requests)))
+    }
+
+    fn section(&self, section: fn(&Self, &mut Writer<'_>)) -> Bytes {
+        let mut writer = Writer::new(&self.identity);
+        section(self, &mut writer);
+        writer.finish()
+    }
+}
+
+impl Scrape {
+    fn section(&self, section: fn(&Metrics, &mut Writer<'_>)) -> Bytes {
+        self.0.section(section)
+    }
+}
+
+impl Leadership {
+    fn new(name: String, leads: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { name, leads: Box::new(leads), has_led: AtomicBool::new(false) }
+    }
+
+    /// Whether it leads now; none if it never did.
+    fn now(&self) -> Option<bool> {
+        let leads = (self.leads)();
+        let has_led = self.has_led.fetch_or(leads, Ordering::Relaxed) || leads;
+        has_led.then_some(leads)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Leadership;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn who_never_led_says_nothing_and_who_did_once_says_so() {
+        let leads = Arc::new(AtomicBool::new(false));
+        let own = leads.clone();
+        let leadership =
+            Leadership::new("election".to_owned(), move || own.load(Ordering::Relaxed));
+        assert_eq!(leadership.now(), None);
+        leads.store(true, Ordering::Relaxed);
+        assert_eq!(leadership.now(), Some(true));
+        leads.store(false, Ordering::Relaxed);
+        assert_eq!(leadership.now(), Some(false));
+    }
+}

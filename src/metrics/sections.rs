@@ -1,0 +1,224 @@
+//! The sections of the page besides requests.
+
+use super::families as f;
+use super::page::Writer;
+use super::{Metrics, objects};
+use model::Transport;
+use proxy::Pressure;
+use runtime::Usage;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+/// What is written, in this order, where metrics are wanted.
+pub(super) const ALL: &[fn(&Metrics, &mut Writer<'_>)] =
+    &[process, build, reloads, connections, shed, ingresses, certificates, admission, own, streams];
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The commit that this was built from, where whoever built it said so.
+fn commit() -> &'static str {
+    option_env!("FAIRWAY_COMMIT").unwrap_or("unknown")
+}
+
+/// What is always there.
+pub(super) fn process(metrics: &Metrics, page: &mut Writer<'_>) {
+    page.family(&f::OWN_BUILD, [([VERSION, commit()], 1.0)]);
+    if let Some(usage) = Usage::now() {
+        page.single(&f::PROCESS_CPU, usage.cpu_seconds);
+        page.single(&f::PROCESS_MAX_FDS, usage.most_open_files.map_or(f64::INFINITY, |n| n as f64));
+        page.single(&f::PROCESS_OPEN_FDS, usage.open_files as f64);
+        page.single(&f::PROCESS_RESIDENT, usage.resident_bytes as f64);
+        page.single(&f::PROCESS_VIRTUAL, usage.virtual_bytes as f64);
+        page.single(&f::PROCESS_STARTED, usage.started);
+        page.single(&f::PROCESS_THREADS, usage.threads as f64);
+    }
+    let scrapes = metrics.scrapes.load(Ordering::Relaxed) as f64;
+    page.family(&f::SCRAPES, [(["200"], scrapes), (["500"], 0.0), (["503"], 0.0)]);
+    page.single(&f::SCRAPING, metrics.scraping.load(Ordering::Relaxed) as f64);
+}
+
+fn build(_: &Metrics, page: &mut Writer<'_>) {
+    page.family(&f::BUILD_INFO, [([VERSION, commit(), "fairway"], 1.0)]);
+}
+
+fn reloads(metrics: &Metrics, page: &mut Writer<'_>) {
+    let progress =
+        metrics.controller.get().map(|controller| controller.loops.progress()).unwrap_or_default();
+    let successful = progress.last_applied == Some(true);
+    page.single(&f::CONFIG_HASH, progress.hash as f64);
+    page.single(&f::CONFIG_SUCCESSFUL, f64::from(u8::from(successful)));
+    page.single(&f::CONFIG_TIME, progress.applied_at_seconds());
+    page.single(&f::GENERATION, progress.generation as f64);
+    if progress.last_applied.is_some() {
+        page.single(&f::SUCCESS, progress.applied as f64);
+        page.single(&f::ERRORS, progress.refused as f64);
+    }
+    if let Some((name, leads)) =
+        metrics.leadership.get().and_then(|own| Some((own.name.as_str(), own.now()?)))
+    {
+        page.family(&f::LEADER, [([name], f64::from(u8::from(leads)))]);
+    }
+}
+
+fn connections(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(requests) = metrics.engine.native().and_then(|native| native.metrics()) else {
+        return;
+    };
+    let now = requests.connections();
+    let handled = now.accepted.saturating_sub(now.refused);
+    let totals = [("accepted", now.accepted), ("handled", handled)];
+    page.family(&f::CONNECTIONS_TOTAL, totals.map(|(state, count)| ([state], count as f64)));
+    page.single(&f::REQUESTS_TOTAL, now.requests as f64);
+    let states = [
+        ("active", now.active),
+        ("reading", now.reading),
+        ("writing", now.writing),
+        ("waiting", now.waiting),
+    ];
+    page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
+    page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
+    if let Some(usage) = Usage::now() {
+        page.single(&f::NUM_PROCS, 1.0);
+        page.single(&f::CPU, usage.cpu_seconds);
+        page.single(&f::READ_BYTES, usage.read_bytes as f64);
+        page.single(&f::WRITE_BYTES, usage.written_bytes as f64);
+        page.single(&f::RESIDENT, usage.resident_bytes as f64);
+        page.single(&f::VIRTUAL, usage.virtual_bytes as f64);
+        page.single(&f::OLDEST, usage.started);
+    }
+}
+
+fn ingresses(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(controller) = metrics.controller.get() else { return };
+    let known = controller.known.borrow().clone();
+    let orphans = objects::orphans(&known);
+    let both = orphans.iter().flat_map(|((namespace, ingress), lacks)| {
+        let kinds = [("no-service", lacks.service), ("no-endpoint", lacks.endpoints)];
+        kinds.map(|(kind, lacks)| ([&**namespace, &**ingress, kind], f64::from(u8::from(lacks))))
+    });
+    page.family(&f::ORPHAN, both);
+    let problems = objects::problems(&known);
+    page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
+}
+
+/// Expiry is told by the leader; all of it is gone with a lost election (compat/metrics.csv).
+fn certificates(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(controller) = metrics.controller.get() else { return };
+    let leads = metrics.leadership.get().map_or(Some(true), |own| own.now());
+    if leads == Some(false) {
+        return;
+    }
+    let Some(native) = metrics.engine.native() else { return };
+    let (known, generation) = (controller.known.borrow().clone(), native.current());
+    let mut certificates = metrics.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = certificates.of(&known.configuration, generation.certificates.own());
+    drop(certificates);
+    let class = page.class();
+    if leads == Some(true) {
+        let expiry = shown.iter().map(|one| {
+            let details = &one.details;
+            let labels = [one.namespace, class, one.host, one.secret, &details.identifier];
+            (labels, details.not_after as f64)
+        });
+        page.family(&f::SSL_EXPIRE, expiry.filter(|(_, at)| *at > 0.0));
+    }
+    let told = shown.iter().map(|one| {
+        let details = &one.details;
+        let labels = [
+            one.namespace,
+            class,
+            one.host,
+            one.secret,
+            &details.identifier,
+            &details.organization,
+            &details.common_name,
+            &details.serial,
+            details.algorithm,
+        ];
+        (labels, 1.0)
+    });
+    page.family(&f::SSL_INFO, told);
+}
+
+fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(reviews) = metrics.reviews.get() else { return };
+    let (checks, last) = (reviews.by_ingress(), reviews.last());
+    let of = |count: fn(&controller::admission::Checks) -> u64| {
+        let counts = checks.iter().map(move |(key, checks)| (key, count(checks)));
+        let some = counts.filter(|(_, count)| *count > 0);
+        some.map(|(key, count)| ([key.namespace.as_ref(), key.name.as_ref()], count as f64))
+    };
+    page.family(&f::CHECK_SUCCESS, of(|checks| checks.passed));
+    page.family(&f::CHECK_ERRORS, of(|checks| checks.refused));
+    let reviewed = if last.size == 0 { 0.0 } else { 1.0 };
+    page.single(&f::ADMISSION_TESTED, reviewed);
+    page.single(&f::ADMISSION_TESTED_TIME, (last.whole - last.parsed).as_secs_f64());
+    page.single(&f::ADMISSION_RENDERED, reviewed);
+    page.single(&f::ADMISSION_RENDER_TIME, last.parsed.as_secs_f64());
+    page.single(&f::ADMISSION_SIZE, last.size as f64);
+    page.single(&f::ADMISSION_TIME, last.whole.as_secs_f64());
+    page.timings(&f::ADMISSION, &reviews.time);
+}
+
+/// What was turned away, and what broke.
+fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(native) = metrics.engine.native() else { return };
+    let shed = native.shed();
+    let pressure = match shed.pressure {
+        Pressure::Normal => 0.0,
+        Pressure::High => 1.0,
+        Pressure::Full => 2.0,
+    };
+    page.single(&f::PRESSURE, pressure);
+    let reasons = [
+        ("bound", shed.over_bound),
+        ("descriptors", shed.over_descriptors),
+        ("pressure", shed.over_pressure),
+    ];
+    page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
+    page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
+    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
+    page.single(&f::PANICS, shed.panics as f64);
+}
+
+/// What ingress-nginx does not tell.
+fn own(metrics: &Metrics, page: &mut Writer<'_>) {
+    if let Some(controller) = metrics.controller.get() {
+        page.timings(&f::PROPAGATION, &controller.loops.propagation);
+        page.timings(&f::APPLYING, &controller.loops.applying);
+    }
+    let Some(native) = metrics.engine.native() else { return };
+    let generation = native.current();
+    let reuse = generation.reuse().flat_map(|(upstream, reuse)| {
+        let kinds = [("opened", reuse.opened), ("reused", reuse.reused)];
+        kinds.map(|(kind, count)| ([upstream, kind], count as f64))
+    });
+    page.family(&f::UPSTREAM_REQUESTS, reuse);
+    let dropped = native.dropped_lines();
+    page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
+    if let Some(requests) = native.metrics() {
+        let (series, most) = requests.budget();
+        page.single(&f::SERIES, series as f64);
+        page.single(&f::SERIES_LIMIT, most as f64);
+        page.single(&f::OVERFLOWED, requests.overflowed() as f64);
+    }
+}
+
+fn streams(metrics: &Metrics, page: &mut Writer<'_>) {
+    let Some(controller) = metrics.controller.get() else { return };
+    let traffic = controller.streams.traffic();
+    let of = |value: fn(&stream::Traffic) -> u64| {
+        traffic.iter().map(move |(port, service, traffic)| {
+            let protocol = match port.transport {
+                Transport::Tcp => "tcp",
+                Transport::Udp => "udp",
+            };
+            let labels = [port.number.to_string(), protocol.to_owned(), service.to_string()];
+            (labels, value(traffic) as f64)
+        })
+    };
+    page.family(&f::STREAM_SESSIONS, of(|traffic| traffic.sessions));
+    page.family(&f::STREAM_ACTIVE, of(|traffic| traffic.active));
+    page.family(&f::STREAM_RECEIVED, of(|traffic| traffic.received));
+    page.family(&f::STREAM_SENT, of(|traffic| traffic.sent));
+}

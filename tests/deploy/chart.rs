@@ -1,0 +1,192 @@
+//! What Helm makes of the chart: refusals that name the key, and the names that ingress-nginx's objects have.
+
+use crate::helm::{chart, helm, object, render, render_file};
+use crate::{root, yaml_files};
+use serde_json::Value;
+
+fn refusal(setting: &str) -> String {
+    match render(&["--set-json", setting]) {
+        Ok(_) => panic!("{setting} is taken"),
+        Err(said) => said,
+    }
+}
+
+#[test]
+fn a_key_that_is_not_known_fails_with_its_name_and_place() {
+    for (setting, name, place) in [
+        ("contoller={}", "contoller", "at '':"),
+        ("controller.replicas=3", "replicas", "at '/controller':"),
+        (
+            "controller.service.internal.anotations={}",
+            "anotations",
+            "at '/controller/service/internal':",
+        ),
+        (
+            "controller.admissionWebhooks.patch.img={}",
+            "img",
+            "at '/controller/admissionWebhooks/patch':",
+        ),
+        ("defaultBackend.images={}", "images", "at '/defaultBackend':"),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(&format!("'{name}' not allowed")) && said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_fails_with_its_place() {
+    for (setting, place) in [
+        ("controller.tolerations={}", "at '/controller/tolerations'"),
+        ("controller.hostNetwork=\"yes\"", "at '/controller/hostNetwork'"),
+        ("controller.kind=\"StatefulSet\"", "at '/controller/kind'"),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(place), "{said}");
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
+    for (setting, key, remedy) in [
+        (
+            r#"controller.customTemplate.configMapName="t""#,
+            "controller.customTemplate",
+            "controller.config",
+        ),
+        (
+            r#"controller.extraModules=[{"name": "brotli"}]"#,
+            "controller.extraModules",
+            "Leave it out",
+        ),
+        (
+            r#"controller.image.image="ingress-nginx/controller""#,
+            "controller.image",
+            "--reset-then-reuse-values",
+        ),
+        (
+            r#"controller.image.repository="r.test/m/ingress-nginx/controller""#,
+            "controller.image",
+            "leave out",
+        ),
+        (r#"controller.image.tag="v1.12.1""#, "controller.image.tag is v1.12.1", "leave it out"),
+        ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
+        (
+            r#"controller={"keda": {"enabled": true}, "autoscaling": {"enabled": true}}"#,
+            "controller.keda.enabled",
+            "switch one of them off",
+        ),
+    ] {
+        let said = refusal(setting);
+        assert!(said.contains(key) && said.contains(remedy), "{setting}: {said}");
+    }
+}
+
+#[test]
+fn a_chart_that_depends_on_this_one_may_say_whether_it_is_wanted_and_share_globals() {
+    let rendered =
+        render(&["--set", "enabled=true,global.region=north,global.image.registry=r.test"]);
+    let objects = rendered.expect("both belong to other charts");
+    let deployment = object(&objects, "Deployment", "ingress-nginx-controller");
+    let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
+    assert_eq!(image, &format!("r.test/fairway:{}", env!("CARGO_PKG_VERSION")));
+}
+
+/// An upgrade in place keeps what clients, load balancers and immutable fields hang on.
+#[test]
+fn names_and_selectors_are_those_of_ingress_nginx() {
+    let objects = render(&[]).expect("defaults are good");
+    for (kind, name) in [
+        ("Deployment", "ingress-nginx-controller"),
+        ("Service", "ingress-nginx-controller"),
+        ("Service", "ingress-nginx-controller-admission"),
+        ("ConfigMap", "ingress-nginx-controller"),
+        ("ServiceAccount", "ingress-nginx"),
+        ("IngressClass", "nginx"),
+        ("ValidatingWebhookConfiguration", "ingress-nginx-admission"),
+    ] {
+        object(&objects, kind, name);
+    }
+    let selector = serde_json::json!({
+        "app.kubernetes.io/name": "ingress-nginx",
+        "app.kubernetes.io/instance": "ingress-nginx",
+        "app.kubernetes.io/component": "controller",
+    });
+    let deployment = object(&objects, "Deployment", "ingress-nginx-controller");
+    assert_eq!(deployment["spec"]["selector"]["matchLabels"], selector);
+    assert_eq!(
+        object(&objects, "Service", "ingress-nginx-controller")["spec"]["selector"],
+        selector
+    );
+}
+
+#[test]
+fn every_selector_meets_the_pods_of_its_workload() {
+    for file in yaml_files("tests/deploy/values") {
+        let objects = render_file(&file);
+        let pods: Vec<&Value> = objects
+            .iter()
+            .map(|object| &object["spec"]["template"]["metadata"]["labels"])
+            .collect();
+        for service in objects.iter().filter(|object| object["kind"] == "Service") {
+            let selector = service["spec"]["selector"].as_object().expect("a selector");
+            let meets =
+                |pod: &&&Value| selector.iter().all(|(name, value)| &pod[name.as_str()] == value);
+            assert!(
+                pods.iter().any(|pod| meets(&pod)),
+                "{file}: {} selects nothing",
+                service["metadata"]["name"]
+            );
+        }
+    }
+}
+
+/// The flags of the controller that is called `name`.
+fn flags<'a>(objects: &'a [Value], name: &str) -> Vec<&'a str> {
+    let container =
+        &object(objects, "Deployment", name)["spec"]["template"]["spec"]["containers"][0];
+    container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn values_become_flags_and_extra_args_go_before_them() {
+    let everything = render_file("everything.yaml");
+    let flags = flags(&everything, "ingress-nginx-controller");
+    for flag in [
+        "--http-port=8080",
+        "--https-port=8443",
+        "--configmap=$(POD_NAMESPACE)/ingress-nginx-controller",
+        "--tcp-services-configmap=$(POD_NAMESPACE)/ingress-nginx-tcp",
+        "--validating-webhook=:9443",
+        "--enable-annotation-validation=false",
+        "--election-id=edge-leader",
+        "--election-ttl=45s",
+        "--update-status=false",
+    ] {
+        assert_eq!(flags.iter().filter(|given| **given == flag).count(), 1, "{flag} in {flags:?}");
+    }
+    let names = flags.iter().map(|flag| flag.split('=').next());
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count, "none comes twice: {flags:?}");
+    let roles = everything.iter().filter(|object| object["kind"] == "ClusterRole");
+    let text = roles.map(Value::to_string).collect::<String>();
+    assert!(
+        text.contains("\"ingresses\"") && !text.contains("ingresses/status"),
+        "nobody writes it"
+    );
+}
+
+#[test]
+fn helm_has_nothing_against_the_chart_whatever_the_values() {
+    let chart = chart();
+    let chart = chart.to_str().expect("a path that is text");
+    for file in yaml_files("tests/deploy/values") {
+        let values = root().join("tests/deploy/values").join(&file);
+        let values = values.to_str().expect("a path that is text");
+        let output = helm(&["lint", "--strict", chart, "--values", values]).output();
+        let output = output.expect("Helm starts");
+        assert!(output.status.success(), "{file}: {}", String::from_utf8_lossy(&output.stdout));
+    }
+}

@@ -1,0 +1,140 @@
+//! The root file system of the image: what is in it, and how the program starts there.
+
+use crate::{read, root};
+use anyhow::{Context, Result, ensure};
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use testkit::cluster::{self, Connection, Process, eventually};
+use tokio::process::Command;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bit 10: NET_BIND_SERVICE and nothing else.
+const LOW_PORTS: &str = "0000000000000400";
+
+async fn run(program: &str, arguments: &[&str]) -> Result<()> {
+    let output = Command::new(program).args(arguments).output().await?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{program} {arguments:?}: {said}");
+    Ok(())
+}
+
+/// Assembles it in `folder`, with the mounts that every container has, and takes away the right to write.
+async fn assemble(folder: &Path) -> Result<PathBuf> {
+    let place = folder.join("root");
+    let at = place.to_str().context("a path that is text")?;
+    let script = root().join("scripts/rootfs");
+    let script = script.to_str().context("a path that is text")?;
+    run(script, &[env!("CARGO_BIN_EXE_fairway"), at]).await?;
+    // Mount points, as a runtime makes them: /empty is what the chart mounts for a default backend.
+    for name in ["proc", "empty"] {
+        fs::create_dir(place.join(name))?;
+    }
+    run("mount", &["--bind", at, at]).await?;
+    run("mount", &["-t", "proc", "proc", &format!("{at}/proc")]).await?;
+    run("mount", &["-o", "remount,bind,ro", at]).await?;
+    let refusal = fs::write(place.join("tmp/probe"), "").err().context("it can be written")?;
+    ensure!(refusal.kind() == std::io::ErrorKind::ReadOnlyFilesystem, "{refusal}");
+    Ok(place)
+}
+
+/// Starts the program in it as the user of the image, with at most the capabilities in `bounds`.
+fn start(place: &Path, bounds: &str, program: &str, flags: &[&str], log: &Path) -> Result<Process> {
+    // chroot itself needs three, and gives them up with its user.
+    let bounds = format!("-all,+sys_chroot,+setuid,+setgid{bounds}");
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set", &bounds, "--inh-caps", "-all", "chroot"]);
+    command.args(["--userspec=101:82", "--groups=82"]).arg(place).arg(program).args(flags);
+    Process::start(&mut command, log)
+}
+
+async fn answer(port: u16, path: &str) -> Result<u16> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Ok(Connection::open(address).await?.get("a.test", path).await?.status)
+}
+
+/// The value of a line in /proc/PID/status of the only process that runs in `place`.
+fn status(place: &Path, name: &str) -> Result<String> {
+    for process in fs::read_dir("/proc")?.flatten() {
+        let is_ours = fs::read_link(process.path().join("root")).is_ok_and(|root| root == place);
+        let Ok(text) = fs::read_to_string(process.path().join("status")) else { continue };
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        if let Some(line) = line.filter(|_| is_ours) {
+            return Ok(line.trim().to_owned());
+        }
+    }
+    anyhow::bail!("no process has {} as its root", place.display())
+}
+
+#[test]
+fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_them() {
+    cluster::private_network(async || {
+        let folder = tempfile::tempdir()?;
+        let place = assemble(folder.path()).await?;
+        let log = folder.path().join("fairway.log");
+        let mut low = start(
+            &place,
+            ",+net_bind_service",
+            "/nginx-ingress-controller",
+            &["--manifests=/empty"],
+            &log,
+        )?;
+        eventually("an answer on port 80", PATIENCE, async || answer(80, "/").await)
+            .await
+            .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
+        ensure!(answer(80, "/").await? == 404 && answer(10254, "/healthz").await? == 200);
+        ensure!(answer(80, "/healthz").await? == 200, "the probes of the chart's default backend");
+        ensure!(status(&place, "CapEff")? == LOW_PORTS && status(&place, "CapPrm")? == LOW_PORTS);
+        ensure!(
+            status(&place, "Uid")?.starts_with("101\t")
+                && status(&place, "Gid")?.starts_with("82\t")
+        );
+        let ended = low.stop(Duration::from_secs(10)).await?;
+        ensure!(ended.success(), "SIGTERM ended it with {ended}");
+        // A Pod that drops every capability still starts; only its ports are high.
+        let flags =
+            ["run", "--manifests=/empty", "--http-port=8080", "--https-port=0", "--healthz-port=0"];
+        let mut high = start(&place, "", "/fairway", &flags, &log)?;
+        eventually("an answer on port 8080", PATIENCE, async || answer(8080, "/").await).await?;
+        ensure!(status(&place, "CapPrm")? == "0000000000000000");
+        high.stop(Duration::from_secs(10)).await?;
+        fs::read_to_string(&log)?.contains("ready").then_some(()).context("it was ready")
+    });
+}
+
+#[test]
+fn it_holds_the_program_its_libraries_and_little_else() {
+    cluster::private_network(async || {
+        let folder = tempfile::tempdir()?;
+        let place = folder.path().join("root");
+        let at = place.to_str().context("a path that is text")?;
+        let script = root().join("scripts/rootfs");
+        run(script.to_str().context("text")?, &[env!("CARGO_BIN_EXE_fairway"), at]).await?;
+        for link in ["nginx-ingress-controller", "wait-shutdown"] {
+            ensure!(fs::read_link(place.join(link))? == Path::new("fairway"), "{link}");
+        }
+        let output = Command::new("find").arg(&place).args(["-type", "f"]).output().await?;
+        let files = String::from_utf8(output.stdout)?;
+        let is_known = |file: &&str| {
+            let name = file.rsplit('/').next().unwrap_or_default();
+            let known = ["fairway", "ca-certificates.crt", "passwd", "group", "nsswitch.conf"];
+            known.contains(&name) || name.contains(".so.")
+        };
+        let strange: Vec<&str> = files.lines().filter(|file| !is_known(file)).collect();
+        ensure!(strange.is_empty(), "{strange:?}");
+        Ok(())
+    });
+}
+
+#[test]
+fn the_image_runs_as_the_user_that_manifests_name() {
+    let file = read("Dockerfile");
+    assert!(file.contains("\nUSER 101:82\n") && file.contains("scripts/rootfs /fairway /rootfs"));
+    let rust = read("rust-toolchain.toml");
+    let version = rust.split('"').nth(1).expect("a channel");
+    assert!(
+        file.contains(&format!("ARG RUST={version}")),
+        "the Dockerfile builds with another Rust than {version}"
+    );
+}

@@ -1,0 +1,108 @@
+//! The chart and the variants grant what deploy/rbac.yaml grants, with which the cluster tests run, and no more.
+
+use crate::helm::{render, render_file};
+use crate::read;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use testkit::yaml;
+
+/// Group, resource and verb; and the names, if only objects with these names are meant.
+type Right = (String, String, String, Vec<String>);
+
+fn rights<'a>(roles: impl IntoIterator<Item = &'a Value>) -> BTreeSet<Right> {
+    let words = |value: &Value| -> Vec<String> {
+        let words = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+        words.map(str::to_owned).collect()
+    };
+    let mut rights = BTreeSet::new();
+    for rule in roles.into_iter().filter_map(|role| role["rules"].as_array()).flatten() {
+        for group in words(&rule["apiGroups"]) {
+            for resource in words(&rule["resources"]) {
+                for verb in words(&rule["verbs"]) {
+                    let names = words(&rule["resourceNames"]);
+                    rights.insert((group.clone(), resource.clone(), verb, names));
+                }
+            }
+        }
+    }
+    rights
+}
+
+fn of(objects: &[Value], kind: &str) -> BTreeSet<Right> {
+    rights(objects.iter().filter(|object| object["kind"] == kind && !is_webhook(object)))
+}
+
+/// The rights of the Jobs that make a certificate are their own matter.
+fn is_webhook(object: &Value) -> bool {
+    object["metadata"]["labels"]["app.kubernetes.io/component"] == "admission-webhook"
+}
+
+/// Which Lease it is depends on flags.
+fn unnamed(rights: BTreeSet<Right>) -> BTreeSet<Right> {
+    let blur = |(group, resource, verb, names): Right| {
+        let names =
+            if resource == "leases" && !names.is_empty() { vec!["…".to_owned()] } else { names };
+        (group, resource, verb, names)
+    };
+    rights.into_iter().map(blur).collect()
+}
+
+fn plain(file: &str) -> Vec<Value> {
+    yaml::documents(&read(&format!("deploy/{file}"))).expect("YAML")
+}
+
+#[test]
+fn the_chart_grants_what_the_plain_manifest_grants() {
+    let (chart, plain) = (render(&[]).expect("defaults are good"), plain("rbac.yaml"));
+    for kind in ["ClusterRole", "Role"] {
+        let granted = of(&plain, kind);
+        assert!(!granted.is_empty(), "deploy/rbac.yaml has no {kind}");
+        assert_eq!(
+            unnamed(of(&chart, kind)),
+            unnamed(granted),
+            "{kind}: chart/fairway/templates/_rules.tpl and rbac.yaml differ"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_granted_by_wildcard_and_secrets_are_only_read() {
+    let chart = render(&[]).expect("defaults are good");
+    for objects in [&chart, &plain("rbac.yaml"), &plain("rbac-namespaced.yaml")] {
+        for kind in ["ClusterRole", "Role"] {
+            for (group, resource, verb, names) in of(objects, kind) {
+                assert!(![&group, &resource, &verb].into_iter().any(|word| word == "*"));
+                let reads = ["get", "list", "watch"].contains(&verb.as_str());
+                assert!(resource != "secrets" || reads, "{kind}: {verb} {resource} {names:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_controller_of_one_namespace_reads_secrets_there_and_nowhere_else() {
+    let chart = render_file("one-namespace.yaml");
+    assert!(of(&chart, "ClusterRole").is_empty(), "rbac.scope leaves nothing in the cluster");
+    for objects in [&chart, &plain("rbac-namespaced.yaml")] {
+        let secrets = |(_, resource, ..): &Right| resource == "secrets";
+        assert!(!of(objects, "ClusterRole").iter().any(secrets));
+        for role in objects.iter().filter(|object| object["kind"] == "Role") {
+            let watched =
+                ["shop", "apps"].iter().any(|name| role["metadata"]["namespace"] == *name);
+            for (_, _, verb, names) in rights([role]).into_iter().filter(secrets) {
+                assert!(watched || names.len() == 1, "{verb} all Secrets in {}", role["metadata"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn with_one_namespace_all_is_granted_but_what_selectors_of_namespaces_need() {
+    let all = |objects: &[Value]| -> BTreeSet<(String, String, String)> {
+        let both = of(objects, "ClusterRole").into_iter().chain(of(objects, "Role"));
+        both.map(|(group, resource, verb, _)| (group, resource, verb)).collect()
+    };
+    let mut everything = all(&plain("rbac.yaml"));
+    everything.retain(|(_, resource, _)| resource != "namespaces");
+    assert_eq!(all(&plain("rbac-namespaced.yaml")), everything);
+}

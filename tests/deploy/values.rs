@@ -1,0 +1,95 @@
+//! values.schema.json and docs/helm.md, both made of `values.yaml`.
+
+use crate::keys::{Key, all};
+use crate::root;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::fs;
+
+/// Keeps a generated file current: writes it with UPDATE=1, otherwise compares.
+fn current(path: &str, text: &str) {
+    let file = root().join(path);
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(&file, text).expect("the file can be written");
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == text, "{path} is stale: UPDATE=1 cargo test --test deploy values");
+}
+
+fn kind(key: &Key) -> Value {
+    if let Some(choices) = key.choices() {
+        return json!({"enum": choices});
+    }
+    match &key.default {
+        Value::Object(_) if key.is_closed => {
+            json!({"type": "object", "additionalProperties": false, "properties": {}})
+        }
+        Value::Object(_) => json!({"type": ["object", "null"]}),
+        Value::Array(_) => json!({"type": ["array", "null"]}),
+        Value::Bool(_) => json!({"type": ["boolean", "null"]}),
+        // Absent by default: a number, a word or a truth.
+        Value::Null => json!({"type": ["string", "number", "boolean", "null"]}),
+        // Charts copied about carry empty maps where a word belongs, and numbers in quotes.
+        Value::String(_) | Value::Number(_) => {
+            json!({"type": ["string", "number", "object", "null"], "maxProperties": 0})
+        }
+    }
+}
+
+#[test]
+fn the_schema_is_current_and_knows_every_key() {
+    let mut schema = json!({
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {},
+    });
+    for key in all() {
+        let mut place = &mut schema;
+        for name in &key.path[..key.path.len() - 1] {
+            place = &mut place["properties"][name];
+        }
+        let properties = place["properties"].as_object_mut();
+        let properties: &mut Map<String, Value> = properties.expect("a closed map comes first");
+        properties.insert(key.path.last().expect("a key has a name").clone(), kind(&key));
+    }
+    let text = serde_json::to_string_pretty(&schema).expect("JSON can be written");
+    current("deploy/chart/fairway/values.schema.json", &(text + "\n"));
+}
+
+#[test]
+fn the_page_of_values_is_current() {
+    let mut page = String::from(
+        "# Values of the Helm chart\n\nGenerated from `deploy/chart/fairway/values.yaml`; do not edit.\n\nThe chart takes the \
+         values of ingress-nginx's, so that a values file of its users can stay as it is; [install.md](install.md) says how to \
+         switch. A key that is not here fails with its name, before anything is changed in the cluster. What is given without \
+         having an effect is named after installing. Keys with dots in names below are maps in maps: `controller.kind` is `kind` \
+         in `controller`.\n",
+    );
+    let mut section = "";
+    let keys = all();
+    for key in keys.iter().filter(|key| !key.is_closed) {
+        let top = if key.path.len() > 1 { key.path[0].as_str() } else { "" };
+        if top != section || page.matches("| Key |").count() == 0 {
+            section = top;
+            let title = if top.is_empty() { "At the top" } else { top };
+            let title = if page.contains(&format!("\n## {title}\n")) {
+                "Further ones at the top"
+            } else {
+                title
+            };
+            write!(page, "\n## {title}\n\n| Key | Default | What it does |\n|---|---|---|\n")
+                .expect("a String takes all");
+        }
+        let default = match &key.default {
+            Value::Null => "none".to_owned(),
+            Value::String(text) if text.is_empty() => "empty".to_owned(),
+            Value::String(text) => format!("`{text}`"),
+            other => format!("`{other}`"),
+        };
+        let comment =
+            key.comment.replace(" (any keys)", "").replace('|', "\\|").replace('<', "&lt;");
+        writeln!(page, "| `{}` | {default} | {comment} |", key.name()).expect("a String takes all");
+    }
+    current("docs/helm.md", &page);
+}
