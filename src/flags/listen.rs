@@ -38,8 +38,8 @@ pub(crate) struct Listeners {
     /// What carries HTTP: this process (native), or a supervised nginx for raw snippets and nginx modules.
     #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Native)]
     pub(crate) engine: EngineName,
-    /// The private folder of --engine=nginx: its configuration, sockets and keys; fairway-nginx among temporary files by
-    /// default.
+    /// The private folder of --engine=nginx: its configuration, sockets and keys; by default fairway-nginx among
+    /// temporary files.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) nginx_directory: Option<PathBuf>,
     /// Path of the health check.

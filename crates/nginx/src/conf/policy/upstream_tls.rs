@@ -151,8 +151,8 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
     Word::from(scheme).then(name)
 }
 
-/// The target of a URL of ours in a variable, with everything percent-encoded that would end the request line: variables
-/// can hold anything that a client sends.
+/// The target of a URL of ours in a variable, with everything percent-encoded that would end the request line:
+/// variables can hold anything that a client sends.
 pub(in crate::conf) fn target(target: &Template, block: &mut Block) -> Word {
     const ESCAPE: &str = "return (ngx.var.fairway_target:gsub(\"[^%g]\", function(c)\n\
         return string.format(\"%%%02X\", c:byte())\n\
