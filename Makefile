@@ -5,6 +5,9 @@ SECONDS_EACH ?= 60
 # Cargo's folder for what it builds, and the programs made there.
 BUILD := $(abspath $(or $(CARGO_TARGET_DIR),target))
 FAIRWAY := $(BUILD)/debug/fairway
+# What --engine=nginx needs: only what Debian ships.
+MODULES := lua headers-more-filter brotli-filter geoip2 modsecurity
+NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecurity-crs
 # Tools that scripts/need fetched come first; the last ones are where rustup, Go
 # and Debian put theirs, for shells that do not look there.
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
@@ -21,7 +24,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap nginx haproxy libnginx-mod-http-lua lua-cjson
+	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap haproxy $(NGINX)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -40,7 +43,7 @@ docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 
-exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native]
+exchanges: ## Replay recorded exchanges: DIR=path [FAMILY=name] [ENGINE=native|nginx]
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p testkit --bin exchanges -- \
 	  $(or $(DIR),tests/exchanges) --binary $(FAIRWAY) --out $(BUILD) \

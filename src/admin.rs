@@ -2,9 +2,9 @@
 
 use crate::configuration;
 use crate::flags::{Listeners, Profiling};
+use crate::front::Front;
 use crate::metrics::Metrics;
 use anyhow::Result;
-use proxy::Native;
 use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, profile};
 use std::net::SocketAddr;
@@ -19,7 +19,7 @@ pub(crate) fn start(
     listeners: &Listeners,
     profiling: &Profiling,
     (ready, shutdown): (Ready, &Shutdown),
-    engine: &Arc<Native>,
+    engine: &Arc<Front>,
     metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
     let (served, serving) = (engine.clone(), engine.clone());
@@ -45,9 +45,9 @@ pub(crate) fn start(
 }
 
 /// What is served now. Writing it takes its time, which others do not wait for.
-async fn written(engine: Arc<Native>) -> Page {
+async fn written(engine: Arc<Front>) -> Page {
     let _turn = TURN.acquire().await;
-    let write = move || configuration::page(&engine.current().configuration);
+    let write = move || configuration::page(&engine.configuration());
     match tokio::task::spawn_blocking(write).await {
         Ok(page) => page,
         Err(error) => Page::failed(&error),

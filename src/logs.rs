@@ -1,14 +1,35 @@
 //! Logs follow the ConfigMap: where the engine's messages go, from which level on, and when files are opened again.
 
+use crate::front::Front;
 use anyhow::{Context, Result};
 use model::{ErrorLevel, LogTarget};
+use nginx::Nginx;
 use proxy::Native;
 use runtime::{log, signal};
 use std::sync::Arc;
 
 /// What the engine says about requests goes where the ConfigMap says, at the level it says; files of logs are opened
 /// again when a signal asks for it.
-pub(crate) fn follow(engine: &Arc<Native>, logs: log::Control) -> Result<()> {
+pub(crate) fn follow(engine: &Front, logs: log::Control) -> Result<()> {
+    match engine {
+        Front::Native(native) => of_native(native, logs),
+        Front::Nginx(nginx) => of_nginx(nginx),
+    }
+}
+
+/// nginx writes its logs itself.
+fn of_nginx(nginx: &Arc<Nginx>) -> Result<()> {
+    let nginx = nginx.clone();
+    let control = tokio::runtime::Handle::current();
+    let reopen = move || {
+        let nginx = nginx.clone();
+        drop(control.spawn(async move { nginx.reopen_logs().await }));
+    };
+    signal::on_reopen(reopen).context("cannot watch signals")?;
+    Ok(())
+}
+
+fn of_native(engine: &Arc<Native>, logs: log::Control) -> Result<()> {
     let reopened = engine.clone();
     signal::on_reopen(move || reopened.reopen_logs()).context("cannot watch signals")?;
     let (engine, mut global) = (engine.clone(), engine.global());

@@ -6,6 +6,7 @@ mod cluster_writes;
 mod configuration;
 mod explain;
 mod flags;
+mod front;
 mod hook;
 mod logs;
 mod metrics;

@@ -1,7 +1,8 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{self, Classes, Listeners, Run, Source, Translate, Webhook};
+use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
+use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
 use crate::{admin, logs, overload, ports, streams, version};
 use anyhow::{Context, Result, ensure};
@@ -74,16 +75,14 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let engine = Arc::new(start_engine(&listeners, worker_threads, &metrics)?);
-    let (directory, editions) = (geoip.geoip_directory, geoip.maxmind_edition_ids);
-    engine.locate_geoip(GeoFiles { directory, editions });
-    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
-    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
-    engine.locate_collector(environment);
+    let passthrough = classes.enable_ssl_passthrough;
+    let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
-    let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
-    overload::follow(&engine, memory_limit, descriptors);
-    let metrics = Metrics::new(engine.clone(), &classes.controller_class);
+    if let Some(native) = engine.native() {
+        let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+        overload::follow(native, memory_limit, descriptors);
+    }
+    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -92,7 +91,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         false => None,
     };
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
-    let options = Options { watch_namespace, zone, reserved_ports, ..options(&classes) };
+    let raw = listeners.engine == EngineName::Nginx;
+    let options = Options { watch_namespace, zone, reserved_ports, raw, ..options(&classes) };
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
@@ -111,8 +111,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     metrics.follow_leader(election, writes.leadership());
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
-    let listening = engine.listening();
-    tracing::info!(http = listening.http_port, https = listening.https_port, admin = %admin, "ready");
+    let (http, https) = engine.ports();
+    tracing::info!(http, https, admin = %admin, "ready");
     // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
@@ -122,7 +122,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
 
 /// Waits for the end, and carries it out.
 async fn end(
-    engine: &Arc<Native>,
+    engine: &Arc<Front>,
     streams: &Streams,
     writes: ClusterWrites,
     shutdown: &Shutdown,
@@ -139,6 +139,27 @@ async fn end(
         _ = ending => tracing::info!("stopped"),
         () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
     }
+}
+
+/// The engine that `--engine` names.
+fn start_front(
+    listeners: &Listeners,
+    threads: Option<std::num::NonZeroUsize>,
+    geoip: GeoIp,
+    passthrough: bool,
+    metrics: &flags::Metrics,
+) -> Result<Front> {
+    let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
+    if listeners.engine == EngineName::Nginx {
+        let nginx = front::nginx(listeners, threads, directory, passthrough)?;
+        return Ok(Front::Nginx(Arc::new(nginx)));
+    }
+    let native = start_engine(listeners, threads, metrics)?;
+    native.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    native.locate_collector(environment);
+    Ok(Front::Native(Arc::new(native)))
 }
 
 fn start_engine(
@@ -326,15 +347,16 @@ pub(crate) fn options(classes: &Classes) -> Options {
         udp_services: udp_services_configmap,
         reserved_ports: BTreeSet::new(),
         passthrough: enable_ssl_passthrough,
+        raw: false,
         watch_namespace: None,
         zone: None,
     }
 }
 
 /// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
-async fn drain(engine: &Arc<Native>, streams: &Streams, grace: Duration) {
+async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
     engine.leave();
     tokio::time::sleep(grace).await;
-    let deadline = engine.current().configuration.global.shutdown_timeout;
+    let deadline = engine.configuration().global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
 }

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 7] = [
+const OWN: [&str; 9] = [
     "manifests",
     "bind-address",
     "worker-threads",
@@ -14,6 +14,8 @@ const OWN: [&str; 7] = [
     "trace-secret-file",
     "memory-limit",
     "metrics-series-limit",
+    "engine",
+    "nginx-directory",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

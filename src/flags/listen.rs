@@ -4,6 +4,15 @@ use clap::Args;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
+/// What carries HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EngineName {
+    /// This process.
+    Native,
+    /// A supervised nginx.
+    Nginx,
+}
+
 /// Where to listen.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Listeners")]
@@ -26,6 +35,13 @@ pub(crate) struct Listeners {
     /// A file with a secret: requests with it in X-Fairway-Trace are answered with every decision about them.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_secret_file: Option<PathBuf>,
+    /// What carries HTTP: this process (native), or a supervised nginx for raw snippets and nginx modules.
+    #[arg(long, value_name = "ENGINE", value_enum, default_value_t = EngineName::Native)]
+    pub(crate) engine: EngineName,
+    /// The private folder of --engine=nginx: its configuration, sockets and keys; by default fairway-nginx among
+    /// temporary files.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) nginx_directory: Option<PathBuf>,
     /// Path of the health check.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,

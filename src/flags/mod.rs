@@ -24,7 +24,7 @@ pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
-pub(crate) use listen::Listeners;
+pub(crate) use listen::{EngineName, Listeners};
 pub(crate) use metrics::Metrics;
 pub(crate) use name::{means_run, with_command};
 pub(crate) use pflag::seconds;

@@ -9,11 +9,11 @@ mod page;
 mod requests;
 mod sections;
 
+use crate::front::Front;
 use bytes::Bytes;
 use controller::admission::{Known, Reviews};
 use controller::lease;
 use page::{Identity, Writer};
-use proxy::Native;
 use requests::Pieces;
 use runtime::admin::Page;
 use std::iter::once_with;
@@ -25,7 +25,7 @@ use tokio::sync::watch;
 /// Where the numbers come from.
 pub(crate) struct Metrics {
     identity: Identity,
-    engine: Arc<Native>,
+    engine: Front,
     /// Set once there is one.
     controller: OnceLock<Controller>,
     reviews: OnceLock<Arc<Reviews>>,
@@ -69,7 +69,7 @@ impl AsRef<Identity> for Scrape {
 
 impl Metrics {
     /// The numbers of an engine, with the controller class as a label.
-    pub(crate) fn new(engine: Arc<Native>, class: &str) -> Arc<Self> {
+    pub(crate) fn new(engine: Front, class: &str) -> Arc<Self> {
         Arc::new(Self {
             identity: Identity::of_this_pod(class),
             engine,
@@ -103,11 +103,15 @@ impl Metrics {
     pub(crate) fn page(self: &Arc<Self>) -> Page {
         self.scraping.fetch_add(1, Ordering::Relaxed);
         let scrape = Scrape(self.clone());
-        let Some(requests) = self.engine.metrics().cloned() else {
-            return Page::metrics(once_with(move || scrape.section(sections::process)));
-        };
         let own = self.clone();
         let all = sections::ALL.iter().map(move |section| own.section(*section));
+        let Some(native) = self.engine.native() else {
+            // Requests are nginx's; the loop, the webhook and layer 4 are here.
+            return Page::metrics(all);
+        };
+        let Some(requests) = native.metrics().cloned() else {
+            return Page::metrics(once_with(move || scrape.section(sections::process)));
+        };
         Page::metrics(all.chain(Pieces::new(scrape, requests)))
     }
 

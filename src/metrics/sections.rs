@@ -61,7 +61,9 @@ fn reloads(metrics: &Metrics, page: &mut Writer<'_>) {
 }
 
 fn connections(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(requests) = metrics.engine.metrics() else { return };
+    let Some(requests) = metrics.engine.native().and_then(|native| native.metrics()) else {
+        return;
+    };
     let now = requests.connections();
     let handled = now.accepted.saturating_sub(now.refused);
     let totals = [("accepted", now.accepted), ("handled", handled)];
@@ -106,7 +108,8 @@ fn certificates(metrics: &Metrics, page: &mut Writer<'_>) {
     if leads == Some(false) {
         return;
     }
-    let (known, generation) = (controller.known.borrow().clone(), metrics.engine.current());
+    let Some(native) = metrics.engine.native() else { return };
+    let (known, generation) = (controller.known.borrow().clone(), native.current());
     let mut certificates = metrics.certificates.lock().unwrap_or_else(PoisonError::into_inner);
     let shown = certificates.of(&known.configuration, generation.certificates.own());
     drop(certificates);
@@ -159,7 +162,8 @@ fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
 
 /// What was turned away, and what broke.
 fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
-    let shed = metrics.engine.shed();
+    let Some(native) = metrics.engine.native() else { return };
+    let shed = native.shed();
     let pressure = match shed.pressure {
         Pressure::Normal => 0.0,
         Pressure::High => 1.0,
@@ -183,18 +187,19 @@ fn own(metrics: &Metrics, page: &mut Writer<'_>) {
         page.timings(&f::PROPAGATION, &controller.loops.propagation);
         page.timings(&f::APPLYING, &controller.loops.applying);
     }
-    let generation = metrics.engine.current();
+    let Some(native) = metrics.engine.native() else { return };
+    let generation = native.current();
     let reuse = generation.reuse().flat_map(|(upstream, reuse)| {
         let kinds = [("opened", reuse.opened), ("reused", reuse.reused)];
         kinds.map(|(kind, count)| ([upstream, kind], count as f64))
     });
     page.family(&f::UPSTREAM_REQUESTS, reuse);
-    let dropped = metrics.engine.dropped_lines();
+    let dropped = native.dropped_lines();
     page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
-    let Spans { exported, dropped, failed } = metrics.engine.spans();
+    let Spans { exported, dropped, failed } = native.spans();
     let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
     page.family(&f::SPANS, spans.map(|(outcome, count)| ([outcome], count as f64)));
-    if let Some(requests) = metrics.engine.metrics() {
+    if let Some(requests) = native.metrics() {
         let (series, most) = requests.budget();
         page.single(&f::SERIES, series as f64);
         page.single(&f::SERIES_LIMIT, most as f64);

@@ -23,12 +23,12 @@ use admission::Known;
 use engine::Engine;
 use fingerprint::Fingerprint;
 use kubernetes::Feed;
-use model::{Changes, Configuration};
+use model::{Changes, Configuration, Problem};
 use report::Reporter;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
-use translate::{Options, Translation, Translator};
+use translate::{Options, Problems, Translation, Translator};
 
 /// Makes an engine follow the objects of a feed.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub struct Controller<E> {
     translator: Translator,
     /// What the engine serves; it lags behind the translator only where the engine refused something.
     applied: Configuration,
+    /// What the engine did not take of it.
+    left_out: Vec<Problem>,
     fingerprint: Fingerprint,
     metrics: Arc<Metrics>,
     reporter: Reporter,
@@ -65,6 +67,7 @@ impl<E: Engine> Controller<E> {
             engine,
             translator: Translator::new(options),
             applied: Configuration::default(),
+            left_out: Vec::new(),
             fingerprint: Fingerprint::default(),
             metrics: Arc::default(),
             reporter: Reporter::default(),
@@ -88,12 +91,27 @@ impl<E: Engine> Controller<E> {
         self.metrics.clone()
     }
 
+    /// What the engine left out is a problem of its owner like any other.
+    fn tell(&mut self, translated: &Problems, left_out: Vec<Problem>) {
+        if left_out == self.left_out {
+            return;
+        }
+        let problems = translated.with(&left_out);
+        self.left_out = left_out;
+        self.reporter.report(&problems);
+        self.known.send_modify(|known| {
+            *known = Arc::new(Known { problems, ..Known::clone(known) });
+        });
+    }
+
     /// Takes the latest Snapshot. When it returns, everything in it is served.
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
         let Translation { configuration, problems, served, changes: _ } =
             self.translator.update(&snapshot);
+        let found = problems;
+        let problems = found.with(&self.left_out);
         self.reporter.report(&problems);
         let references = self.translator.references().clone();
         let known =
@@ -123,6 +141,7 @@ impl<E: Engine> Controller<E> {
                 if let Some(seen) = seen {
                     self.metrics.propagation.add(seen.elapsed());
                 }
+                self.tell(&found, applied.left_out);
                 self.applied = configuration;
                 let reloads = u64::from(changes.global || !changes.servers.is_empty());
                 self.outcome.send_modify(|applied| {

@@ -1,7 +1,7 @@
 //! The seam between what should be served and what serves it.
 
 use model::policy::Policy;
-use model::{Changes, Configuration, Origin};
+use model::{Changes, Configuration, Origin, Problem};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,10 +27,12 @@ pub trait Engine: Send + Sync + 'static {
 }
 
 /// What an engine did to make traffic follow a Configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Applied {
     /// The number of the generation in force.
     pub generation: u64,
+    /// What the engine could not take and left out, so that the rest is served.
+    pub left_out: Vec<Problem>,
 }
 
 /// Why an engine refused a Configuration; the one before stays in force.

@@ -24,6 +24,11 @@ pub struct GeoVariable {
 }
 
 impl GeoVariable {
+    /// All of them.
+    pub fn all() -> &'static [Self] {
+        VARIABLES
+    }
+
     /// The variable with this name (without `$geoip2_`).
     pub fn named(name: &str) -> Option<&'static Self> {
         VARIABLES.iter().find(|variable| variable.name == name)

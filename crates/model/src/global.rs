@@ -1,6 +1,7 @@
 //! Settings of the process as a whole, from the controller's ConfigMap. Defaults are those of ingress-nginx
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
+use crate::policy::RawGlobal;
 use crate::{
     Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
 };
@@ -80,6 +81,9 @@ pub struct Global {
     pub block: Block,
     /// `proxy-stream-*`.
     pub streams: StreamSettings,
+    /// What only the nginx engine understands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Box<RawGlobal>>,
 }
 
 /// Keep-alive of client connections.
@@ -263,6 +267,7 @@ impl Default for Global {
             relative_redirects: false,
             block: Block::default(),
             streams: StreamSettings::default(),
+            raw: None,
         }
     }
 }

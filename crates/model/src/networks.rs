@@ -19,6 +19,11 @@ impl Networks {
         self.nets.is_empty()
     }
 
+    /// The networks: disjoint and in order.
+    pub fn iter(&self) -> impl Iterator<Item = &IpNet> {
+        self.nets.iter()
+    }
+
     /// Whether one of them has the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         if self.nets.is_empty() {

@@ -46,6 +46,11 @@ impl Pattern {
         &self.source
     }
 
+    /// Whether the case of letters does not matter.
+    pub fn ignores_case(&self) -> bool {
+        self.ignore_case
+    }
+
     /// Whether it matches somewhere in `text`; a match that exceeds the step limit counts as none.
     pub fn is_match(&self, text: &str) -> bool {
         self.compiled.is_match(text).unwrap_or(false)

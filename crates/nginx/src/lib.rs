@@ -1,5 +1,21 @@
-//! The nginx engine: HTTP traffic in a supervised nginx, for raw snippets and nginx modules. It has its place in the
-//! architecture and comes with an issue of its own; nothing here serves traffic yet.
+//! The nginx engine: HTTP traffic in a supervised nginx, for raw snippets and nginx modules.
+//!
+//! `conf` writes nginx.conf, `plan` says whether a change needs a reload, `push` tells Lua what does not, `engine`
+//! tests, swaps and reloads, `process` starts nginx and ends it.
 
+mod blame;
+pub mod conf;
+mod directory;
+mod engine;
+mod fallback;
 pub mod measurements;
+mod names;
+mod passthrough;
+pub mod pem;
+pub mod plan;
+mod process;
 pub mod push;
+mod trial;
+
+pub use crate::engine::{Nginx, StartError};
+pub use conf::Place;

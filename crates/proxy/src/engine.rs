@@ -289,7 +289,7 @@ impl Engine for Native {
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
-        Ok(Applied { generation: number })
+        Ok(Applied { generation: number, left_out: Vec::new() })
     }
 
     async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
@@ -336,8 +336,10 @@ impl Engine for Native {
             connection_header: _,
             custom_headers: _,
             balance: _,
+            raw,
         } = policy;
-        Vec::new()
+        // Translated for this engine there is none: what asks for it is denied.
+        raw.iter().map(|_| "raw configuration for nginx").collect()
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {

@@ -44,6 +44,8 @@ pub struct Options {
     pub reserved_ports: BTreeSet<u16>,
     /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
     pub passthrough: bool,
+    /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
+    pub raw: bool,
 }
 
 impl Default for Options {
@@ -67,6 +69,7 @@ impl Default for Options {
             udp_services: None,
             reserved_ports: BTreeSet::new(),
             passthrough: false,
+            raw: false,
         }
     }
 }

@@ -26,6 +26,19 @@ impl Problems {
         &self.0
     }
 
+    /// These, and what an engine found besides.
+    #[must_use]
+    pub fn with(&self, more: &[Problem]) -> Self {
+        let mut all = self.0.clone();
+        for problem in more {
+            let mut list = self.of(&problem.origin).to_vec();
+            list.extend(more.iter().filter(|other| other.origin == problem.origin).cloned());
+            list.sort();
+            all.insert(problem.origin.clone(), list.into());
+        }
+        Self(all)
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -48,6 +48,16 @@ impl AllowedOrigin {
         }
     }
 
+    /// The same as a regular expression, to be matched without regard to case.
+    pub fn pattern(&self) -> String {
+        let escape = |text: &str| -> String {
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_/:".contains(c) || !c.is_ascii();
+            text.chars().flat_map(|c| (!plain(c)).then_some('\\').into_iter().chain([c])).collect()
+        };
+        let after = self.after.as_ref().map(|after| format!("[A-Za-z0-9-]+{}", escape(after)));
+        format!("^{}{}$", escape(&self.before), after.unwrap_or_default())
+    }
+
     /// Whether an Origin header's value is this origin.
     pub fn matches(&self, origin: &[u8]) -> bool {
         let Some(after) = &self.after else {

@@ -22,6 +22,7 @@ mod logging;
 mod mirror;
 mod opentelemetry;
 mod protocol;
+mod raw;
 mod redirects;
 mod retries;
 mod rewrite;
@@ -50,6 +51,7 @@ pub use logging::Logging;
 pub use mirror::Mirror;
 pub use opentelemetry::OpenTelemetry;
 pub use protocol::{HttpVersion, Protocol};
+pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
@@ -122,6 +124,9 @@ pub struct Policy {
     pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
+    /// What only the nginx engine understands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw: Option<Box<Raw>>,
 }
 
 impl Policy {

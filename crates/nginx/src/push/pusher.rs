@@ -72,6 +72,11 @@ impl Pusher {
         Self { patience, ..self }
     }
 
+    /// Nginx was started anew: it has nothing.
+    pub async fn forget(&self) {
+        *self.has.lock().await = None;
+    }
+
     /// Nginx gets what `next` adds and changes; what it has besides stays. Before a reload: the old workers still need
     /// what the new ones will not. `resolved` has the endpoints of upstreams that stand for a name.
     pub async fn extend(

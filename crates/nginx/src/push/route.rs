@@ -3,8 +3,8 @@
 use model::{Location, PathKind, ServerName};
 use std::fmt::Write;
 
-/// The value of `$fairway_route`: kind, host and path, which no two locations share. It says nothing of how requests are
-/// spread, so that this may change without a reload. Whatever the path, no character of it means anything to nginx.
+/// The value of `$fairway_route`: kind, host and path, which no two locations share. It says nothing of how requests
+/// are spread, so that this may change without a reload. Whatever the path, no character of it means anything to nginx.
 pub fn route_key(server: &ServerName, location: &Location) -> String {
     let kind = match location.kind {
         PathKind::Exact => "exact",

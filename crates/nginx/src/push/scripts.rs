@@ -13,9 +13,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "ewma" "expression"
-    "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start" "sticky" "store"
-    "upstreams"
+    "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "error_page" "ewma"
+    "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start"
+    "sticky" "store" "upstreams"
 }
 
 /// Writes the modules to `folder`/fairway, so that `lua_package_path "<folder>/?.lua;;"` finds them.

@@ -104,6 +104,9 @@ async fn replay(arguments: &Arguments) -> Result<ExitCode> {
     };
     if arguments.engine != "native" {
         options.flags.push(format!("--engine={}", arguments.engine));
+        // A folder of its own, so that runs do not meet.
+        let directory = std::env::temp_dir().join(format!("exchanges-{}", std::process::id()));
+        options.flags.push(format!("--nginx-directory={}", directory.display()));
     }
     let report = runner::run(&options).await?;
     std::fs::write(out.join("exchanges.json"), format!("{:#}\n", report.json()))?;

@@ -35,15 +35,23 @@ const FLAGS: [&str; 3] = [
 /// What a client says first where the controller speaks the PROXY protocol.
 const ANNOUNCEMENT: &str = "PROXY TCP4 10.77.0.50 10.77.0.1 1024 80\r\n";
 
-/// Answers that say nothing about whether a change has taken effect, at first.
-const NOT_YET: [u16; 3] = [404, 500, 503];
-
-/// How long the sentinel's host may answer with an error before that counts as its answer: a change can deny
-/// everything.
-const DENIED: Duration = Duration::from_secs(2);
+/// How long something else may answer for the sentinel's host, such as a catch-all, before that counts as its answer: a
+/// change can deny everything.
+const DENIED: Duration = Duration::from_secs(5);
 
 /// How often the sentinel is asked.
 const PAUSE: Duration = Duration::from_millis(10);
+
+/// Who answers for a sentinel's host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answered {
+    /// Nobody, yet.
+    Nobody,
+    /// The sentinel.
+    Sentinel,
+    /// A catch-all, or a controller that denies everything.
+    Otherwise,
+}
 
 pub(super) struct Bed {
     pub(super) manifests: Manifests,
@@ -119,9 +127,9 @@ impl Bed {
         self.manifests.apply(&sentinel(&host))?;
         let begin = Instant::now();
         loop {
-            let status = self.answer(&host).await;
-            let denied = matches!(status, Some(500 | 503)) && begin.elapsed() > DENIED;
-            if status.is_some_and(|status| !NOT_YET.contains(&status)) || denied || self.ended() {
+            let answered = self.answer(&host).await;
+            let denied = answered == Answered::Otherwise && begin.elapsed() > DENIED;
+            if answered == Answered::Sentinel || denied || self.ended() {
                 break;
             }
             if begin.elapsed() > self.options.patience {
@@ -177,9 +185,8 @@ impl Bed {
         self.fairway.as_mut().is_some_and(|fairway| !fairway.alive())
     }
 
-    /// The status with which a host answers, with or without the PROXY protocol; nothing while nobody listens, 0
-    /// from a controller that refuses both and will say nothing more.
-    async fn answer(&self, host: &str) -> Option<u16> {
+    /// Who answers for a sentinel's host, with or without the PROXY protocol.
+    async fn answer(&self, host: &str) -> Answered {
         let request = Request {
             url: format!("http://{host}/"),
             timeout: Some("1s".to_owned()),
@@ -190,10 +197,14 @@ impl Bed {
             let proxy_protocol = Some(ANNOUNCEMENT.to_owned());
             answer = self.client.send(&Request { proxy_protocol, ..request }).await;
         }
+        let mut headers = answer.headers.iter().flatten();
+        let is_own = |(name, value): &(String, String)| {
+            name.eq_ignore_ascii_case("location") && value.contains(host)
+        };
         match (answer.status, answer.error.as_deref()) {
-            (Some(status), None) => Some(status),
-            (_, Some("connection-refused")) => None,
-            _ => Some(0),
+            (_, Some("connection-refused")) | (Some(404), None) => Answered::Nobody,
+            _ if headers.any(is_own) => Answered::Sentinel,
+            _ => Answered::Otherwise,
         }
     }
 }
@@ -211,13 +222,20 @@ fn controllers_objects() -> [Value; 2] {
     ]
 }
 
+/// An Ingress that the controller answers itself, before any guard, with a redirect that nobody else gives.
 fn sentinel(host: &str) -> Value {
     let backend = json!({"service": {"name": "echo-b", "port": {"number": 80}}});
     let path = json!({"path": "/", "pathType": "Prefix", "backend": backend});
     json!({
         "apiVersion": "networking.k8s.io/v1",
         "kind": "Ingress",
-        "metadata": {"name": "sentinel", "namespace": NAMESPACE},
+        "metadata": {
+            "name": "sentinel",
+            "namespace": NAMESPACE,
+            "annotations": {
+                "nginx.ingress.kubernetes.io/temporal-redirect": format!("http://{host}/here"),
+            },
+        },
         "spec": {"ingressClassName": "nginx", "rules": [{"host": host, "http": {"paths": [path]}}]},
     })
 }

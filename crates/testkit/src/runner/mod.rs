@@ -38,6 +38,8 @@ pub struct Options {
     pub families: Vec<String>,
     /// Only cases whose name contains this.
     pub filter: String,
+    /// Leave out the cases that need a controller for themselves.
+    pub together_only: bool,
     /// How many cases share the controller.
     pub batch: usize,
     /// How long to wait after a change has shown.
@@ -59,6 +61,7 @@ impl Options {
             overlay: None,
             families: Vec::new(),
             filter: String::new(),
+            together_only: false,
             batch: 20,
             settle: Duration::from_millis(100),
             patience: Duration::from_secs(15),
@@ -87,7 +90,11 @@ pub async fn run(options: &Options) -> Result<Report> {
     let mut done = 0;
     for (flags, group) in groups {
         bed.start(&flags).await?;
-        let (alone, together): (Vec<Case>, Vec<Case>) = group.into_iter().partition(Case::alone);
+        let (mut alone, together): (Vec<Case>, Vec<Case>) =
+            group.into_iter().partition(Case::alone);
+        if options.together_only {
+            alone.clear();
+        }
         for work in together.chunks(options.batch.max(1)).chain(alone.chunks(1)) {
             run_batch(&mut bed, work, &mut report).await?;
             done += work.len();

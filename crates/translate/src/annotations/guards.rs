@@ -15,6 +15,9 @@ pub(super) fn is_guard(name: &str) -> bool {
 
 /// Denies the paths of an Ingress that asks for ModSecurity.
 pub(super) fn check(settings: &mut Settings<'_>) {
+    if settings.scope().raw {
+        return;
+    }
     if settings.raw(NAME).is_some_and(|text| parse::boolean(&text) == Ok(true)) {
         settings.deny(NAME, &format!("{REASON}: remove the annotation, or use that engine"));
     }
@@ -24,6 +27,7 @@ pub(super) fn check(settings: &mut Settings<'_>) {
 pub(crate) fn deny_by_config_map(settings: &mut Settings<'_>) -> (Option<String>, Option<String>) {
     let text = settings.scope().config_map.and_then(|(_, data)| data.get(NAME));
     let asked = text.is_some_and(|text| parse::boolean(text.trim()) == Ok(true));
+    let asked = asked && !settings.scope().raw;
     let denied = asked.then(|| {
         let message = format!("{REASON}: every location answers 503 until the key is removed");
         settings.note(NAME, Severity::Error, message);

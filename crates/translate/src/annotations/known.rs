@@ -1,6 +1,6 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
-use super::guards;
+use super::{guards, raw};
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
 use model::Severity;
 
@@ -54,6 +54,9 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     let Some(known) = ANNOTATIONS.get(name) else { return misspelt(settings, name) };
     if known.risk > limits.risk {
         return too_risky(settings, name, known.risk, limits);
+    }
+    if raw::is_annotation(settings, name) {
+        return;
     }
     if name.ends_with("-snippet") {
         return snippet(settings, name, limits);

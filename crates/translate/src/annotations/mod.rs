@@ -24,6 +24,7 @@ mod mirror;
 mod opentelemetry;
 mod passthrough;
 mod protocol;
+mod raw;
 mod redirects;
 mod retries;
 mod rewrite;
@@ -39,6 +40,7 @@ pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
 pub(crate) use passthrough::is_passed_through;
+pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
 
@@ -108,7 +110,7 @@ pub(crate) struct Asked {
 pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
-    let policy = policy(settings);
+    let policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
     let canary = canary::read(settings, &policy);
     Asked {
         policy,

@@ -20,7 +20,7 @@ mod tls;
 pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
 
-use crate::annotations::FAMILIES;
+use crate::annotations::{FAMILIES, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use model::{Global, Severity};
 
@@ -59,6 +59,7 @@ pub(crate) fn global(settings: &mut Settings<'_>) -> Global {
     for area in AREAS {
         (area.apply)(settings, &mut global);
     }
+    global.raw = raw_global(settings);
     global
 }
 
@@ -82,7 +83,8 @@ const SNIPPET: &str = "raw configuration is for the nginx engine only: what it g
 pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
-        if keys().any(|(_, key)| key.about().in_config_map() == Some(name)) {
+        let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
+        if is_read || is_raw_key(settings, name) {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {

@@ -182,6 +182,7 @@ impl<'a> Reviewer<'a> {
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
             cross_namespace,
+            raw: self.options.raw,
         }
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
     /// `allow-cross-namespace-resources`.
     pub(crate) cross_namespace: bool,
+    /// Whether the engine understands nginx's own words.
+    pub(crate) raw: bool,
 }
 
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.

@@ -73,6 +73,7 @@ impl Translator {
                 secrets: &self.snapshot.secrets,
                 config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
+                raw: self.options.raw,
             },
             ground,
         };

@@ -189,6 +189,7 @@ impl Translator {
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
             cross_namespace: false,
+            raw: self.options.raw,
         };
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);

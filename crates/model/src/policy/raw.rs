@@ -1,0 +1,54 @@
+//! What only the nginx engine understands: raw configuration (`*-snippet`) and ModSecurity. Opaque text to everything
+//! else; it is here only if that engine asked for it, and denied otherwise.
+
+use serde::Serialize;
+
+/// What one Ingress says in nginx's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Raw {
+    /// `configuration-snippet`: for its locations.
+    pub configuration: Option<String>,
+    /// `server-snippet`: for its hosts; the first Ingress of a host that has one counts.
+    pub server: Option<String>,
+    /// `auth-snippet`: for the location that asks the authenticator.
+    pub auth: Option<String>,
+    /// `enable-modsecurity` and its companions.
+    pub modsecurity: ModSecurity,
+}
+
+/// What one Ingress, or the ConfigMap, says about ModSecurity.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ModSecurity {
+    /// `enable-modsecurity`; none: as the ConfigMap says.
+    pub enabled: Option<bool>,
+    /// `enable-owasp-core-rules`.
+    pub core_rules: bool,
+    /// `modsecurity-snippet`: rules in place of the recommended ones.
+    pub rules: Option<String>,
+    /// `modsecurity-transaction-id`.
+    pub transaction_id: Option<String>,
+}
+
+/// What the ConfigMap says in nginx's own words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RawGlobal {
+    /// `main-snippet`.
+    pub main: Option<String>,
+    /// `http-snippet`.
+    pub http: Option<String>,
+    /// `server-snippet`: for every server.
+    pub server: Option<String>,
+    /// `location-snippet`: for every location of an Ingress.
+    pub location: Option<String>,
+    /// `global-auth-snippet`: for the location that asks the authenticator of everybody.
+    pub auth: Option<String>,
+    /// `enable-modsecurity`, `enable-owasp-modsecurity-crs`, `modsecurity-snippet`.
+    pub modsecurity: ModSecurity,
+}
+
+impl Raw {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

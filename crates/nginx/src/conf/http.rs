@@ -1,0 +1,174 @@
+//! The block `http`: what counts for every server.
+
+use super::tree::{put, words};
+use super::{Block, Scope, Word, policy, server, variables};
+use model::{LogTarget, ServerName, Syslog};
+
+/// Everything under `http`.
+pub(super) fn write(scope: &mut Scope<'_>) -> Block {
+    let servers = servers(scope);
+    let mut http = base(scope);
+    // Sizes of hashes come before what is hashed.
+    policy::global::write(scope, &mut http);
+    variables::write(scope, &mut http);
+    policy::raw::of_http(scope, &mut http);
+    for (_, block) in std::mem::take(&mut scope.declared) {
+        http.append(block);
+    }
+    upstream(scope, "fairway", None);
+    for (name, block) in std::mem::take(&mut scope.upstreams) {
+        http.open("upstream", words![Word::plain(name)], block);
+    }
+    http.append(servers);
+    http.append(control(scope));
+    http
+}
+
+/// `http` without traffic.
+pub(super) fn idle(scope: &mut Scope<'_>) -> Block {
+    let mut http = base(scope);
+    http.append(control(scope));
+    http
+}
+
+/// Lua, and the folders that nginx writes to.
+fn base(scope: &Scope<'_>) -> Block {
+    let place = scope.place;
+    let mut http = Block::default();
+    let path = Word::from(place.lua().as_path()).then("/?.lua;;");
+    put!(http, "lua_package_path", path);
+    for (name, size) in [
+        ("fairway", "20m"),
+        ("fairway_certificates", "20m"),
+        ("fairway_turns", "1m"),
+        ("fairway_scores", "10m"),
+        ("fairway_staples", "5m"),
+    ] {
+        put!(http, "lua_shared_dict", name, size);
+    }
+    put!(http, "lua_regex_match_limit", 100_000_u32);
+    http.open("init_by_lua_block", vec![], lua("require(\"fairway.start\").init()"));
+    http.open("init_worker_by_lua_block", vec![], lua("require(\"fairway.start\").worker()"));
+    for (directive, what) in [
+        ("client_body_temp_path", "body"),
+        ("proxy_temp_path", "proxy"),
+        ("fastcgi_temp_path", "fastcgi"),
+        ("uwsgi_temp_path", "uwsgi"),
+        ("scgi_temp_path", "scgi"),
+    ] {
+        http.put(directive, words![place.temporary(what).as_path()]);
+    }
+    if !place.resolvers.is_empty() {
+        let servers = place.resolvers.iter().map(|address| match address {
+            std::net::IpAddr::V4(four) => Word::plain(four.to_string()),
+            std::net::IpAddr::V6(six) => Word::plain(format!("[{six}]")),
+        });
+        let valid = words!["valid=30s", if place.ipv6 { "ipv6=on" } else { "ipv6=off" }];
+        http.put("resolver", servers.chain(valid).collect());
+    }
+    http
+}
+
+/// A block of Lua: text of this program only.
+pub(super) fn lua(code: &'static str) -> Block {
+    let mut block = Block::default();
+    block.code(code);
+    block
+}
+
+/// The servers in the order of their names, the catch-all first.
+fn servers(scope: &mut Scope<'_>) -> Block {
+    let configuration = scope.configuration;
+    let mut all = Block::default();
+    if let Some(rest) = configuration.servers.get(&ServerName::catch_all()) {
+        server::write(scope, rest, &mut all);
+    } else {
+        server::nothing(scope, &mut all);
+    }
+    for server in configuration.servers.values().filter(|server| server.name.as_str() != "_") {
+        server::write(scope, server, &mut all);
+        if let Some(www) = &server.www {
+            server::redirected(scope, server, www, &mut all);
+        }
+    }
+    all
+}
+
+/// A block `upstream` of the balancer, under a name; its kept connections are used for nothing else.
+pub(super) fn upstream(scope: &mut Scope<'_>, name: &str, keep: Option<usize>) {
+    let settings = scope.configuration.global.upstream_keep_alive;
+    let mut block = Block::default();
+    put!(block, "server", "0.0.0.1");
+    block.open("balancer_by_lua_block", vec![], lua("require(\"fairway.balancer\").pick()"));
+    let connections = keep.unwrap_or(settings.connections);
+    if connections > 0 {
+        put!(block, "keepalive", connections);
+        put!(block, "keepalive_time", settings.age);
+        put!(block, "keepalive_timeout", settings.idle);
+        put!(block, "keepalive_requests", settings.requests);
+    }
+    scope.upstreams.insert(name.to_owned(), block);
+}
+
+/// The socket for what changes without a reload, in a folder that is ours alone.
+fn control(scope: &Scope<'_>) -> Block {
+    let mut server = Block::default();
+    let socket = Word::from("unix:").then(scope.place.control().as_path());
+    put!(server, "listen", socket);
+    put!(server, "access_log", false);
+    put!(server, "keepalive_requests", 1_000_000_u32);
+    put!(server, "client_max_body_size", "64m");
+    put!(server, "client_body_buffer_size", "64m");
+    put!(server, "client_body_in_single_buffer", true);
+    let mut location = Block::default();
+    let serve = lua("require(\"fairway.control\").serve()");
+    location.open("content_by_lua_block", vec![], serve);
+    server.open("location", words!["/configuration"], location);
+    let mut ready = Block::default();
+    ready.open("content_by_lua_block", vec![], lua("require(\"fairway.control\").ready()"));
+    server.open("location", words!["=", "/is-dynamic-lb-initialized"], ready);
+    let mut status = Block::default();
+    put!(status, "stub_status");
+    server.open("location", words!["=", "/nginx_status"], status);
+    let mut all = Block::default();
+    all.remark("What changes without a reload comes in here.");
+    all.open("server", vec![], server);
+    all
+}
+
+/// Where a log goes.
+pub(super) fn log_target(target: &LogTarget) -> Word {
+    match target {
+        LogTarget::Stdout => Word::from("/dev/stdout"),
+        LogTarget::Stderr => Word::from("stderr"),
+        LogTarget::File(path) => Word::literal(path),
+        LogTarget::Syslog(syslog) => log_server(syslog),
+    }
+}
+
+fn log_server(syslog: &Syslog) -> Word {
+    const FACILITIES: [&str; 24] = [
+        "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock",
+        "authpriv", "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3",
+        "local4", "local5", "local6", "local7",
+    ];
+    const SEVERITIES: [&str; 8] =
+        ["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
+    let Syslog { server, port, facility, severity, tag, nohostname } = syslog;
+    let at = match server.starts_with("unix:") {
+        true => server.clone(),
+        false => format!("{server}:{port}"),
+    };
+    let mut word = Word::from("syslog:server=")
+        .then(Word::literal(&at))
+        .then(",facility=")
+        .then(FACILITIES[usize::from(*facility).min(23)])
+        .then(",severity=")
+        .then(SEVERITIES[usize::from(*severity).min(7)])
+        .then(",tag=")
+        .then(Word::literal(tag));
+    if *nohostname {
+        word = word.then(",nohostname");
+    }
+    word
+}

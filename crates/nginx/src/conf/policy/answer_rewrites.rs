@@ -1,0 +1,37 @@
+//! `proxy-redirect-*` and `proxy-cookie-*` (ngx_http_proxy_module).
+
+use super::super::Word;
+use super::super::location::At;
+use super::super::tree::{put, words};
+use model::policy::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
+
+pub(in crate::conf) fn write(policy: &AnswerRewrites, at: &mut At<'_, '_>) {
+    let AnswerRewrites { redirect, cookie_domain, cookie_path } = policy;
+    match redirect {
+        RedirectRewrite::Off => put!(at.block, "proxy_redirect", false),
+        // nginx knows it by the name of its block `upstream`; upstreams know neither.
+        RedirectRewrite::UpstreamAddress => {
+            put!(at.block, "proxy_redirect", "http://upstream_balancer/", "/");
+        }
+        RedirectRewrite::Replace(replacement) => {
+            at.block.put("proxy_redirect", replaced(replacement));
+        }
+    }
+    if let Some(replacement) = cookie_domain {
+        at.block.put("proxy_cookie_domain", replaced(replacement));
+    }
+    if let Some(replacement) = cookie_path {
+        at.block.put("proxy_cookie_path", replaced(replacement));
+    }
+}
+
+fn replaced(Replacement { from, to }: &Replacement) -> Vec<Word> {
+    let from = match from {
+        Replaced::Text(text) => Word::template(text),
+        Replaced::Pattern(pattern) => {
+            let mark = if pattern.ignores_case() { "~*" } else { "~" };
+            Word::from(mark).then(Word::plain(pattern.source()))
+        }
+    };
+    words![from, Word::template(to)]
+}

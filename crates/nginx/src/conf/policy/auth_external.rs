@@ -1,0 +1,190 @@
+//! `auth-url` and its companions (ngx_http_auth_request_module; compat/behaviour.md section 16).
+
+use super::super::location::At;
+use super::super::tree::{put, words};
+use super::super::{Block, Word};
+use super::{client_certificate, upstream_tls};
+use model::policy::{AuthCache, AuthExternal};
+
+/// What the request is framed by stays our own, whatever an authenticator says.
+const FRAMING: [&str; 9] = [
+    "host",
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "transfer-encoding",
+    "content-length",
+    "te",
+    "expect",
+    "upgrade",
+];
+
+/// nginx takes the first of several lines; all of them are meant.
+const HEAR: &str = "require(\"fairway.answer\").hear()";
+
+pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
+    let Some(policy) = policy else { return };
+    let path = format!("/_fairway-auth-{}", at.index);
+    put!(at.block, "auth_request", Word::plain(&path));
+    match policy.always_set_cookie {
+        true => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always"),
+        false => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie"),
+    }
+    for (index, name) in policy.response_headers.iter().enumerate() {
+        let header = name.to_ascii_lowercase().replace('-', "_");
+        let variable = Word::from("$fairway_said_").then(index);
+        let value = Word::plain(format!("$upstream_http_{header}"));
+        put!(at.block, "auth_request_set", variable, value);
+    }
+    if let Some(page) = &policy.sign_in {
+        let name = format!("@fairway_sign_in_{}", at.index);
+        put!(at.block, "error_page", 401_u16, "=", Word::plain(&name));
+        if at.beside.is_new(&name) {
+            let mut redirect = Block::default();
+            escape(&mut redirect);
+            if let Some(cors) = &at.location.policy.cors {
+                redirect.append(super::cors::block(cors));
+            }
+            put!(redirect, "add_header", "Set-Cookie", "$auth_cookie", "always");
+            put!(redirect, "return", 302_u16, Word::template(page));
+            at.beside.block.open("location", words![Word::plain(name)], redirect);
+        }
+    }
+    if at.beside.is_new(&path) {
+        let question = question(policy, at);
+        at.beside.block.open("location", words!["=", Word::plain(path)], question);
+    }
+}
+
+/// What the application is told of what the authenticator said.
+pub(in crate::conf) fn said(policy: Option<&AuthExternal>) -> Vec<(Word, Word)> {
+    let names = policy.iter().flat_map(|policy| policy.response_headers.iter().enumerate());
+    let own = |name: &str| FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing));
+    names
+        .filter(|(_, name)| !own(name))
+        .map(|(index, name)| (Word::plain(name), Word::from("$fairway_said_").then(index)))
+        .collect()
+}
+
+fn escape(block: &mut Block) {
+    let code = super::super::http::lua("return ngx.escape_uri(ngx.var.request_uri)");
+    block.open("set_by_lua_block", words!["$escaped_request_uri"], code);
+}
+
+/// The location that asks.
+fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
+    let AuthExternal {
+        url,
+        method,
+        sign_in: _,
+        response_headers: _,
+        request_headers,
+        // What describes the request says it.
+        request_redirect: _,
+        always_set_cookie: _,
+        cache,
+    } = policy;
+    let mut block = Block::default();
+    put!(block, "internal");
+    if !at.scope.configuration.global.logs.auth_access {
+        put!(block, "access_log", false);
+    }
+    escape(&mut block);
+    put!(block, "set", "$fairway_challenges", "");
+    block.open("header_filter_by_lua_block", vec![], super::super::http::lua(HEAR));
+    let to = upstream_tls::url(url, &mut block, at);
+    if let Some(cache) = cache {
+        remember(cache, at, &mut block);
+    }
+    put!(block, "proxy_pass_request_body", false);
+    if let Some(method) = method {
+        put!(block, "proxy_method", Word::literal(method));
+    }
+    let given =
+        |name: &str| request_headers.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
+    for (name, value) in described(policy, at).into_iter().filter(|(name, _)| !given(name)) {
+        put!(block, "proxy_set_header", name, value);
+    }
+    for (name, value) in request_headers {
+        put!(block, "proxy_set_header", Word::plain(name), Word::template(value));
+    }
+    super::raw::of_auth(at, &mut block);
+    let body = at.location.policy.body;
+    put!(block, "client_max_body_size", body.max_size.unwrap_or(0));
+    // What is remembered passes through buffers.
+    put!(block, "proxy_buffering", cache.is_some());
+    put!(block, "proxy_buffer_size", body.response_header);
+    put!(block, "proxy_buffers", 4_u8, body.response_header);
+    put!(block, "proxy_busy_buffers_size", body.response_header.saturating_mul(2));
+    put!(block, "proxy_http_version", "1.1");
+    // A query after a static URL would be that of the request.
+    let target = upstream_tls::target(&url.target, &mut block);
+    let slash = if url.target.to_string().starts_with('/') { "" } else { "/" };
+    put!(block, "proxy_pass", to.then(slash).then(target));
+    block
+}
+
+/// What describes the request, in the order of ingress-nginx.
+fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)> {
+    let mut headers: Vec<(&'static str, Word)> = Vec::new();
+    let mut tell = |name: &'static str, value: Word| headers.push((name, value));
+    tell("Content-Length", "".into());
+    tell("X-Forwarded-Proto", "".into());
+    tell("X-Request-ID", "$req_id".into());
+    if policy.method.is_some() {
+        tell("X-Original-URI", "$request_uri".into());
+        tell("X-Scheme", "$pass_access_scheme".into());
+    }
+    tell("Host", upstream_tls::host_of(&policy.url));
+    tell("X-Original-URL", "$scheme://$http_host$request_uri".into());
+    tell("X-Original-Method", "$request_method".into());
+    tell("X-Sent-From", "nginx-ingress-controller".into());
+    tell("X-Real-IP", "$remote_addr".into());
+    let real = &at.scope.configuration.global.real_ip;
+    let full = real.forwarded_headers && real.full_forwarded_for;
+    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
+    tell("X-Forwarded-For", forwarded.into());
+    let redirect = policy.request_redirect.as_ref();
+    let redirect = redirect.map_or("$request_uri".into(), Word::template);
+    tell("X-Auth-Request-Redirect", redirect);
+    for name in ["Upgrade", "TE", "Expect", "Proxy", "Keep-Alive", "Connection"] {
+        tell(name, "".into());
+    }
+    for (name, value) in client_certificate::told(at.server) {
+        tell(name, value);
+    }
+    headers
+}
+
+/// Answers that are remembered (`auth-cache-key`).
+fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
+    let AuthCache { key, durations } = cache;
+    let mut zone = Block::default();
+    let folder = at.scope.place.temporary("auth");
+    put!(
+        zone,
+        "proxy_cache_path",
+        folder.as_path(),
+        "levels=1:2",
+        "keys_zone=fairway_auth:10m",
+        "max_size=128m",
+        "inactive=30m",
+        "use_temp_path=off",
+    );
+    at.scope.declared.insert("what authenticators said".to_owned(), zone);
+    put!(block, "proxy_cache", "fairway_auth");
+    // Whose answer it is, in a form that no key can imitate.
+    let id = super::super::fingerprint(
+        format!("{} {:?} {} {}", at.server.name, at.location.kind, at.location.path, at.index)
+            .as_bytes(),
+    );
+    put!(
+        block,
+        "proxy_cache_key",
+        Word::plain(id).then(" $fairway_form ").then(Word::template(key))
+    );
+    for duration in durations {
+        let statuses = duration.statuses.iter().map(|status| Word::from(*status));
+        block.put("proxy_cache_valid", statuses.chain([duration.time.into()]).collect());
+    }
+}

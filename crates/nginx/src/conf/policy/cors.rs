@@ -1,0 +1,56 @@
+//! `enable-cors` and `cors-*`: preflights are answered, answers to allowed origins say so.
+
+use super::super::location::At;
+use super::super::tree::{put, words};
+use super::super::{Block, Word};
+use model::policy::{Cors, Origins};
+
+pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
+    if let Some(policy) = policy {
+        at.block.append(block(policy));
+    }
+}
+
+/// The directives of a policy.
+pub(in crate::conf) fn block(policy: &Cors) -> Block {
+    let Cors { origins, credentials, methods, headers, expose, max_age } = policy;
+    let mut block = Block::default();
+    put!(block, "set", "$cors", "");
+    let origin = match origins {
+        Origins::Any => {
+            put!(block, "set", "$cors", "true");
+            Word::from("*")
+        }
+        Origins::Listed(listed) => {
+            for allowed in listed {
+                let mut yes = Block::default();
+                put!(yes, "set", "$cors", "true");
+                let pattern = Word::plain(allowed.pattern());
+                block.open("if", words!["(", "$http_origin", "~*", pattern, ")"], yes);
+            }
+            Word::from("$http_origin")
+        }
+    };
+    let mut told = Block::default();
+    let mut tell = |name: &'static str, value: Word| {
+        put!(told, "more_set_headers", Word::from(name).then(": ").then(value));
+    };
+    tell("Access-Control-Allow-Origin", origin);
+    if *credentials {
+        tell("Access-Control-Allow-Credentials", "true".into());
+    }
+    tell("Access-Control-Allow-Methods", Word::literal(methods));
+    tell("Access-Control-Allow-Headers", Word::literal(headers));
+    if let Some(expose) = expose {
+        tell("Access-Control-Expose-Headers", Word::literal(expose));
+    }
+    tell("Access-Control-Max-Age", (*max_age).into());
+    let mut preflight = Block::default();
+    put!(preflight, "set", "$cors", "${cors}options");
+    block.open("if", words!["(", "$request_method", "=", "OPTIONS", ")"], preflight);
+    let mut answer = told.clone();
+    put!(answer, "return", 204_u16);
+    block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
+    block.open("if", words!["(", "$cors", "=", "true", ")"], told);
+    block
+}

@@ -1,0 +1,297 @@
+//! Settings of the process as a whole (`model::Global`), as far as they belong to `http`.
+
+use super::super::http::log_target;
+use super::super::tree::{put, words};
+use super::super::variables::networks;
+use super::super::{Block, Scope, Word};
+use model::{
+    Block as Blocked, BlockList, Compression, Configuration, Global, LogFormat, RealIp,
+    TlsSettings, TlsVersion, Unwanted,
+};
+
+/// Writes them.
+pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
+    let global = scope.configuration.global.clone();
+    names(scope.configuration, http);
+    connections(&global, http);
+    real_ip(&global, scope.place.passthrough, http);
+    headers(&global, http);
+    tls(scope, &global.tls, http);
+    compression(&global.compression, http);
+    logs(&global, http);
+    blocked(&global.block, http);
+    geoip2(scope, http);
+}
+
+/// Sizes of the hash of server names, as ingress-nginx computes them.
+fn names(configuration: &Configuration, http: &mut Block) {
+    let (mut longest, mut total) = (0, 0);
+    for server in configuration.servers.values() {
+        let names = server.other_names().into_iter().map(|alias| alias.to_string().len());
+        for length in names.chain([server.name.as_str().len()]) {
+            longest = longest.max(length);
+            total += length;
+        }
+    }
+    // An entry of the hash: its pointers and the name with its length, aligned.
+    const WORD: usize = size_of::<usize>();
+    let entry = 2 * WORD + (longest + 2 + WORD).next_multiple_of(WORD);
+    put!(http, "server_names_hash_bucket_size", entry.next_power_of_two().max(64));
+    put!(http, "server_names_hash_max_size", total.next_power_of_two().max(1024));
+}
+
+fn connections(global: &Global, http: &mut Block) {
+    let limits = &global.limits;
+    put!(http, "sendfile", true);
+    put!(http, "tcp_nopush", true);
+    put!(http, "tcp_nodelay", true);
+    put!(http, "reset_timedout_connection", true);
+    put!(http, "log_subrequest", true);
+    put!(http, "default_type", "text/html");
+    put!(http, "keepalive_timeout", global.keep_alive.idle);
+    put!(http, "keepalive_requests", global.keep_alive.requests);
+    put!(http, "keepalive_time", global.keep_alive.age);
+    put!(http, "client_header_buffer_size", "1k");
+    let count = (limits.header_total / limits.header_line.max(1)).max(1);
+    put!(http, "large_client_header_buffers", count, limits.header_line);
+    put!(http, "client_header_timeout", limits.header_timeout);
+    put!(http, "client_body_timeout", limits.body_timeout);
+    put!(http, "send_timeout", limits.send_timeout);
+    put!(http, "client_body_buffer_size", limits.body_buffer);
+    put!(http, "http2_max_concurrent_streams", global.http2_streams);
+    put!(http, "types_hash_max_size", 2048_u32);
+    put!(http, "variables_hash_bucket_size", 256_u32);
+    put!(http, "variables_hash_max_size", 2048_u32);
+    put!(http, "map_hash_bucket_size", 128_u32);
+    put!(http, "map_hash_max_size", 65_536_u32);
+    put!(http, "proxy_headers_hash_max_size", 1024_u32);
+    put!(http, "proxy_headers_hash_bucket_size", 128_u32);
+    put!(http, "proxy_ssl_session_reuse", true);
+    put!(http, "uninitialized_variable_warn", false);
+    put!(http, "port_in_redirect", false);
+    if global.relative_redirects {
+        put!(http, "absolute_redirect", false);
+    }
+}
+
+fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
+    let RealIp {
+        enabled,
+        forwarded_headers,
+        full_forwarded_for: _,
+        forwarded_for_header,
+        forwarded_host_header: _,
+        trusted,
+    } = &global.real_ip;
+    if passthrough {
+        put!(http, "set_real_ip_from", "unix:");
+    }
+    if !(*enabled || *forwarded_headers || global.proxy_protocol) {
+        if passthrough {
+            put!(http, "real_ip_header", "proxy_protocol");
+        }
+        return;
+    }
+    let by_header = *forwarded_headers || (*enabled && !global.proxy_protocol);
+    match by_header && !global.proxy_protocol {
+        true => put!(http, "real_ip_header", Word::plain(forwarded_for_header)),
+        false => put!(http, "real_ip_header", "proxy_protocol"),
+    }
+    put!(http, "real_ip_recursive", true);
+    for net in networks(trusted) {
+        put!(http, "set_real_ip_from", net);
+    }
+}
+
+fn headers(global: &Global, http: &mut Block) {
+    put!(http, "underscores_in_headers", global.underscores_in_headers);
+    put!(http, "ignore_invalid_headers", global.ignore_invalid_headers);
+    put!(http, "server_tokens", global.server_tokens);
+    if !global.server_tokens && !global.upstream_server_header {
+        put!(http, "more_clear_headers", "Server");
+    }
+    put!(http, "proxy_pass_header", "Date");
+    if global.upstream_server_header {
+        put!(http, "proxy_pass_header", "Server");
+    }
+    for name in &global.hide_headers {
+        put!(http, "proxy_hide_header", Word::plain(name));
+        put!(http, "grpc_hide_header", Word::plain(name));
+    }
+    for header in &global.add_headers {
+        http.append(super::custom_headers::set(header));
+    }
+}
+
+fn tls(scope: &mut Scope<'_>, settings: &TlsSettings, http: &mut Block) {
+    let TlsSettings {
+        versions,
+        ciphers,
+        tickets,
+        session_cache,
+        ticket_key,
+        session_cache_size,
+        session_timeout,
+        record_size,
+        curves,
+        // Lua staples.
+        ocsp: _,
+        // The catch-all refuses.
+        reject_unknown_names: _,
+    } = settings;
+    http.put("ssl_protocols", protocols(versions.iter().copied()));
+    put!(http, "ssl_prefer_server_ciphers", true);
+    if !ciphers.is_empty() {
+        put!(http, "ssl_ciphers", Word::plain(ciphers.join(":")));
+    }
+    put!(http, "ssl_early_data", false);
+    match session_cache {
+        true => {
+            let size = Word::plain(format!("shared:SSL:{session_cache_size}"));
+            put!(http, "ssl_session_cache", size);
+        }
+        false => put!(http, "ssl_session_cache", false),
+    }
+    put!(http, "ssl_session_timeout", *session_timeout);
+    put!(http, "ssl_session_tickets", *tickets);
+    if let Some(key) = ticket_key {
+        let file = scope.file("key", key.0.clone());
+        put!(http, "ssl_session_ticket_key", file);
+    }
+    put!(http, "ssl_buffer_size", *record_size);
+    match curves.is_empty() {
+        true => put!(http, "ssl_ecdh_curve", "auto"),
+        false => put!(http, "ssl_ecdh_curve", Word::plain(curves.join(":"))),
+    }
+}
+
+/// Versions of TLS as nginx names them.
+pub(in crate::conf) fn protocols(versions: impl Iterator<Item = TlsVersion>) -> Vec<Word> {
+    let name = |version| match version {
+        TlsVersion::Tls12 => Word::from("TLSv1.2"),
+        TlsVersion::Tls13 => Word::from("TLSv1.3"),
+    };
+    versions.map(name).collect()
+}
+
+fn compression(compression: &Compression, http: &mut Block) {
+    let Compression { gzip, brotli } = compression;
+    if let Some(gzip) = gzip {
+        put!(http, "gzip", true);
+        put!(http, "gzip_comp_level", gzip.level);
+        put!(http, "gzip_http_version", "1.1");
+        put!(http, "gzip_min_length", gzip.eligible.min_length);
+        http.put("gzip_types", types(gzip.eligible.types.as_ref()));
+        put!(http, "gzip_proxied", "any");
+        put!(http, "gzip_vary", true);
+        match &gzip.not_for {
+            None => {}
+            Some(Unwanted::OldExplorer) => put!(http, "gzip_disable", "msie6"),
+            Some(Unwanted::Matching(pattern)) => {
+                put!(http, "gzip_disable", Word::plain(pattern.source()));
+            }
+        }
+    }
+    if let Some(brotli) = brotli {
+        put!(http, "brotli", true);
+        put!(http, "brotli_comp_level", brotli.level);
+        put!(http, "brotli_min_length", brotli.eligible.min_length);
+        http.put("brotli_types", types(brotli.eligible.types.as_ref()));
+    }
+}
+
+fn types(types: Option<&std::collections::BTreeSet<String>>) -> Vec<Word> {
+    match types {
+        None => words!["*"],
+        // text/html is always among them, and nginx warns about a duplicate.
+        Some(types) => {
+            let other = types.iter().filter(|name| *name != "text/html").map(Word::plain);
+            let other: Vec<Word> = other.collect();
+            if other.is_empty() { words!["text/html"] } else { other }
+        }
+    }
+}
+
+fn logs(global: &Global, http: &mut Block) {
+    let LogFormat { template, json, raw } = &global.log_format;
+    let escape = match (json, raw) {
+        (true, _) => "escape=json",
+        (false, true) => "escape=none",
+        (false, false) => "escape=default",
+    };
+    put!(http, "log_format", "upstreaminfo", escape, Word::log(template));
+    let mut loggable = Block::default();
+    loggable.entry("default".into(), words![1_u8]);
+    for url in &global.skip_access_log {
+        loggable.entry(Word::key(url), words![0_u8]);
+    }
+    for pattern in &global.skip_access_log_patterns {
+        loggable.entry(Word::plain(format!("~{}", pattern.source())), words![0_u8]);
+    }
+    http.open("map", words!["$request_uri", "$loggable"], loggable);
+    match global.access_log {
+        true => http.put("access_log", access_log(global)),
+        false => put!(http, "access_log", false),
+    }
+}
+
+/// The parameters of `access_log`.
+pub(in crate::conf) fn access_log(global: &Global) -> Vec<Word> {
+    words![log_target(&global.logs.access), "upstreaminfo", "if=$loggable"]
+}
+
+fn blocked(block: &Blocked, http: &mut Block) {
+    let Blocked { addresses, user_agents, referers } = block;
+    for net in super::access::nets(addresses) {
+        put!(http, "deny", net);
+    }
+    let lists =
+        [(user_agents, "$http_user_agent", "$block_ua"), (referers, "$http_referer", "$block_ref")];
+    for (list, source, variable) in lists {
+        if !list.is_empty() {
+            http.open("map", words![source, variable], list_of(list));
+        }
+    }
+}
+
+fn list_of(list: &BlockList) -> Block {
+    let BlockList { values, patterns } = list;
+    let mut block = Block::default();
+    block.entry("default".into(), words![0_u8]);
+    for value in values {
+        block.entry(Word::key(value), words![1_u8]);
+    }
+    for pattern in patterns {
+        block.entry(Word::plain(format!("~*{}", pattern.source())), words![1_u8]);
+    }
+    block
+}
+
+/// Databases about addresses; the variables are those of ingress-nginx.
+fn geoip2(scope: &Scope<'_>, http: &mut Block) {
+    let global = &scope.configuration.global;
+    let Some(folder) = scope.place.geoip.as_ref().filter(|_| global.geoip2) else { return };
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut files: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.sort();
+    let mut known = std::collections::BTreeSet::new();
+    for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "mmdb")) {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut block = Block::default();
+        for variable in model::GeoVariable::all() {
+            let is_here = variable.databases.iter().any(|end| stem.ends_with(end));
+            if is_here && known.insert(variable.name) {
+                let name = Word::plain(format!("$geoip2_{}", variable.name));
+                let path = variable.path.iter().map(|step| match step {
+                    model::GeoStep::Key(key) => Word::from(*key),
+                    model::GeoStep::Index(index) => Word::from(*index),
+                });
+                let default = (!variable.default.is_empty())
+                    .then(|| Word::from("default=").then(variable.default));
+                let source = Word::from("source=$remote_addr");
+                block.entry(name, default.into_iter().chain([source]).chain(path).collect());
+            }
+        }
+        http.open("geoip2", words![file.as_path()], block);
+    }
+}

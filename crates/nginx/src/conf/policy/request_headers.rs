@@ -1,0 +1,105 @@
+//! What upstreams are told about a request (compat/behaviour.md section 15): `upstream-vhost`,
+//! `connection-proxy-header`, `x-forwarded-prefix`, and what `proxy-set-headers` of the ConfigMap says instead.
+
+use super::super::Word;
+use super::super::location::At;
+use super::super::variables::variable_of;
+use super::{auth_external, client_certificate};
+use model::Template;
+use model::policy::{ConnectionHeader, Protocol, Rewrite};
+
+pub(in crate::conf) fn write(
+    host: Option<&Template>,
+    connection: Option<ConnectionHeader>,
+    at: &mut At<'_, '_>,
+) {
+    let directive = match at.location.policy.protocol {
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => "proxy_set_header",
+        Protocol::Grpc | Protocol::Grpcs => "grpc_set_header",
+        // Parameters of a FastCGI request are another matter.
+        Protocol::Fcgi => return fastcgi(at),
+    };
+    let own = own(host, connection, at);
+    let configured = &at.scope.configuration.global.proxy_set_headers;
+    let is_configured =
+        |name: &str| configured.iter().any(|header| header.name.eq_ignore_ascii_case(name));
+    for (name, value) in own {
+        if !is_configured(name.as_str()) {
+            at.block.put(directive, vec![name, value]);
+        }
+    }
+    for header in configured {
+        let value = Word::template(&header.value);
+        at.block.put(directive, vec![Word::plain(&header.name), value]);
+    }
+}
+
+fn own(
+    host: Option<&Template>,
+    connection: Option<ConnectionHeader>,
+    at: &At<'_, '_>,
+) -> Vec<(Word, Word)> {
+    let global = &at.scope.configuration.global;
+    let policy = &at.location.policy;
+    let real = &global.real_ip;
+    let is_grpc = matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs);
+    let host = host.map_or(Word::from("$best_http_host"), Word::template);
+    let mut all: Vec<(Word, Word)> = vec![("Host".into(), host)];
+    let mut tell = |name: &'static str, value: Word| all.push((name.into(), value));
+    for (name, value) in client_certificate::told(at.server) {
+        tell(name, value);
+    }
+    if !is_grpc {
+        tell("Upgrade", "$fairway_upgrade".into());
+        tell(
+            "Connection",
+            match connection {
+                Some(ConnectionHeader::Close) => "close".into(),
+                Some(ConnectionHeader::KeepAlive) => "keep-alive".into(),
+                None => "$connection_upgrade".into(),
+            },
+        );
+    }
+    tell("X-Request-ID", "$req_id".into());
+    tell("X-Real-IP", "$remote_addr".into());
+    let full = real.forwarded_headers && real.full_forwarded_for;
+    let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
+    tell("X-Forwarded-For", forwarded.into());
+    tell("X-Forwarded-Host", "$best_http_host".into());
+    tell("X-Forwarded-Port", "$pass_port".into());
+    tell("X-Forwarded-Proto", "$pass_access_scheme".into());
+    tell("X-Forwarded-Scheme", "$pass_access_scheme".into());
+    tell("X-Scheme", "$pass_access_scheme".into());
+    if global.original_uri_header {
+        tell("X-Original-URI", "$request_uri".into());
+    }
+    tell("X-Original-Forwarded-For", variable_of(&real.forwarded_for_header));
+    tell("X-Original-Forwarded-Host", variable_of(&real.forwarded_host_header));
+    let told = if global.proxy_protocol && real.forwarded_headers {
+        "$fairway_told_by_proxy_protocol"
+    } else {
+        ""
+    };
+    tell("X-Forwarded-For-Proxy-Protocol", told.into());
+    tell("Proxy", "".into());
+    if policy.auth_basic.is_some() {
+        tell("Authorization", "".into());
+    }
+    if let Some(Rewrite { prefix: Some(prefix), .. }) = &policy.rewrite {
+        tell("X-Forwarded-Prefix", Word::template(prefix));
+    }
+    all.extend(auth_external::said(policy.auth_external.as_ref()));
+    all
+}
+
+fn fastcgi(at: &mut At<'_, '_>) {
+    let policy = at.location.policy.clone();
+    let parameter = |name: &str| format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_"));
+    if policy.auth_basic.is_some() {
+        at.block.put("fastcgi_param", vec!["HTTP_AUTHORIZATION".into(), "".into()]);
+    }
+    for (name, value) in auth_external::said(policy.auth_external.as_ref()) {
+        let name = Word::plain(parameter(name.as_str()));
+        at.block.put("fastcgi_param", vec![name, value]);
+    }
+}

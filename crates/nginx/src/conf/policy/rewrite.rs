@@ -1,0 +1,19 @@
+//! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
+
+use super::super::location::At;
+use super::super::tree::{put, words};
+use super::super::{Block, Word};
+use model::policy::Rewrite;
+
+pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
+    let Some(Rewrite { pattern, target, prefix }) = policy else { return };
+    if prefix.as_ref().is_some_and(|prefix| prefix.literal().is_none()) {
+        // Groups of the path go into a header, which a line break would end.
+        let mut refuse = Block::default();
+        put!(refuse, "return", 400_u16);
+        let broken = words!["(", "$uri", "~", "[\\x00-\\x1f\\x7f]", ")"];
+        at.block.open("if", broken, refuse);
+    }
+    let pattern = Word::from("(?i)").then(Word::plain(pattern.source()));
+    put!(at.block, "rewrite", pattern, Word::template(target), "break");
+}

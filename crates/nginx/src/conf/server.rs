@@ -1,0 +1,121 @@
+//! A server: its names, its listeners, what it asks of all its clients, its locations.
+
+use super::http::lua;
+use super::location;
+use super::policy::{self, client_certificate};
+use super::tree::{put, words};
+use super::{Block, Scope, Word};
+use model::policy::Ciphers;
+use model::{Alias, Server, ServerName};
+
+/// Writes a server.
+pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
+    let mut block = Block::default();
+    names(server, &mut block);
+    begin(scope, server.name.as_str() == "_", &mut block);
+    if let Some(Ciphers { suites, prefer_server }) = &server.ciphers {
+        if !suites.is_empty() {
+            put!(block, "ssl_ciphers", Word::plain(suites.join(":")));
+        }
+        if let Some(prefer) = prefer_server {
+            put!(block, "ssl_prefer_server_ciphers", *prefer);
+        }
+    }
+    client_certificate::of_host(scope, server.client_certificate.as_ref(), &mut block);
+    if let Some(target) = &server.app_root {
+        let mut redirect = Block::default();
+        let to = Word::from("$scheme://$http_host").then(Word::template(target));
+        put!(redirect, "return", 302_u16, to);
+        block.open("if", words!["(", "$uri", "=", "/", ")"], redirect);
+    }
+    policy::raw::of_server(scope, server, &mut block);
+    location::all(scope, server, &mut block);
+    let owner = server.locations.iter().find_map(|location| location.origin.as_ref());
+    all.open_for(owner, "server", vec![], block);
+}
+
+/// The server that answers where nothing else does, before there is a catch-all.
+pub(super) fn nothing(scope: &mut Scope<'_>, all: &mut Block) {
+    write(scope, &Server::new(ServerName::catch_all()), all);
+}
+
+/// The server of the name that is redirected to another one (`from-to-www-redirect`).
+pub(super) fn redirected(scope: &mut Scope<'_>, to: &Server, from: &ServerName, all: &mut Block) {
+    let mut block = Block::default();
+    put!(block, "server_name", Word::plain(from.as_str()));
+    begin(scope, false, &mut block);
+    put!(block, "access_log", false);
+    let status = scope.configuration.global.redirect_status;
+    let target = Word::from("$pass_access_scheme://")
+        .then(Word::literal(to.name.as_str()))
+        .then(":$pass_port$fairway_uri_without_slash");
+    put!(block, "return", status, target);
+    all.open("server", vec![], block);
+}
+
+fn names(server: &Server, block: &mut Block) {
+    let name = server.name.as_str();
+    let own = match name.strip_prefix("*.") {
+        // One label, as ingress-nginx has it (compat/behaviour.md section 4).
+        Some(parent) => {
+            let parent = parent.replace('.', "\\.");
+            Word::plain(format!("~^(?<subdomain>[\\w-]+)\\.{parent}$"))
+        }
+        None => Word::plain(name),
+    };
+    let aliases = server.aliases.iter().map(|alias| match alias {
+        // nginx compares it with the host in lower case.
+        Alias::Pattern(pattern) => Word::plain(format!("~(?i){}", pattern.source())),
+        other => Word::plain(other.to_string()),
+    });
+    block.put("server_name", std::iter::once(own).chain(aliases).collect());
+}
+
+/// Listeners and certificates.
+fn begin(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
+    let global = &scope.configuration.global;
+    listen(scope, is_default, block);
+    put!(block, "ssl_certificate", "data:$fairway_no_certificate");
+    put!(block, "ssl_certificate_key", "data:$fairway_no_certificate");
+    let present = lua("require(\"fairway.certificate\").present()");
+    block.open("ssl_certificate_by_lua_block", vec![], present);
+    if is_default && global.tls.reject_unknown_names {
+        put!(block, "ssl_reject_handshake", true);
+    }
+    for (list, variable) in
+        [(&global.block.user_agents, "$block_ua"), (&global.block.referers, "$block_ref")]
+    {
+        if !list.is_empty() {
+            let mut refuse = Block::default();
+            put!(refuse, "return", 403_u16);
+            block.open("if", words!["(", variable, ")"], refuse);
+        }
+    }
+}
+
+fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
+    let global = &scope.configuration.global;
+    let place = scope.place;
+    let addresses = place.listens_on(&global.listeners);
+    let options = || match is_default {
+        true => vec!["default_server".into(), Word::from("backlog=").then(place.backlog)],
+        false => Vec::new(),
+    };
+    let announced = || global.proxy_protocol.then(|| Word::from("proxy_protocol")).into_iter();
+    for address in &addresses {
+        let at = |port: u16| Word::plain(std::net::SocketAddr::new(*address, port).to_string());
+        let plain = words![at(place.http_port)].into_iter().chain(announced()).chain(options());
+        block.put("listen", plain.collect());
+        if !place.passthrough {
+            let h2 = global.http2.then(|| Word::from("http2"));
+            let secure = words![at(place.https_port), "ssl"].into_iter().chain(h2);
+            block.put("listen", secure.chain(announced()).chain(options()).collect());
+        }
+    }
+    if place.passthrough {
+        let at = Word::from("unix:").then(place.inner().as_path());
+        let h2 = global.http2.then(|| Word::from("http2"));
+        let secure = words![at, "ssl", "proxy_protocol"].into_iter().chain(h2);
+        block.put("listen", secure.chain(options()).collect());
+    }
+}

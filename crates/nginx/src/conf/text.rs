@@ -1,0 +1,149 @@
+//! From the tree to the text of nginx.conf, and from its lines back to the objects they came from.
+
+use super::quote::quote;
+use super::snippet::is_whole;
+use super::tree::{Block, Directive, Node};
+use model::Origin;
+use std::ops::Range;
+
+/// The text of a configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text {
+    /// What nginx reads.
+    pub text: String,
+    /// The lines that came from an object, the inner ones after those that enclose them.
+    origins: Vec<(Range<usize>, Origin)>,
+}
+
+/// A value that cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{directive} {why}")]
+pub struct Unwritable {
+    /// The directive that it belongs to.
+    pub directive: String,
+    /// What is wrong with it; completes a sentence.
+    pub why: &'static str,
+    /// The object that it came from.
+    pub origin: Option<Origin>,
+}
+
+impl Text {
+    /// Writes a tree.
+    pub fn of(block: &Block) -> Result<Self, Unwritable> {
+        let mut writer = Writer { out: Self::default(), line: 1, within: Vec::new() };
+        writer.block(block, 0)?;
+        Ok(writer.out)
+    }
+
+    /// The object that a line came from, counted from 1.
+    pub fn origin_of(&self, line: usize) -> Option<&Origin> {
+        let mut found = self.origins.iter().filter(|(lines, _)| lines.contains(&line));
+        found.by_ref().min_by_key(|(lines, _)| lines.len()).map(|(_, origin)| origin)
+    }
+}
+
+const UNREADABLE: &str = "has a value that nginx cannot read: it is too long, or holds a NUL byte";
+const ASTRAY: &str =
+    "reaches beyond its place: a brace, a quote or a semicolon is missing or too many";
+
+struct Writer<'a> {
+    out: Text,
+    line: usize,
+    within: Vec<&'a Origin>,
+}
+
+impl<'a> Writer<'a> {
+    fn block(&mut self, block: &'a Block, depth: usize) -> Result<(), Unwritable> {
+        block.nodes().iter().try_for_each(|node| match node {
+            Node::Directive(directive) => self.directive(directive, depth),
+            Node::Raw { what, text, origin } => self.raw(what, text, origin.as_ref(), depth),
+            Node::Remark(text) => {
+                self.push(depth, &format!("# {text}"));
+                Ok(())
+            }
+            Node::Code(text) => {
+                self.push(depth, text);
+                Ok(())
+            }
+        })
+    }
+
+    fn directive(&mut self, directive: &'a Directive, depth: usize) -> Result<(), Unwritable> {
+        let Directive { name, words, block, origin } = directive;
+        if block.is_some() && depth <= 1 {
+            self.push(0, "");
+        }
+        let begin = self.line;
+        self.enter(origin.as_ref(), depth)?;
+        let mut line = self.quoted(name.as_str(), name.as_str())?;
+        for word in words {
+            line.push(' ');
+            line.push_str(&self.quoted(name.as_str(), word.as_str())?);
+        }
+        match block {
+            None => self.push(depth, &format!("{line};")),
+            Some(block) => {
+                self.push(depth, &format!("{line} {{"));
+                self.block(block, depth + 1)?;
+                self.push(depth, "}");
+            }
+        }
+        self.leave(origin.as_ref(), begin);
+        Ok(())
+    }
+
+    fn raw(
+        &mut self,
+        what: &str,
+        text: &str,
+        origin: Option<&'a Origin>,
+        depth: usize,
+    ) -> Result<(), Unwritable> {
+        let begin = self.line;
+        self.enter(origin, depth)?;
+        if text.contains('\0') || !is_whole(text) {
+            return Err(self.unwritable(what, ASTRAY));
+        }
+        self.push(depth, &format!("# {what}"));
+        for line in text.lines() {
+            self.push(depth, line.trim_end());
+        }
+        self.leave(origin, begin);
+        Ok(())
+    }
+
+    /// A remark says whose the following lines are.
+    fn enter(&mut self, origin: Option<&'a Origin>, depth: usize) -> Result<(), Unwritable> {
+        if let Some(origin) = origin {
+            self.within.push(origin);
+            let name = self.quoted("remark", &origin.to_string())?;
+            self.push(depth, &format!("# {name}"));
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, origin: Option<&'a Origin>, begin: usize) {
+        if let Some(origin) = origin {
+            self.within.pop();
+            self.out.origins.push((begin..self.line, origin.clone()));
+        }
+    }
+
+    fn quoted(&self, directive: &str, text: &str) -> Result<String, Unwritable> {
+        quote(text).ok_or_else(|| self.unwritable(directive, UNREADABLE))
+    }
+
+    fn unwritable(&self, directive: &str, why: &'static str) -> Unwritable {
+        let origin = self.within.last().map(|origin| (*origin).clone());
+        Unwritable { directive: directive.to_owned(), why, origin }
+    }
+
+    fn push(&mut self, depth: usize, line: &str) {
+        if !line.is_empty() {
+            (0..depth).for_each(|_| self.out.text.push_str("    "));
+        }
+        self.out.text.push_str(line);
+        self.out.text.push('\n');
+        self.line += 1 + line.matches('\n').count();
+    }
+}

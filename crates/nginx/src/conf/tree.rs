@@ -1,0 +1,138 @@
+//! Blocks and directives: the only shape in which configuration exists before it is written.
+
+use super::word::Word;
+use model::Origin;
+
+/// The directives of a block, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    nodes: Vec<Node>,
+}
+
+/// One thing in a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A directive, with the block behind it where it has one.
+    Directive(Directive),
+    /// Raw configuration of somebody who may write it (snippets), and whose it is.
+    Raw {
+        /// What it is called: `server-snippet` and the like.
+        what: &'static str,
+        /// Its text.
+        text: String,
+        /// Whose it is.
+        origin: Option<Origin>,
+    },
+    /// A remark of this program.
+    Remark(&'static str),
+    /// Lua of this program.
+    Code(&'static str),
+}
+
+/// A directive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Directive {
+    /// Its name: always of this program.
+    pub name: Name,
+    /// Its parameters.
+    pub words: Vec<Word>,
+    /// What it encloses.
+    pub block: Option<Block>,
+    /// The object that it came from, where that is not the one of what encloses it.
+    pub origin: Option<Origin>,
+}
+
+/// The name of a directive: one that this program knows, or the key in a block that is a table (`map`, `geo`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// A directive.
+    Known(&'static str),
+    /// A key.
+    Key(Word),
+}
+
+impl Name {
+    /// What nginx reads.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Known(name) => name,
+            Self::Key(word) => word.as_str(),
+        }
+    }
+}
+
+impl Block {
+    /// Adds a directive without a block.
+    pub fn put(&mut self, name: &'static str, words: Vec<Word>) {
+        self.push(Name::Known(name), words, None, None);
+    }
+
+    /// Adds a line of a table.
+    pub fn entry(&mut self, key: Word, words: Vec<Word>) {
+        self.push(Name::Key(key), words, None, None);
+    }
+
+    /// Adds a directive with a block.
+    pub fn open(&mut self, name: &'static str, words: Vec<Word>, block: Self) {
+        self.push(Name::Known(name), words, Some(block), None);
+    }
+
+    /// Adds a directive with a block that came from an object.
+    pub fn open_for(
+        &mut self,
+        origin: Option<&Origin>,
+        name: &'static str,
+        words: Vec<Word>,
+        block: Self,
+    ) {
+        self.push(Name::Known(name), words, Some(block), origin.cloned());
+    }
+
+    /// Adds a directive that came from an object.
+    pub fn put_for(&mut self, origin: Option<&Origin>, name: &'static str, words: Vec<Word>) {
+        self.push(Name::Known(name), words, None, origin.cloned());
+    }
+
+    /// Adds raw configuration.
+    pub fn raw(&mut self, what: &'static str, text: &str, origin: Option<&Origin>) {
+        self.nodes.push(Node::Raw { what, text: text.to_owned(), origin: origin.cloned() });
+    }
+
+    /// Adds a remark.
+    pub fn remark(&mut self, text: &'static str) {
+        self.nodes.push(Node::Remark(text));
+    }
+
+    /// Adds Lua: text of this program only.
+    pub fn code(&mut self, text: &'static str) {
+        self.nodes.push(Node::Code(text));
+    }
+
+    /// Adds all of another block.
+    pub fn append(&mut self, other: Self) {
+        self.nodes.extend(other.nodes);
+    }
+
+    /// What is in it.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    fn push(&mut self, name: Name, words: Vec<Word>, block: Option<Self>, origin: Option<Origin>) {
+        self.nodes.push(Node::Directive(Directive { name, words, block, origin }));
+    }
+}
+
+/// `put!(block, "name", words…)`: a directive without a block.
+macro_rules! put {
+    ($block:expr, $name:literal $(, $word:expr)* $(,)?) => {
+        $block.put($name, vec![$($crate::conf::Word::from($word)),*])
+    };
+}
+pub(crate) use put;
+
+/// `words![…]`: parameters.
+macro_rules! words {
+    ($($word:expr),* $(,)?) => { vec![$($crate::conf::Word::from($word)),*] };
+}
+pub(crate) use words;

@@ -1,0 +1,237 @@
+//! Variables that every server has: what ingress-nginx computes of a request, and who is believed about it
+//! (compat/behaviour.md sections 12, 14 and 15).
+
+use super::tree::words;
+use super::word::DECODED;
+use super::{Block, Scope, Word};
+use ipnet::IpNet;
+use model::RealIp;
+
+/// Variables that are set in locations, and what they are elsewhere. A `set` in the server would not do: subrequests
+/// pass there, too, and share their variables with the request.
+const SET: [(&str, &str); 19] = [
+    ("$proxy_upstream_name", "-"),
+    ("$proxy_alternative_upstream_name", ""),
+    ("$namespace", ""),
+    ("$ingress_name", ""),
+    ("$service_name", ""),
+    ("$service_port", ""),
+    ("$location_path", ""),
+    ("$pass_server_port", "$server_port"),
+    ("$cors", ""),
+    ("$auth_cookie", ""),
+    ("$escaped_request_uri", ""),
+    ("$fairway_upstream", ""),
+    ("$fairway_route", ""),
+    ("$fairway_tls_redirect", "off"),
+    ("$fairway_tls_redirect_slash", "cut"),
+    ("$fairway_tls_redirect_port", ""),
+    ("$fairway_stands_in", ""),
+    ("$fairway_challenges", ""),
+    ("$fairway_error_fallback", ""),
+];
+
+/// Declares them.
+pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
+    let global = &scope.configuration.global;
+    for (name, otherwise) in SET {
+        map(http, "", name, &[("default".into(), otherwise.into())]);
+    }
+    for name in DECODED {
+        let source = Word::from("$").then(name);
+        let mut safe = Block::default();
+        safe.entry("default".into(), vec![source.clone()]);
+        safe.entry("~[\\x00-\\x1f\\x7f]".into(), words![""]);
+        http.open("map", vec![source, Word::from("$fairway_safe_").then(name)], safe);
+    }
+    map(http, "", "$fairway_no_certificate", &[("default".into(), "".into())]);
+    geo(http, "$remote_addr", "$fairway_dollar", &[(Word::from("default"), "$".into())]);
+    trust(&global.real_ip, http);
+    host(http);
+    scheme(global.proxy_protocol, http);
+    port(scope, http);
+    let default = Word::from("default");
+    let id = if global.generate_request_id { "$request_id" } else { "" };
+    map(
+        http,
+        "$http_x_request_id",
+        "$req_id",
+        &[(default.clone(), "$http_x_request_id".into()), ("".into(), id.into())],
+    );
+    forwarded_for(&global.real_ip, global.proxy_protocol, http);
+    // An upgrade to HTTP/2 in clear is never passed on (RFC 9113 section 3.1).
+    map(
+        http,
+        "$http_upgrade",
+        "$fairway_upgrade",
+        &[(default.clone(), "$http_upgrade".into()), ("~*(^|,)\\s*h2".into(), "".into())],
+    );
+    let kept = if global.upstream_keep_alive.connections > 0 { "" } else { "close" };
+    map(
+        http,
+        "$fairway_upgrade",
+        "$connection_upgrade",
+        &[(default.clone(), "upgrade".into()), ("".into(), kept.into())],
+    );
+    map(
+        http,
+        "$request_uri",
+        "$fairway_uri_without_slash",
+        &[
+            (default.clone(), "$request_uri".into()),
+            ("~^(?<fairway_cut>.*)/$".into(), "$fairway_cut".into()),
+        ],
+    );
+    map(
+        http,
+        "$https",
+        "$fairway_hsts",
+        &[
+            (default, "".into()),
+            ("on".into(), Word::literal(global.hsts.as_deref().unwrap_or_default())),
+        ],
+    );
+}
+
+/// Whether the peer is believed.
+fn trust(real: &RealIp, http: &mut Block) {
+    let mut trusted = vec![(Word::from("default"), Word::from("0"))];
+    if real.forwarded_headers {
+        trusted.extend(networks(&real.trusted).map(|net| (net, "1".into())));
+    }
+    // Behind passthrough the peer is this process, which says who its own peer is.
+    map(
+        http,
+        "$realip_remote_addr",
+        "$fairway_peer",
+        &[
+            ("default".into(), "$realip_remote_addr".into()),
+            ("unix:".into(), "$proxy_protocol_addr".into()),
+        ],
+    );
+    geo(http, "$fairway_peer", "$fairway_trusted", &trusted);
+    let mut announced = vec![(Word::from("default"), Word::from("0"))];
+    if real.forwarded_headers {
+        announced.extend(networks(&real.trusted).map(|net| (net, "1".into())));
+    }
+    geo(http, "$proxy_protocol_addr", "$fairway_trusted_source", &announced);
+}
+
+/// Networks, each once, as `geo` has them.
+pub(super) fn networks(nets: &[IpNet]) -> impl Iterator<Item = Word> {
+    IpNet::aggregate(&nets.to_vec()).into_iter().map(|net| Word::plain(net.to_string()))
+}
+
+fn host(http: &mut Block) {
+    map(
+        http,
+        "$http_host",
+        "$fairway_own_host",
+        &[(Word::from("default"), "$http_host".into()), ("".into(), "$host".into())],
+    );
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_host",
+        "$best_http_host",
+        &[
+            (Word::from("default"), "$fairway_own_host".into()),
+            ("~^1(?<fairway_host>[^,\\s]+)".into(), "$fairway_host".into()),
+        ],
+    );
+}
+
+fn scheme(proxy_protocol: bool, http: &mut Block) {
+    let by_port = match proxy_protocol {
+        true => vec![(Word::from("443"), Word::from("https"))],
+        false => Vec::new(),
+    };
+    let default = (Word::from("default"), Word::from("$scheme"));
+    map(
+        http,
+        "$proxy_protocol_server_port",
+        "$fairway_own_scheme",
+        &[vec![default], by_port].concat(),
+    );
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_proto",
+        "$pass_access_scheme",
+        &[
+            (Word::from("default"), "$fairway_own_scheme".into()),
+            ("~^1(?<fairway_proto>.+)$".into(), "$fairway_proto".into()),
+        ],
+    );
+}
+
+fn port(scope: &Scope<'_>, http: &mut Block) {
+    let global = &scope.configuration.global;
+    let source = if global.proxy_protocol { "$proxy_protocol_server_port" } else { "$server_port" };
+    let mut own = vec![
+        (Word::from("default"), Word::from(source)),
+        (Word::from(scope.place.https_port), Word::from(443_u16)),
+    ];
+    // Behind passthrough there is a socket without a port.
+    if scope.place.passthrough {
+        own.push(("".into(), 443_u16.into()));
+    }
+    map(http, source, "$fairway_own_port", &own);
+    map(
+        http,
+        "$fairway_trusted$http_x_forwarded_port",
+        "$pass_port",
+        &[
+            (Word::from("default"), "$fairway_own_port".into()),
+            ("~^1(?<fairway_port>.+)$".into(), "$fairway_port".into()),
+        ],
+    );
+}
+
+/// X-Forwarded-For towards upstreams.
+fn forwarded_for(real: &RealIp, proxy_protocol: bool, http: &mut Block) {
+    let received = variable_of(&real.forwarded_for_header);
+    let direct = if proxy_protocol { "$proxy_protocol_addr" } else { "$realip_remote_addr" };
+    let mut all = Block::default();
+    all.entry("default".into(), vec![received.clone().then(", ").then(direct)]);
+    all.entry("".into(), words![direct]);
+    http.open("map", vec![received.clone(), "$fairway_full_forwarded_for".into()], all);
+    // What a trusted proxy says about the client, else who is announced.
+    let mut told = Block::default();
+    told.entry("default".into(), words!["$proxy_protocol_addr"]);
+    told.entry("~^1(?<fairway_told>.+)$".into(), words!["$fairway_told"]);
+    let source = Word::from("$fairway_trusted_source").then(received);
+    http.open("map", vec![source, "$fairway_told_by_proxy_protocol".into()], told);
+}
+
+/// The variable of a request header.
+pub(super) fn variable_of(header: &str) -> Word {
+    let name = header.to_ascii_lowercase().replace('-', "_");
+    Word::plain(format!("$http_{name}"))
+}
+
+/// A block `map`; the keys are those of nginx: `~` for a pattern, `default` for the rest.
+pub(super) fn map(
+    http: &mut Block,
+    source: &'static str,
+    variable: &'static str,
+    entries: &[(Word, Word)],
+) {
+    let mut block = Block::default();
+    for (key, value) in entries {
+        block.entry(key.clone(), vec![value.clone()]);
+    }
+    http.open("map", words![source, variable], block);
+}
+
+/// A block `geo`.
+pub(super) fn geo(
+    http: &mut Block,
+    source: &'static str,
+    variable: &'static str,
+    entries: &[(Word, Word)],
+) {
+    let mut block = Block::default();
+    for (key, value) in entries {
+        block.entry(key.clone(), vec![value.clone()]);
+    }
+    http.open("geo", words![source, variable], block);
+}

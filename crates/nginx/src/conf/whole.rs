@@ -1,0 +1,91 @@
+//! The whole of nginx.conf: the process, its workers, and `http`.
+
+use super::tree::{put, words};
+use super::{Block, Place, Scope, Text, Unwritable, Word, Written, http, policy};
+use model::{Configuration, ErrorLevel, LogTarget};
+
+/// Connections of a worker at most (`max-worker-connections` of ingress-nginx).
+const CONNECTIONS: usize = 16_384;
+/// Files that a worker may open besides what it serves.
+const SPARE_FILES: u64 = 1024;
+
+/// nginx.conf for a Configuration.
+pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Unwritable> {
+    let mut scope = Scope::new(place, configuration);
+    let http = http::write(&mut scope);
+    let mut main = process(configuration, place);
+    if let Some(text) = configuration.global.raw.as_ref().and_then(|raw| raw.main.as_ref()) {
+        main.raw("main-snippet", text, None);
+    }
+    main.open("http", Vec::new(), http);
+    Ok(Written { text: Text::of(&main)?, files: scope.files })
+}
+
+/// nginx.conf before there is any Configuration: nothing but the socket that waits for endpoints.
+pub fn idle(place: &Place) -> Result<Written, Unwritable> {
+    let configuration = Configuration::default();
+    let mut scope = Scope::new(place, &configuration);
+    let http = http::idle(&mut scope);
+    let mut main = process(&configuration, place);
+    main.open("http", Vec::new(), http);
+    Ok(Written { text: Text::of(&main)?, files: scope.files })
+}
+
+fn process(configuration: &Configuration, place: &Place) -> Block {
+    let global = &configuration.global;
+    let workers = global.listeners.threads.map_or(place.workers, |threads| threads.get().into());
+    let mut main = Block::default();
+    main.remark("Written by Fairway: changes are lost with the next one.");
+    put!(main, "daemon", false);
+    put!(main, "pid", place.pid().as_path());
+    if place.root {
+        put!(main, "user", "root");
+    }
+    modules(&mut main, configuration, place);
+    put!(main, "worker_processes", workers.max(1));
+    let share = (place.open_files / workers.max(1) as u64).saturating_sub(SPARE_FILES);
+    put!(main, "worker_rlimit_nofile", share.max(SPARE_FILES));
+    put!(main, "worker_shutdown_timeout", global.shutdown_timeout);
+    put!(main, "pcre_jit", true);
+    main.put("error_log", error_log(configuration));
+    let mut events = Block::default();
+    put!(events, "multi_accept", true);
+    put!(events, "worker_connections", global.listeners.connections.unwrap_or(CONNECTIONS));
+    put!(events, "use", "epoll");
+    main.open("events", Vec::new(), events);
+    main
+}
+
+fn modules(main: &mut Block, configuration: &Configuration, place: &Place) {
+    let global = &configuration.global;
+    let mut load = |name: &str| put!(main, "load_module", place.module(name).as_path());
+    load("ndk_http_module.so");
+    load("ngx_http_lua_module.so");
+    load("ngx_http_headers_more_filter_module.so");
+    if policy::raw::wants_modsecurity(configuration) {
+        load("ngx_http_modsecurity_module.so");
+    }
+    if global.compression.brotli.is_some() {
+        load("ngx_http_brotli_filter_module.so");
+    }
+    if global.geoip2 && place.geoip.is_some() {
+        load("ngx_http_geoip2_module.so");
+    }
+}
+
+fn error_log(configuration: &Configuration) -> Vec<Word> {
+    let logs = &configuration.global.logs;
+    let level = match logs.error_level.unwrap_or(ErrorLevel::Notice) {
+        ErrorLevel::Critical => "crit",
+        ErrorLevel::Error => "error",
+        ErrorLevel::Warn => "warn",
+        ErrorLevel::Notice => "notice",
+        ErrorLevel::Info => "info",
+        ErrorLevel::Debug => "debug",
+    };
+    let target = match &logs.error {
+        LogTarget::Stdout | LogTarget::Stderr => Word::from("stderr"),
+        other => http::log_target(other),
+    };
+    words![target, level]
+}

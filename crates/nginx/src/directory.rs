@@ -1,0 +1,134 @@
+//! The private folder: nobody else's, one process at a time, with the Lua and the files that nginx.conf names.
+
+use crate::conf::{Place, Written};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Bytes of the path of a socket (sockaddr_un).
+const LONGEST: usize = 100;
+
+/// Why the folder cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectoryError {
+    /// Something in it cannot be made or written.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// What.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It belongs to somebody else.
+    #[error(
+        "{path} belongs to another user: remove it, or name another folder with --nginx-directory"
+    )]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Another process uses it.
+    #[error("another fairway uses {path}: end it, or name another folder with --nginx-directory")]
+    Taken {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Sockets cannot have such a path.
+    #[error(
+        "{path} is too long for a socket: name a folder with a shorter path with --nginx-directory"
+    )]
+    Long {
+        /// The folder.
+        path: PathBuf,
+    },
+}
+
+/// The folder, ours until this is dropped.
+#[derive(Debug)]
+pub struct Directory {
+    place: Place,
+    _lock: File,
+}
+
+impl Directory {
+    /// Takes the folder of a place.
+    pub fn take(place: &Place) -> Result<Self, DirectoryError> {
+        let path = &place.directory;
+        if place.control().as_os_str().len() > LONGEST {
+            return Err(DirectoryError::Long { path: path.clone() });
+        }
+        make(path)?;
+        let found = fs::symlink_metadata(path).map_err(failed(path))?;
+        if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+            return Err(DirectoryError::Foreign { path: path.clone() });
+        }
+        fs::set_permissions(path, Permissions::from_mode(0o700)).map_err(failed(path))?;
+        let lock = path.join("lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
+        let file = file.map_err(failed(&lock))?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| DirectoryError::Taken { path: path.clone() })?;
+        for folder in [place.files(), place.lua(), place.temporary("")] {
+            make(&folder)?;
+        }
+        Ok(Self { place: place.clone(), _lock: file })
+    }
+
+    /// Adds files; those that are there already are what they are called.
+    pub fn add(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), DirectoryError> {
+        for (name, content) in files {
+            let path = self.place.files().join(name);
+            if !path.exists() {
+                replace(&path, content)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the files that no configuration names any more.
+    pub fn sweep(&self, kept: &BTreeMap<String, Vec<u8>>) {
+        let entries = fs::read_dir(self.place.files()).into_iter().flatten().flatten();
+        for entry in entries {
+            if entry.file_name().to_str().is_none_or(|name| !kept.contains_key(name)) {
+                drop(fs::remove_file(entry.path()));
+            }
+        }
+    }
+
+    /// Writes a configuration beside the one that runs, for a test.
+    pub fn try_out(&self, written: &Written) -> Result<PathBuf, DirectoryError> {
+        self.add(&written.files)?;
+        let path = self.place.directory.join("next.conf");
+        replace(&path, written.text.text.as_bytes())?;
+        Ok(path)
+    }
+
+    /// Makes a configuration the one that nginx reads.
+    pub fn install(&self, written: &Written) -> Result<(), DirectoryError> {
+        self.add(&written.files)?;
+        replace(&self.place.conf(), written.text.text.as_bytes())
+    }
+}
+
+/// Writes a file as a whole, or not at all.
+fn replace(path: &Path, content: &[u8]) -> Result<(), DirectoryError> {
+    let beside = path.with_extension("new");
+    let write = || {
+        let mut file =
+            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&beside)?;
+        file.write_all(content)?;
+        fs::rename(&beside, path)
+    };
+    write().map_err(failed(path))
+}
+
+fn make(path: &Path) -> Result<(), DirectoryError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(failed(path))
+}
+
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> DirectoryError + use<'_> {
+    move |source| DirectoryError::Write { path: path.to_owned(), source }
+}

@@ -1,0 +1,489 @@
+//! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
+
+use crate::blame::{self, LeftOut};
+use crate::conf::{self, Place, Written};
+use crate::directory::{Directory, DirectoryError};
+use crate::names::{Names, Resolved};
+use crate::passthrough;
+use crate::plan::{Plan, plan};
+use crate::process;
+use crate::push::{General, Pusher};
+use crate::{fallback, pem, push, trial};
+use engine::{Applied, Engine, Rejected};
+use model::policy::Policy;
+use model::{Changes, Configuration, Listeners, Origin};
+use rustix::process::Signal;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::process::Child;
+use tokio::sync::{Mutex, Notify, Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+/// How long new workers may take to start.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Tests of nginx at most until a Configuration is given up.
+const TESTS: usize = 64;
+/// One in so many file descriptors is a connection in front of nginx: each takes two.
+const FRONT_SHARE: u64 = 4;
+/// The shortest and the longest pause before nginx is started again.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+
+/// Serves HTTP in a supervised nginx.
+#[derive(Debug)]
+pub struct Nginx {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    program: PathBuf,
+    place: Place,
+    directory: Directory,
+    pusher: Pusher,
+    state: Mutex<State>,
+    serving: watch::Sender<Configuration>,
+    generation: AtomicU64,
+    reloads: AtomicU64,
+    stopping: AtomicBool,
+    stopped: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The process id of the master, once there is one.
+    master: Option<i32>,
+    /// What was asked for last.
+    asked: Configuration,
+    /// What runs of it, and what was left out.
+    running: Configuration,
+    left_out: LeftOut,
+    written: Written,
+    names: Names,
+}
+
+/// Why the engine cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The private folder cannot be used.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// The self-signed certificate could not be made.
+    #[error("cannot make the default certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The Lua could not be written.
+    #[error("cannot write the Lua modules: {0}")]
+    Scripts(io::Error),
+    /// The port in front is not to be had.
+    #[error("cannot listen on --https-port {0}: {1}")]
+    Bind(u16, io::Error),
+}
+
+/// What an apply may come to grief of; it becomes a [`Rejected`].
+#[derive(Debug, thiserror::Error)]
+enum Failure {
+    #[error("nginx does not take it: {reason}")]
+    Refused { reason: String, culprit: Option<Origin> },
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    #[error("cannot start nginx: {0}")]
+    Spawn(io::Error),
+    #[error("cannot test nginx.conf: {0}")]
+    Trial(io::Error),
+    #[error(transparent)]
+    Push(#[from] push::PushError),
+    #[error("nginx has started no new workers within {PATIENCE:?}: its error log says why")]
+    NoWorkers,
+    #[error("nginx has ended; it is being started again")]
+    Ended,
+}
+
+impl Nginx {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
+    pub fn start(program: PathBuf, mut place: Place) -> Result<Self, StartError> {
+        let directory = Directory::take(&place)?;
+        let fallback = fallback::self_signed()?;
+        place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
+        push::write_scripts(&place.lua()).map_err(StartError::Scripts)?;
+        let pusher = Pusher::new(place.control(), Arc::new(fallback));
+        let inner = Arc::new(Inner {
+            program,
+            place,
+            directory,
+            pusher,
+            state: Mutex::default(),
+            serving: watch::Sender::default(),
+            generation: AtomicU64::new(0),
+            reloads: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            stopped: Notify::new(),
+        });
+        tokio::spawn(inner.clone().follow_names());
+        inner.clone().stand_in_front()?;
+        Ok(Self { inner })
+    }
+
+    /// Where nginx runs.
+    pub fn place(&self) -> &Place {
+        &self.inner.place
+    }
+
+    /// What is being served, from one change to the next.
+    pub fn serving(&self) -> watch::Receiver<Configuration> {
+        self.inner.serving.subscribe()
+    }
+
+    /// How often nginx was reloaded.
+    pub fn reloads(&self) -> u64 {
+        self.inner.reloads.load(Ordering::Relaxed)
+    }
+
+    /// Opens the files of logs again, after somebody moved them away.
+    pub async fn reopen_logs(&self) {
+        if let Some(master) = self.inner.state.lock().await.master {
+            drop(process::signal(master, Signal::USR1));
+        }
+    }
+}
+
+impl Engine for Nginx {
+    async fn apply(&self, next: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
+        let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
+        let mut state = self.inner.state.lock().await;
+        match self.inner.apply(&mut state, next).await {
+            Ok(left_out) => {
+                self.inner.generation.store(generation, Ordering::Relaxed);
+                self.inner.serving.send_replace(next.clone());
+                Ok(Applied { generation, left_out: blame::problems(&left_out) })
+            }
+            Err(failure) => Err(rejected(generation, failure)),
+        }
+    }
+
+    async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
+        let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
+        let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
+            let reason = unwritable.to_string();
+            rejected(generation, Failure::Refused { reason, culprit: unwritable.origin })
+        })?;
+        let _state = self.inner.state.lock().await;
+        match self.inner.test(&written).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(fault)) => {
+                let culprit = fault.line.and_then(|line| written.text.origin_of(line)).cloned();
+                Err(rejected(generation, Failure::Refused { reason: fault.message, culprit }))
+            }
+            Err(failure) => Err(rejected(generation, failure)),
+        }
+    }
+
+    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
+        conf::unsupported(policy)
+    }
+
+    async fn drain(self: Arc<Self>, deadline: Duration) {
+        let inner = &self.inner;
+        inner.stopping.store(true, Ordering::Relaxed);
+        let Some(master) = inner.state.lock().await.master.take() else { return };
+        let stopped = inner.stopped.notified();
+        drop(process::signal(master, Signal::QUIT));
+        if timeout(deadline, stopped).await.is_err() {
+            tracing::warn!(?deadline, "nginx is ended, although requests are still running");
+            process::end_group(master);
+        }
+    }
+}
+
+fn rejected(generation: u64, failure: Failure) -> Rejected {
+    let reason = failure.to_string();
+    let culprit = match failure {
+        Failure::Refused { culprit, .. } => culprit,
+        _ => None,
+    };
+    Rejected { generation, reason, culprit }
+}
+
+impl Inner {
+    async fn apply(
+        self: &Arc<Self>,
+        state: &mut State,
+        next: &Configuration,
+    ) -> Result<LeftOut, Failure> {
+        let resolved = state.names.resolve(next).await;
+        let todo = match state.master {
+            // An nginx that has ended comes back with what runs.
+            Some(_) => plan(&state.asked, next),
+            None => Plan::Reload,
+        };
+        match todo {
+            Plan::Nothing => {}
+            Plan::Push => {
+                let accepted = blame::without(next, &state.left_out);
+                self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
+                state.running = accepted;
+            }
+            Plan::Reload => {
+                let (accepted, written, left_out) = self.acceptable(next).await?;
+                match state.master {
+                    Some(master) => {
+                        self.reload(master, state, &accepted, &written, &resolved).await?;
+                    }
+                    None => self.boot(state, &accepted, &written, &resolved).await?,
+                }
+                (state.running, state.written) = (accepted, written);
+                state.left_out = left_out;
+            }
+        }
+        state.asked = next.clone();
+        Ok(state.left_out.clone())
+    }
+
+    /// The Configuration, or as much of it as nginx takes.
+    async fn acceptable(
+        &self,
+        next: &Configuration,
+    ) -> Result<(Configuration, Written, LeftOut), Failure> {
+        let mut left_out = LeftOut::new();
+        for _ in 0..TESTS {
+            let candidate = blame::without(next, &left_out);
+            let (reason, culprit) = match conf::write(&candidate, &self.place) {
+                Err(unwritable) => (unwritable.to_string(), unwritable.origin),
+                Ok(written) => match self.test(&written).await? {
+                    Ok(()) => return Ok((candidate, written, left_out)),
+                    Err(fault) => {
+                        let line = fault.line.and_then(|line| written.text.origin_of(line));
+                        (fault.message, line.cloned())
+                    }
+                },
+            };
+            let culprit = match culprit.filter(|origin| !left_out.contains_key(origin)) {
+                Some(culprit) => Some(culprit),
+                None => self.search(next, &left_out).await?,
+            };
+            let Some(culprit) = culprit else {
+                return Err(Failure::Refused { reason, culprit: None });
+            };
+            tracing::debug!(%culprit, reason, "nginx does not take it");
+            left_out.insert(culprit, reason);
+        }
+        let reason = format!("{TESTS} objects were left out and it is still not taken");
+        Err(Failure::Refused { reason, culprit: None })
+    }
+
+    /// Which Ingress is to blame where nginx does not say: by halves.
+    async fn search(
+        &self,
+        next: &Configuration,
+        left_out: &LeftOut,
+    ) -> Result<Option<Origin>, Failure> {
+        let known = |origin: &Origin| left_out.contains_key(origin);
+        let mut suspects: Vec<Origin> =
+            blame::ingresses(next).into_iter().filter(|origin| !known(origin)).collect();
+        if !self.is_taken_without(next, left_out, &suspects).await? {
+            return Ok(None);
+        }
+        while suspects.len() > 1 {
+            let rest = suspects.split_off(suspects.len() / 2);
+            // Taken without these: one of them is to blame.
+            if !self.is_taken_without(next, left_out, &suspects).await? {
+                suspects = rest;
+            }
+        }
+        Ok(suspects.pop())
+    }
+
+    async fn is_taken_without(
+        &self,
+        next: &Configuration,
+        left_out: &LeftOut,
+        suspects: &[Origin],
+    ) -> Result<bool, Failure> {
+        let more = suspects.iter().map(|origin| (origin.clone(), String::new()));
+        let all: LeftOut = left_out.clone().into_iter().chain(more).collect();
+        match conf::write(&blame::without(next, &all), &self.place) {
+            Ok(written) => Ok(self.test(&written).await?.is_ok()),
+            Err(_) => Ok(false),
+        }
+    }
+
+    async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
+        let conf = self.directory.try_out(written)?;
+        trial::test(&self.program, &self.place, &conf).await.map_err(Failure::Trial)
+    }
+
+    /// Starts nginx: first without traffic, so that nobody comes before the endpoints are there.
+    async fn boot(
+        self: &Arc<Self>,
+        state: &mut State,
+        accepted: &Configuration,
+        written: &Written,
+        resolved: &Resolved,
+    ) -> Result<(), Failure> {
+        process::end_left_behind(&self.place).await;
+        let refused = |unwritable: conf::Unwritable| Failure::Refused {
+            reason: unwritable.to_string(),
+            culprit: None,
+        };
+        let idle = conf::idle(&self.place).map_err(refused)?;
+        self.directory.install(&idle)?;
+        // A socket that a crash left behind would be taken for one that somebody listens on.
+        for socket in [self.place.control(), self.place.inner()] {
+            drop(std::fs::remove_file(socket));
+        }
+        let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
+        let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
+        state.master = Some(master);
+        tokio::spawn(self.clone().watch(child, master));
+        self.pusher.forget().await;
+        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        self.swap(master, written).await
+    }
+
+    async fn reload(
+        &self,
+        master: i32,
+        state: &State,
+        accepted: &Configuration,
+        written: &Written,
+        resolved: &Resolved,
+    ) -> Result<(), Failure> {
+        self.tell_difference(&state.written, written);
+        // The new workers find everything there; the old ones keep what they have until they are gone.
+        self.pusher.extend(accepted, resolved, general(accepted)).await?;
+        if written != &state.written {
+            self.swap(master, written).await?;
+            self.directory.sweep(&written.files);
+        }
+        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        Ok(())
+    }
+
+    /// Installs a configuration that was tested, and waits until new workers have taken over.
+    async fn swap(&self, master: i32, written: &Written) -> Result<(), Failure> {
+        let before = process::workers(master);
+        self.directory.install(written)?;
+        process::signal(master, Signal::HUP).map_err(|_| Failure::Ended)?;
+        self.reloads.fetch_add(1, Ordering::Relaxed);
+        match process::taken_over(master, &before, PATIENCE).await {
+            true => Ok(()),
+            false => Err(Failure::NoWorkers),
+        }
+    }
+
+    fn tell_difference(&self, before: &Written, after: &Written) {
+        if tracing::enabled!(tracing::Level::DEBUG) && before.text != after.text {
+            let diff = similar::TextDiff::from_lines(&before.text.text, &after.text.text);
+            let diff = diff.unified_diff().header("running", "next").to_string();
+            tracing::debug!("nginx.conf changes:\n{diff}");
+        }
+    }
+
+    /// Waits for the end of nginx, and starts it again unless it was meant to end.
+    async fn watch(self: Arc<Self>, mut child: Child, master: i32) {
+        let status = child.wait().await;
+        // Workers go with their master.
+        process::end_group(master);
+        if self.stopping.load(Ordering::Relaxed) {
+            self.stopped.notify_one();
+            return;
+        }
+        tracing::error!(?status, "nginx has ended by itself");
+        self.start_again().await;
+    }
+
+    /// Starts nginx again, after longer and longer pauses. Boxed: who starts it watches it, and who watches it comes
+    /// here.
+    fn start_again(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let mut pause = PAUSE.0;
+            loop {
+                sleep(pause).await;
+                if self.stopping.load(Ordering::Relaxed) || self.once_more().await {
+                    return;
+                }
+                pause = (pause * 2).min(PAUSE.1);
+            }
+        })
+    }
+
+    /// Whether nginx runs again, or somebody else sees to it.
+    async fn once_more(self: &Arc<Self>) -> bool {
+        let mut state = self.state.lock().await;
+        let (running, written) = (state.running.clone(), state.written.clone());
+        let resolved = state.names.resolve(&running).await;
+        match self.boot(&mut state, &running, &written, &resolved).await {
+            Ok(()) => {
+                tracing::info!("nginx runs again");
+                true
+            }
+            Err(failure @ (Failure::NoWorkers | Failure::Ended | Failure::Push(_))) => {
+                tracing::error!(%failure, "nginx was started again, to no avail");
+                // Who watches the new one comes back here once it has ended.
+                state.master.inspect(|master| process::end_group(*master)).is_some()
+            }
+            Err(failure) => {
+                tracing::error!(%failure, "nginx cannot be started again");
+                false
+            }
+        }
+    }
+
+    /// Takes TLS connections, where some of them pass nginx by.
+    fn stand_in_front(self: Arc<Self>) -> Result<(), StartError> {
+        let place = &self.place;
+        if !place.passthrough {
+            return Ok(());
+        }
+        let addresses = place.listens_on(&Listeners::default());
+        let addresses: Vec<SocketAddr> =
+            addresses.into_iter().map(|ip| SocketAddr::new(ip, place.https_port)).collect();
+        let most = usize::try_from(place.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
+        let front = passthrough::Front {
+            serving: self.serving.subscribe(),
+            inner: place.inner(),
+            places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
+        };
+        let failed = |error| StartError::Bind(place.https_port, error);
+        for listener in passthrough::bind(&addresses).map_err(failed)? {
+            let listener = TcpListener::from_std(listener).map_err(failed)?;
+            tokio::spawn(front.clone().accept(listener));
+        }
+        Ok(())
+    }
+
+    /// Looks names up again when their time is over.
+    async fn follow_names(self: Arc<Self>) {
+        loop {
+            let next = self.state.lock().await.names.next();
+            sleep(next.unwrap_or(Duration::from_secs(1))).await;
+            let mut state = self.state.lock().await;
+            if self.stopping.load(Ordering::Relaxed) {
+                return;
+            }
+            if next.is_none() || state.master.is_none() {
+                continue;
+            }
+            let running = state.running.clone();
+            let resolved = state.names.resolve(&running).await;
+            let pushed = self.pusher.settle(&running, &resolved, general(&running)).await;
+            if let Err(error) = pushed {
+                tracing::warn!(%error, "nginx was not told of new addresses");
+            }
+        }
+    }
+}
+
+/// The settings that are pushed.
+fn general(configuration: &Configuration) -> General {
+    let global = &configuration.global;
+    General {
+        http_redirect_code: global.redirect_status,
+        enable_ocsp: global.tls.ocsp,
+        metrics: None,
+    }
+}

@@ -1,0 +1,118 @@
+//! In front of nginx where hosts are passed through: TLS connections that name such a host go to its Service as they
+//! are, all others to nginx, with a PROXY header that says who the client is (compat/behaviour.md section 19).
+
+use model::{Configuration, ServerName};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::client_hello::{self, Wish};
+use stream::proxy_protocol::{self, Announced};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout};
+
+/// Endpoints tried at most, and the time for all of them: as for TCP services.
+const TRIES: usize = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Connections that may wait.
+const BACKLOG: i32 = 1024;
+/// Pause after a failed accept: there are no file descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// What every connection is judged by.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// What is being served.
+    pub serving: watch::Receiver<Configuration>,
+    /// Where nginx takes TLS.
+    pub inner: PathBuf,
+    /// Connections at most: each takes two file descriptors.
+    pub places: Arc<Semaphore>,
+}
+
+/// Binds the port on these addresses.
+pub fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> {
+    let bind = |address: &SocketAddr| {
+        let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        socket.bind(&(*address).into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket.into())
+    };
+    addresses.iter().map(bind).collect()
+}
+
+impl Front {
+    /// Takes connections until the process ends.
+    pub async fn accept(self, listener: TcpListener) {
+        loop {
+            let Ok(place) = self.places.clone().acquire_owned().await else { return };
+            let Ok((tcp, peer)) = listener.accept().await else {
+                sleep(PAUSE).await;
+                continue;
+            };
+            let front = self.clone();
+            tokio::spawn(async move {
+                if let Err(error) = front.carry(tcp, peer).await {
+                    tracing::debug!(%peer, %error, "a TLS connection broke off");
+                }
+                drop(place);
+            });
+        }
+    }
+
+    async fn carry(&self, mut tcp: TcpStream, peer: SocketAddr) -> io::Result<()> {
+        tcp.set_nodelay(true)?;
+        let configuration = self.serving.borrow().clone();
+        let limits = &configuration.global.limits;
+        let announced = match configuration.global.proxy_protocol {
+            true => {
+                timeout(limits.proxy_protocol_timeout, proxy_protocol::take(&mut tcp)).await??
+            }
+            false => Some(Announced { source: peer, destination: tcp.local_addr()? }),
+        };
+        match timeout(limits.header_timeout, client_hello::peek(&tcp)).await?? {
+            Wish::Name(name) if self.passes(&configuration, &name) => {
+                let mut upstream = self.upstream(&configuration, &name).await?;
+                Box::pin(stream::pipe(&mut tcp, &mut upstream, None)).await
+            }
+            Wish::Name(_) | Wish::Nothing | Wish::Unknown => {
+                let mut nginx = UnixStream::connect(&self.inner).await?;
+                let line = match &announced {
+                    Some(announced) => proxy_protocol::line_of(announced),
+                    None => "PROXY UNKNOWN\r\n".to_owned(),
+                };
+                nginx.write_all(line.as_bytes()).await?;
+                Box::pin(stream::pipe(&mut tcp, &mut nginx, None)).await
+            }
+        }
+    }
+
+    fn passes(&self, configuration: &Configuration, name: &str) -> bool {
+        let server = configuration.servers.get(&ServerName::new(name));
+        server.is_some_and(|server| server.passthrough.is_some())
+    }
+
+    async fn upstream(&self, configuration: &Configuration, name: &str) -> io::Result<TcpStream> {
+        let server = configuration.servers.get(&ServerName::new(name));
+        let id = server.and_then(|server| server.passthrough.as_ref());
+        let upstream = id.and_then(|id| configuration.upstreams.get(id));
+        let endpoints = upstream.map(|upstream| upstream.endpoints.clone()).unwrap_or_default();
+        let mut usable = endpoints.usable().iter().copied().cycle();
+        // Whose turn it is matters little here: connections live long.
+        let skip = fastrand::usize(..endpoints.usable().len().max(1));
+        usable.by_ref().take(skip).for_each(drop);
+        let deadline = Instant::now() + PATIENCE;
+        stream::connect(|| usable.next(), TRIES, deadline).await.inspect_err(|error| {
+            tracing::warn!(host = name, %error, "nobody takes a TLS connection");
+        })
+    }
+}

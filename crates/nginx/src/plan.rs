@@ -1,0 +1,55 @@
+//! What has to be done so that nginx follows a Configuration: nothing, a push, or a reload (compat/behaviour.md section
+//! 27; compat/mechanisms.md row 9).
+
+use model::policy::{Balance, Policy};
+use model::{Changes, Configuration, Global, Location, Server, StreamSettings};
+use std::sync::Arc;
+
+/// What has to be done so that nginx follows a Configuration, the least first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plan {
+    /// Nothing: nginx has all of it.
+    Nothing,
+    /// Lua has to be told: endpoints, certificates and who has them, weights, affinity, algorithms.
+    Push,
+    /// nginx.conf is another one.
+    Reload,
+}
+
+/// The plan that leads from `old` to `new`.
+pub fn plan(old: &Configuration, new: &Configuration) -> Plan {
+    let changes = Changes::between(old, new);
+    if changes.global && written(&old.global) != written(&new.global) {
+        return Plan::Reload;
+    }
+    let differs = |name| {
+        let (old, new) = (old.servers.get(name), new.servers.get(name));
+        old.map(|server| skeleton(server)) != new.map(|server| skeleton(server))
+    };
+    if changes.servers.iter().any(differs) {
+        return Plan::Reload;
+    }
+    let pushed = !changes.servers.is_empty()
+        || !changes.upstreams.is_empty()
+        || !changes.certificates.is_empty()
+        || changes.default_certificate;
+    if pushed { Plan::Push } else { Plan::Nothing }
+}
+
+/// The settings of the process that stand in nginx.conf: TCP and UDP services are a matter of another part.
+fn written(global: &Global) -> Global {
+    Global { streams: StreamSettings::default(), ..global.clone() }
+}
+
+/// A server without what Lua is told of it.
+fn skeleton(server: &Server) -> Server {
+    let locations = server.locations.iter().map(|location| {
+        if location.canary.is_none() && location.policy.balance == Balance::default() {
+            return location.clone();
+        }
+        let policy = Policy { balance: Balance::default(), ..Policy::clone(&location.policy) };
+        let policy = Arc::new(policy);
+        Arc::new(Location { canary: None, policy, ..Location::clone(location) })
+    });
+    Server { certificate: None, locations: locations.collect(), ..server.clone() }
+}

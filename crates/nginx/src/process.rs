@@ -1,0 +1,126 @@
+//! The nginx process: started in a group of its own, watched, ended. What a crash of ours left behind is found by its
+//! process id in the private folder.
+
+use crate::conf::Place;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+/// How often a condition is looked at that nobody announces.
+const LOOK: Duration = Duration::from_millis(5);
+/// How long a process that a crash left behind may take to finish its requests.
+const LEFT_BEHIND: Duration = Duration::from_secs(2);
+
+/// A worker process of nginx.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worker {
+    /// Its process id.
+    pub pid: i32,
+    /// Whether it takes no more connections and only finishes what it has.
+    pub is_leaving: bool,
+}
+
+/// Starts nginx on the configuration of a place, in the foreground of a process group of its own.
+pub fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
+    Command::new(program)
+        .args(["-p".as_ref(), place.directory.as_os_str()])
+        .args(["-c".as_ref(), place.conf().as_os_str()])
+        .args(["-e", "stderr"])
+        .stdin(Stdio::null())
+        .process_group(0)
+        .kill_on_drop(false)
+        .spawn()
+}
+
+/// The workers of a master process.
+pub fn workers(master: i32) -> Vec<Worker> {
+    let children = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"));
+    let pids = children.unwrap_or_default();
+    let pids = pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    pids.filter_map(|pid| {
+        let title = title(pid)?;
+        title
+            .starts_with("nginx: worker process")
+            .then(|| Worker { pid, is_leaving: title.contains("shutting down") })
+    })
+    .collect()
+}
+
+fn title(pid: i32) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    Some(String::from_utf8_lossy(&bytes).replace('\0', " "))
+}
+
+/// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
+/// longer than `patience`, or the master ends.
+pub async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    loop {
+        let now = workers(master);
+        let is_old = |worker: &Worker| before.iter().any(|old| old.pid == worker.pid);
+        let has_new = now.iter().any(|worker| !is_old(worker) && !worker.is_leaving);
+        if has_new && now.iter().all(|worker| !is_old(worker) || worker.is_leaving) {
+            return true;
+        }
+        let has_ended = title(master).is_none_or(|title| title.is_empty());
+        if has_ended || Instant::now() > deadline {
+            return false;
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Asks a process for something.
+pub fn signal(pid: i32, signal: Signal) -> io::Result<()> {
+    let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
+    Ok(kill_process(pid, signal)?)
+}
+
+/// Ends all processes of a group at once.
+pub fn end_group(pid: i32) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        // One that has ended needs no signal.
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+/// Ends the nginx that an earlier process of this place left behind, if there is one and it is ours.
+pub async fn end_left_behind(place: &Place) {
+    let Some(pid) = left_behind(place) else { return };
+    tracing::warn!(pid, "an nginx that was left behind by an earlier process is ended");
+    drop(signal(pid, Signal::QUIT));
+    if ended(pid, LEFT_BEHIND).await {
+        return;
+    }
+    drop(signal(pid, Signal::TERM));
+    if !ended(pid, LEFT_BEHIND).await {
+        end_group(pid);
+        ended(pid, LEFT_BEHIND).await;
+    }
+}
+
+/// The process in the pid file, if it is a master of nginx on our configuration: numbers are used again.
+fn left_behind(place: &Place) -> Option<i32> {
+    let pid: i32 = std::fs::read_to_string(place.pid()).ok()?.trim().parse().ok()?;
+    let title = title(pid)?;
+    let is_ours = title.starts_with("nginx: master process")
+        && title.split(' ').any(|word| Path::new(word) == place.conf());
+    is_ours.then_some(pid)
+}
+
+/// Waits until a process that is no child of ours has ended.
+async fn ended(pid: i32, patience: Duration) -> bool {
+    let Some(pid) = Pid::from_raw(pid) else { return true };
+    let deadline = Instant::now() + patience;
+    while test_kill_process(pid).is_ok() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        sleep(LOOK).await;
+    }
+    true
+}

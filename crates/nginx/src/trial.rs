@@ -1,0 +1,83 @@
+//! `nginx -t`: whether nginx takes a configuration, and if not, which line is to blame.
+
+use crate::conf::Place;
+use std::io;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+/// How long a test may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Why nginx does not take a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What nginx says, without the place in the file.
+    pub message: String,
+    /// The line that is to blame, where nginx says so.
+    pub line: Option<usize>,
+}
+
+/// Tests a configuration. The outer error: there was no test.
+pub async fn test(program: &Path, place: &Place, conf: &Path) -> io::Result<Result<(), Fault>> {
+    let child = Command::new(program)
+        .arg("-t")
+        .args(["-p".as_ref(), place.directory.as_os_str()])
+        .args(["-c".as_ref(), conf.as_os_str()])
+        .args(["-e", "stderr"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let output = timeout(PATIENCE, child.wait_with_output()).await??;
+    if output.status.success() {
+        return Ok(Ok(()));
+    }
+    Ok(Err(fault(&String::from_utf8_lossy(&output.stderr), conf)))
+}
+
+/// The first error in what nginx printed.
+fn fault(printed: &str, conf: &Path) -> Fault {
+    let grave = ["[emerg]", "[alert]", "[crit]", "[error]"];
+    let line = printed.lines().find(|line| grave.iter().any(|level| line.contains(level)));
+    let text = line.or(printed.lines().last()).unwrap_or("nginx says nothing about why");
+    let text = text.split_once("] ").map_or(text, |(_, text)| text);
+    // `12#12: ` between level and message, in what is logged while it starts.
+    let text = text.split_once(": ").map_or(text, |(number, rest)| {
+        if number.chars().all(|c| c.is_ascii_digit() || c == '#') { rest } else { text }
+    });
+    let place = format!(" in {}:", conf.display());
+    match text.split_once(&place) {
+        Some((message, number)) => {
+            let digits = number.trim_end().parse().ok();
+            Fault { message: message.to_owned(), line: digits }
+        }
+        None => Fault { message: text.to_owned(), line: None },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, fault};
+    use std::path::Path;
+
+    #[test]
+    fn the_line_that_is_to_blame_is_read() {
+        let printed = "nginx: [warn] something in /d/next.conf:3\n\
+            nginx: [emerg] unknown directive \"x\" in /d/next.conf:12\n\
+            nginx: configuration file /d/next.conf test failed\n";
+        let message = "unknown directive \"x\"".to_owned();
+        assert_eq!(fault(printed, Path::new("/d/next.conf")), Fault { message, line: Some(12) });
+    }
+
+    #[test]
+    fn a_fault_without_a_line_is_one_too() {
+        let printed = "nginx: [emerg] 12#12: bind() to 0.0.0.0:80 failed (13: Permission denied)\n";
+        let message = "bind() to 0.0.0.0:80 failed (13: Permission denied)".to_owned();
+        assert_eq!(fault(printed, Path::new("/d/next.conf")), Fault { message, line: None });
+        assert_eq!(fault("", Path::new("/d")).message, "nginx says nothing about why");
+    }
+}

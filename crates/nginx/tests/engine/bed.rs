@@ -1,0 +1,146 @@
+//! A real nginx under the engine, with backends that say who they are.
+
+use engine::Engine;
+use model::policy::{Policy, Raw};
+use model::{
+    Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
+    ServerName, Upstream, UpstreamId,
+};
+use nginx::{Nginx, Place};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A backend that answers every request with its name.
+pub fn backend(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut buffer = [0; 8192];
+                while matches!(stream.read(&mut buffer), Ok(length) if length > 0) {
+                    let head =
+                        format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
+                    if stream.write_all(head.as_bytes()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    });
+    address
+}
+
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+pub fn place(folder: &TempDir, http_port: u16) -> Place {
+    Place {
+        directory: folder.path().join("nginx"),
+        modules: PathBuf::from("/usr/lib/nginx/modules"),
+        addresses: vec![Ipv4Addr::LOCALHOST.into()],
+        http_port,
+        https_port: free_port(),
+        passthrough: false,
+        health_path: "/healthz".to_owned(),
+        workers: 2,
+        open_files: 1 << 16,
+        backlog: 511,
+        resolvers: Vec::new(),
+        geoip: None,
+        root: rustix::process::geteuid().is_root(),
+        ipv6: false,
+        nobody: String::new(),
+    }
+}
+
+pub fn program() -> PathBuf {
+    let usual = ["/usr/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
+    usual.into_iter().find(|path| path.exists()).expect("scripts/need nginx")
+}
+
+/// An engine in a folder of its own.
+pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
+    Arc::new(Nginx::start(program(), place(folder, http_port)).expect("the engine starts"))
+}
+
+/// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.
+pub fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Configuration {
+    let global = Global { access_log: false, ..Global::default() };
+    let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
+    for (host, address, snippet) in hosts {
+        let id = UpstreamId::new(format!("demo-{host}-80"));
+        let raw = snippet
+            .map(|text| Box::new(Raw { configuration: Some(text.to_owned()), ..Raw::default() }));
+        let location = Location {
+            path: "/".to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::Upstream(id.clone()),
+            canary: None,
+            service: None,
+            origin: Some(Origin::new(Kind::Ingress, "demo", *host)),
+            policy: Arc::new(Policy { raw, ..Policy::default() }),
+        };
+        let name = ServerName::new(*host);
+        let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
+        configuration.servers.insert(name, Arc::new(server));
+        let endpoints = Arc::new(Endpoints { ready: vec![*address], draining: Vec::new() });
+        configuration
+            .upstreams
+            .insert(id.clone(), Arc::new(Upstream { id, endpoints, external: None }));
+    }
+    configuration
+}
+
+/// Applies a Configuration; what was left out of it.
+pub async fn apply(engine: &Nginx, next: &Configuration) -> Vec<String> {
+    let changes = Changes::default();
+    let applied = tokio::time::timeout(PATIENCE, engine.apply(next, &changes)).await;
+    let applied = applied.expect("in time").expect("nginx takes it");
+    applied.left_out.iter().map(|problem| problem.origin.name.to_string()).collect()
+}
+
+/// Status and body for a host; nothing if nobody listens.
+pub fn get(port: u16, host: &str) -> Option<(u16, String)> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let status = answer.split(' ').nth(1)?.parse().ok()?;
+    let body = answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    Some((status, body.unwrap_or_default()))
+}
+
+/// The process id of nginx; none while it does not run.
+pub fn pid(folder: &TempDir) -> Option<i32> {
+    let text = std::fs::read_to_string(folder.path().join("nginx/nginx.pid")).ok()?;
+    text.trim().parse().ok()
+}
+
+pub fn is_alive(pid: i32) -> bool {
+    // A zombie of this process is none that runs.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    Path::new(&format!("/proc/{pid}")).exists() && !stat.contains(") Z ")
+}
+
+/// Waits for a condition.
+pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not in time: {what}");
+}

@@ -1,0 +1,114 @@
+//! Raw configuration and ModSecurity, for the engine that understands them (`--engine=nginx`). For any other they are a
+//! matter of `known` and `guards`, which deny.
+
+use super::Limits;
+use crate::settings::{Settings, parse};
+use model::Severity;
+use model::policy::{ModSecurity, Raw, RawGlobal};
+
+/// Annotations that are read here and nowhere else.
+const ANNOTATIONS: [&str; 8] = [
+    "configuration-snippet",
+    "server-snippet",
+    "auth-snippet",
+    "stream-snippet",
+    "modsecurity-snippet",
+    "enable-modsecurity",
+    "enable-owasp-core-rules",
+    "modsecurity-transaction-id",
+];
+/// Keys of the ConfigMap that are read here and nowhere else.
+const KEYS: [&str; 8] = [
+    "main-snippet",
+    "http-snippet",
+    "server-snippet",
+    "location-snippet",
+    "global-auth-snippet",
+    "modsecurity-snippet",
+    "enable-modsecurity",
+    "enable-owasp-modsecurity-crs",
+];
+const STREAM: &str =
+    "has no effect: TCP and UDP services are served by Fairway itself, without nginx";
+
+/// Whether an annotation is read here.
+pub(super) fn is_annotation(settings: &Settings<'_>, name: &str) -> bool {
+    settings.scope().raw && ANNOTATIONS.contains(&name)
+}
+
+/// Whether a key of the ConfigMap is read here.
+pub(crate) fn is_key(settings: &Settings<'_>, name: &str) -> bool {
+    settings.scope().raw && KEYS.contains(&name)
+}
+
+/// What an Ingress says; none for an engine that does not understand it.
+pub(super) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Option<Box<Raw>> {
+    if !settings.scope().raw {
+        return None;
+    }
+    let raw = Raw {
+        configuration: snippet(settings, "configuration-snippet", limits),
+        server: snippet(settings, "server-snippet", limits),
+        auth: snippet(settings, "auth-snippet", limits),
+        modsecurity: ModSecurity {
+            enabled: boolean(settings, "enable-modsecurity"),
+            core_rules: boolean(settings, "enable-owasp-core-rules").unwrap_or(false),
+            rules: snippet(settings, "modsecurity-snippet", limits),
+            transaction_id: text(settings, "modsecurity-transaction-id"),
+        },
+    };
+    if text(settings, "stream-snippet").is_some() {
+        settings.note("stream-snippet", Severity::Warning, STREAM.to_owned());
+    }
+    (!raw.is_empty()).then(|| Box::new(raw))
+}
+
+/// What the ConfigMap says; none for an engine that does not understand it.
+pub(crate) fn global(settings: &Settings<'_>) -> Option<Box<RawGlobal>> {
+    let scope = settings.scope();
+    let (_, data) = scope.config_map.filter(|_| scope.raw)?;
+    let text = |name: &str| data.get(name).filter(|text| !text.trim().is_empty()).cloned();
+    let boolean = |name: &str| text(name).and_then(|text| parse::boolean(text.trim()).ok());
+    let global = RawGlobal {
+        main: text("main-snippet"),
+        http: text("http-snippet"),
+        server: text("server-snippet"),
+        location: text("location-snippet"),
+        auth: text("global-auth-snippet"),
+        modsecurity: ModSecurity {
+            enabled: boolean("enable-modsecurity"),
+            core_rules: boolean("enable-owasp-modsecurity-crs").unwrap_or(false),
+            rules: text("modsecurity-snippet"),
+            transaction_id: None,
+        },
+    };
+    (global != RawGlobal::default()).then(|| Box::new(global))
+}
+
+/// A snippet, if the ConfigMap allows them. What it may hold is judged by nginx.
+fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) -> Option<String> {
+    let text = text(settings, name)?;
+    if limits.snippets {
+        return Some(text);
+    }
+    let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
+    settings.note(name, Severity::Warning, message);
+    None
+}
+
+fn text(settings: &Settings<'_>, name: &str) -> Option<String> {
+    let text = settings.raw(name)?.into_owned();
+    (!text.trim().is_empty()).then_some(text)
+}
+
+/// A switch. One that nobody can read could be a guard that is not there, so the Ingress is not taken.
+fn boolean(settings: &mut Settings<'_>, name: &str) -> Option<bool> {
+    let text = text(settings, name)?;
+    match parse::boolean(&text) {
+        Ok(on) => Some(on),
+        Err(_) => {
+            settings.reject(name, "is neither true nor false");
+            None
+        }
+    }
+}

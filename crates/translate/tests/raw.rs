@@ -1,0 +1,91 @@
+//! Raw configuration and ModSecurity: text for the engine that understands it, a refusal for every other one.
+
+use kubernetes::objects::ObjectKey;
+use kubernetes::snapshot_of;
+use model::policy::{ModSecurity, Raw};
+use model::{Backend, ServerName};
+use std::path::Path;
+use translate::{Options, Translation, translate};
+
+const OBJECTS: &str = r##"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: ingress-nginx}
+data:
+  allow-snippet-annotations: "SNIPPETS"
+  annotations-risk-level: Critical
+  http-snippet: "# of all"
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: a
+  namespace: demo
+  annotations:
+    nginx.ingress.kubernetes.io/configuration-snippet: "more_set_headers 'X-A: 1';"
+    nginx.ingress.kubernetes.io/enable-modsecurity: "MODSECURITY"
+spec:
+  ingressClassName: nginx
+  rules:
+  - host: a.test
+    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: echo, port: {number: 80}}}}]}
+"##;
+
+fn translated(raw: bool, snippets: &str, modsecurity: &str) -> Translation {
+    let text = OBJECTS.replace("SNIPPETS", snippets).replace("MODSECURITY", modsecurity);
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let config_map = Some(ObjectKey::new("ingress-nginx", "settings"));
+    translate(&snapshot, &Options { raw, config_map, ..Options::default() })
+}
+
+/// What the path of the Ingress says in nginx's words, and whether it is denied.
+fn location(translation: &Translation) -> (Option<Raw>, bool) {
+    let server = &translation.configuration.servers[&ServerName::new("a.test")];
+    let location = &server.locations[0];
+    let raw = location.policy.raw.as_deref().cloned();
+    (raw, matches!(location.backend, Backend::Denied(_)))
+}
+
+#[test]
+fn the_nginx_engine_gets_the_text_as_it_was_written() {
+    let translation = translated(true, "true", "true");
+    let expected = Raw {
+        configuration: Some("more_set_headers 'X-A: 1';".to_owned()),
+        modsecurity: ModSecurity { enabled: Some(true), ..ModSecurity::default() },
+        ..Raw::default()
+    };
+    assert_eq!(location(&translation), (Some(expected), false));
+    let global = translation.configuration.global.raw.clone().expect("of the ConfigMap");
+    assert_eq!(global.http.as_deref(), Some("# of all"));
+}
+
+#[test]
+fn snippets_count_only_where_the_config_map_allows_them() {
+    let translation = translated(true, "false", "false");
+    let (raw, denied) = location(&translation);
+    assert_eq!(raw.and_then(|raw| raw.configuration), None);
+    assert!(!denied && translation.problems.iter().any(|it| it.message.contains("ignored")));
+}
+
+#[test]
+fn a_guard_that_nobody_can_read_is_not_left_away() {
+    let translation = translated(true, "true", "maybe");
+    assert!(translation.problems.iter().any(|problem| problem.message.contains("neither true")));
+    let server = translation.configuration.servers.get(&ServerName::new("a.test"));
+    let open = server.is_some_and(|server| {
+        server.locations.iter().any(|it| matches!(it.backend, Backend::Upstream(_)))
+    });
+    assert!(!open);
+}
+
+#[test]
+fn any_other_engine_denies() {
+    let translation = translated(false, "true", "true");
+    assert_eq!(location(&translation), (None, true));
+    assert_eq!(translation.configuration.global.raw, None);
+}

@@ -1,0 +1,154 @@
+//! The engine that carries HTTP: this is the only place that knows how many there are.
+
+use crate::flags::Listeners;
+use anyhow::{Context, Result};
+use engine::{Applied, Engine, Rejected};
+use model::policy::Policy;
+use model::{Changes, Configuration};
+use nginx::{Nginx, Place};
+use proxy::Native;
+use runtime::limits;
+use std::net::{IpAddr, Ipv6Addr, TcpListener};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The engine that carries HTTP.
+#[derive(Clone, Debug)]
+pub(crate) enum Front {
+    /// In this process.
+    Native(Arc<Native>),
+    /// In a supervised nginx.
+    Nginx(Arc<Nginx>),
+}
+
+impl Front {
+    /// The engine of this process, if it is that one.
+    pub(crate) fn native(&self) -> Option<&Arc<Native>> {
+        match self {
+            Self::Native(native) => Some(native),
+            Self::Nginx(_) => None,
+        }
+    }
+
+    /// The ports of HTTP and HTTPS.
+    pub(crate) fn ports(&self) -> (u16, u16) {
+        match self {
+            Self::Native(native) => (native.listening().http_port, native.listening().https_port),
+            Self::Nginx(nginx) => (nginx.place().http_port, nginx.place().https_port),
+        }
+    }
+
+    /// Lets clients know that they should move elsewhere; nginx tells them when it is asked to end.
+    pub(crate) fn leave(&self) {
+        if let Self::Native(native) = self {
+            native.leave();
+        }
+    }
+
+    /// What is wrong with the threads of traffic; nginx watches over its own.
+    pub(crate) fn ailment(&self) -> Option<&'static str> {
+        self.native().and_then(|native| native.ailment())
+    }
+
+    /// What is being served.
+    pub(crate) fn configuration(&self) -> Configuration {
+        match self {
+            Self::Native(native) => native.current().configuration.clone(),
+            Self::Nginx(nginx) => nginx.serving().borrow().clone(),
+        }
+    }
+}
+
+impl Engine for Front {
+    async fn apply(&self, next: &Configuration, changes: &Changes) -> Result<Applied, Rejected> {
+        match self {
+            Self::Native(native) => native.apply(next, changes).await,
+            Self::Nginx(nginx) => nginx.apply(next, changes).await,
+        }
+    }
+
+    async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
+        match self {
+            Self::Native(native) => native.check(next).await,
+            Self::Nginx(nginx) => nginx.check(next).await,
+        }
+    }
+
+    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
+        match self {
+            Self::Native(native) => native.unsupported(policy),
+            Self::Nginx(nginx) => nginx.unsupported(policy),
+        }
+    }
+
+    async fn drain(self: Arc<Self>, deadline: Duration) {
+        match &*self {
+            Self::Native(native) => native.clone().drain(deadline).await,
+            Self::Nginx(nginx) => nginx.clone().drain(deadline).await,
+        }
+    }
+}
+
+/// Prepares the nginx engine.
+pub(crate) fn nginx(
+    listeners: &Listeners,
+    threads: Option<NonZeroUsize>,
+    geoip: PathBuf,
+    passthrough: bool,
+) -> Result<Nginx> {
+    let files = limits::raise_open_files().context("cannot read the limit of open files")?;
+    let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    let place = Place {
+        directory: directory(listeners),
+        modules: modules(),
+        addresses: listeners.bind_address.clone(),
+        http_port: port(listeners.http_port)?,
+        https_port: port(listeners.https_port)?,
+        passthrough,
+        health_path: listeners.health_check_path.clone(),
+        workers: threads.unwrap_or_else(limits::worker_threads).get(),
+        open_files: files.now.unwrap_or(1 << 20),
+        backlog: Place::somaxconn(),
+        resolvers: Place::name_servers(&resolv),
+        geoip: Some(geoip),
+        root: rustix::process::geteuid().is_root(),
+        ipv6: TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), 0)).is_ok(),
+        nobody: String::new(),
+    };
+    let program = program().context(
+        "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
+         libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
+    )?;
+    Ok(Nginx::start(program, place)?)
+}
+
+/// The private folder, wherever this process was started.
+fn directory(listeners: &Listeners) -> PathBuf {
+    let asked = listeners.nginx_directory.clone();
+    let folder = asked.unwrap_or_else(|| std::env::temp_dir().join("fairway-nginx"));
+    std::path::absolute(&folder).unwrap_or(folder)
+}
+
+/// Where Debian has nginx's modules.
+fn modules() -> PathBuf {
+    PathBuf::from("/usr/lib/nginx/modules")
+}
+
+/// nginx, where PATH or Debian has it.
+fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).collect::<Vec<_>>();
+    let usual = Path::new("/usr/sbin").to_owned();
+    folders.into_iter().chain([usual]).map(|folder| folder.join("nginx")).find(|at| at.is_file())
+}
+
+/// A port; nginx cannot let the system choose one, so that is done here.
+fn port(wanted: u16) -> Result<u16> {
+    if wanted != 0 {
+        return Ok(wanted);
+    }
+    let listener = TcpListener::bind(("127.0.0.1", 0)).context("no port is free")?;
+    Ok(listener.local_addr()?.port())
+}
