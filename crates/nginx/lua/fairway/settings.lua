@@ -25,9 +25,9 @@ local known, checked
 
 -- Those of the last push.
 function settings.get()
-  local generation = store.generation()
-  if checked ~= generation then
-    known, checked = cjson.decode(settings.text()) or {}, generation
+  local revision = store.revision()
+  if checked ~= revision then
+    known, checked = cjson.decode(settings.text()) or {}, revision
   end
   return known
 end

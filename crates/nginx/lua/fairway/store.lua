@@ -3,6 +3,7 @@
 local store = {}
 
 local GENERATION = "generation"
+local REVISION = "revision"
 local PUSHING = "pushing"
 -- Seconds after which a push whose worker died no longer keeps others out.
 local PUSH_TAKES = 10
@@ -10,7 +11,12 @@ local PUSH_TAKES = 10
 store.upstreams = ngx.shared.fairway
 store.certificates = ngx.shared.fairway_certificates
 
--- Grows with every push; all that workers keep is compared with it.
+-- Grows with every change of what is kept here, even one that is taken back; all that workers keep is compared with it.
+function store.revision()
+  return store.upstreams:get(REVISION) or 0
+end
+
+-- The number of pushes that were taken, by which the controller knows what is here.
 function store.generation()
   return store.upstreams:get(GENERATION) or 0
 end
@@ -40,11 +46,15 @@ local function write(changes)
       local ok, err = change.dict:safe_set(change.key, change.value)
       if not ok then
         undo(changes, at)
+        -- A worker may have read what was taken back.
+        store.upstreams:incr(REVISION, 1, 0)
         return nil, err
       end
     end
   end
-  return store.upstreams:incr(GENERATION, 1, 0)
+  local generation = store.upstreams:incr(GENERATION, 1, 0)
+  store.upstreams:incr(REVISION, 1, 0)
+  return generation
 end
 
 local function attempt(after, prepare)
@@ -67,8 +77,10 @@ end
 -- key away). `after`, if given, is the generation that they follow. Returns the new generation, or nil, a status
 -- and a reason.
 function store.push(after, prepare)
-  if not store.upstreams:add(PUSHING, true, PUSH_TAKES) then
-    return nil, 409, "another push is under way"
+  -- Safe: nothing else is dropped to make room for it.
+  local alone, err = store.upstreams:safe_add(PUSHING, true, PUSH_TAKES)
+  if not alone then
+    return nil, 409, "another push is under way (" .. err .. ")"
   end
   local fine, generation, status, reason = pcall(attempt, after, prepare)
   store.upstreams:delete(PUSHING)

@@ -97,9 +97,9 @@ local known, known_removals = {}, 0
 
 -- The upstream with this name, as the last push has it; nothing if there is none.
 function upstreams.get(name)
-  local generation = store.generation()
+  local revision = store.revision()
   local entry = known[name]
-  if entry and entry.checked == generation then
+  if entry and entry.checked == revision then
     return entry.upstream
   end
   local removals = store.upstreams:get(upstreams.REMOVALS) or 0
@@ -116,7 +116,7 @@ function upstreams.get(name)
     entry = { text = text, upstream = upstreams.compile(text) }
     known[name] = entry
   end
-  entry.checked = generation
+  entry.checked = revision
   return entry.upstream
 end
 
