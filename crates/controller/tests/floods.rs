@@ -130,7 +130,9 @@ async fn objects_that_would_unfold_in_memory_are_refused() {
         let object = format!("{{\"metadata\":{{\"name\":\"x\"}},\"spec\":{{\"rules\":{rules}}}}}");
         let body = body.replace("\"object\":{}", &format!("\"object\":{object}"));
         let mut tls = started.connect_from(1).await.expect("there is a place");
-        u64::from(exchange(&mut tls, body.as_bytes()).await.is_none_or(|status| status == 413))
+        // Too large; or too slow, where others had the turns.
+        let refused = |status| status == 413 || status == 408;
+        u64::from(exchange(&mut tls, body.as_bytes()).await.is_none_or(refused))
     };
     let (refused, grown) = flooded(16, flood).await;
     assert_eq!(refused, 16);
