@@ -90,7 +90,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, String> {
 }
 
 /// The Lua module reads its blocks itself; here their text is one line after the other up to a lone brace.
-fn skip_lua(all: &mut Vec<Token>, text: &str, at: usize) -> Result<usize, String> {
+fn skip_lua(all: &mut [Token], text: &str, at: usize) -> Result<usize, String> {
     let words = all.iter().rev().skip(1).take_while(|token| matches!(token, Token::Word(_)));
     let first = words.last();
     let is_lua = matches!(first, Some(Token::Word(word)) if word.ends_with("_by_lua_block"));
