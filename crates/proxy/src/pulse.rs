@@ -61,8 +61,10 @@ mod tests {
 
     #[test]
     fn a_thread_that_ends_or_falls_silent_ails() {
-        let (end, ended) = mpsc::channel::<()>();
-        let handle = std::thread::spawn(move || drop(ended.recv()));
+        let (end, ended) = mpsc::sync_channel::<()>(0);
+        let handle = std::thread::spawn(move || {
+            let _ = ended.recv();
+        });
         let running = Running { handle, pulse: Pulse::new() };
         let later = Instant::now() + SILENCE + Duration::from_secs(1);
         assert_eq!(running.ailment(Instant::now()), None);
