@@ -13,7 +13,7 @@ NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecu
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-instructions fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,10 @@ bench-cluster: ## Measure the control side against a real API server; adds to wh
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) build --quiet --release -p bench
 	@$(CARGO) run --quiet -p testkit --example cluster -- $(BUILD)/release/bench cluster
+
+bench-admission: ## Measure reviews of the webhook: 50 at a time, 5,000 Ingresses present
+	@scripts/need cargo cc
+	@$(CARGO) run --quiet --release -p controller --example reviews
 
 bench-instructions: ## Count instructions per request, under valgrind
 	@scripts/need cargo cc valgrind

@@ -47,6 +47,11 @@ impl Front {
         }
     }
 
+    /// What is wrong with the threads of traffic; nginx watches over its own.
+    pub(crate) fn ailment(&self) -> Option<&'static str> {
+        self.native().and_then(|native| native.ailment())
+    }
+
     /// What is being served.
     pub(crate) fn configuration(&self) -> Configuration {
         match self {

@@ -1,20 +1,24 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
+mod admin;
 mod check;
 mod cluster_writes;
+mod configuration;
 mod explain;
 mod flags;
 mod front;
+mod hook;
 mod logs;
 mod metrics;
 mod objects;
 mod overload;
+mod ports;
 mod streams;
+mod version;
 mod webhook_certificate;
 mod wire;
 
-use clap::Parser;
-use flags::{Cli, Command};
+use flags::Command;
 use std::process::ExitCode;
 
 /// Requests are many small allocations that live shortly, on one thread each: what mimalloc is made for.
@@ -22,12 +26,16 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse_from(flags::with_command(std::env::args_os()));
+    let cli = match flags::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(code) => return code,
+    };
     let outcome = match cli.command {
         Command::Run(flags) => wire::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WebhookCertificate(flags) => {
             webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
         }

@@ -4,18 +4,16 @@ use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
-use crate::{logs, overload, streams};
-use anyhow::{Context, Result};
+use crate::{admin, logs, overload, ports, streams, version};
+use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
-use runtime::admin::{Admin, Page};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
@@ -28,6 +26,11 @@ const CONNECTION_SHARE: u64 = 45;
 
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
+    if flags.version {
+        print!("{}", version::banner());
+        return Ok(());
+    }
+    ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
     let log = log::init(flags.v)?;
     if let Err(error) = runtime::ports::take_up_low_ports() {
         tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
@@ -35,13 +38,6 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     control.context("cannot start the event loop")?.block_on(serve(flags, log))
-}
-
-/// Ports that no TCP or UDP service may have.
-fn reserved_ports(listeners: &Listeners, webhook: &Webhook, own: Vec<u16>) -> BTreeSet<u16> {
-    let Listeners { http_port, https_port, healthz_port, .. } = listeners;
-    let webhook = webhook.validating_webhook.map(|address| address.port());
-    own.into_iter().chain([*http_port, *https_port, *healthz_port]).chain(webhook).collect()
 }
 
 /// Prints what a folder means.
@@ -67,13 +63,14 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         metrics,
         shutdown_grace_period,
         worker_threads,
+        profiling,
+        version: _,
         memory_limit,
         v: _,
         accepted,
+        words,
     } = flags;
-    for name in &accepted.given {
-        tracing::info!("flag --{name} is accepted and has no effect in this version");
-    }
+    accepted.tell(&words);
     cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
@@ -81,18 +78,19 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let passthrough = classes.enable_ssl_passthrough;
     let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
-    if let Front::Native(native) = &*engine {
+    if let Some(native) = engine.native() {
         let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
         overload::follow(native, memory_limit, descriptors);
     }
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
-    let admin = admin(&listeners, ready.clone(), shutdown.clone(), engine.clone(), &metrics)?;
+    let admin =
+        admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
     let zone = match classes.enable_topology_aware_routing {
         true => own_zone(&source).await,
         false => None,
     };
-    let reserved_ports = reserved_ports(&listeners, &webhook, accepted.ports);
+    let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
     let options = Options { watch_namespace, zone, reserved_ports, raw, ..options(&classes) };
     let cluster = source.manifests.is_empty().then(|| client(&source));
@@ -210,46 +208,15 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
     let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
         flags;
     let Some(address) = validating_webhook else { return Ok(()) };
-    let files = validating_webhook_certificate.zip(validating_webhook_key);
+    let named = |file: Option<PathBuf>| file.filter(|file| !file.as_os_str().is_empty());
+    let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
     let (certificate, key) = files.context(
         "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
     )?;
     let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
     metrics.follow_reviews(reviewer.reviews());
-    tokio::spawn(bound.serve(reviewer));
-    Ok(())
-}
-
-/// Starts the admin server; its address.
-fn admin(
-    listeners: &Listeners,
-    ready: Ready,
-    shutdown: Shutdown,
-    engine: Arc<Front>,
-    metrics: &Arc<Metrics>,
-) -> Result<SocketAddr> {
-    let host = match listeners.healthz_host.as_str() {
-        "" => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        host => host
-            .parse()
-            .with_context(|| format!("--healthz-host: {host:?} is not an IP address"))?,
-    };
-    let configuration =
-        move || Page::json(serde_json::to_vec(&engine.configuration()).unwrap_or_default());
-    let admin = Admin::new(&listeners.health_check_path, ready, shutdown)
-        .page("/configuration", configuration)
-        .page("/metrics", {
-            let metrics = metrics.clone();
-            move || metrics.page()
-        });
-    let bound = admin.bind(SocketAddr::new(host, listeners.healthz_port), "--healthz-port")?;
-    let address = bound.address();
-    tokio::spawn(async move {
-        let Err(error) = bound.serve().await;
-        tracing::error!(%error, "the admin server has stopped");
-    });
-    Ok(address)
+    bound.start(reviewer).context("cannot start the webhook's thread")
 }
 
 /// The objects as they are now.
@@ -263,23 +230,27 @@ pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapsh
 
 /// The objects: from folders, or from a cluster.
 async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
-    let Source {
-        manifests,
-        kubeconfig,
-        apiserver_host,
-        certificate_authority,
-        watch_namespace,
-        watch_namespace_selector,
-    } = source;
+    let client = client(&source);
+    let Source { manifests, watch_namespace, watch_namespace_selector, .. } = source;
     if !manifests.is_empty() {
+        let both = client.kubeconfig.is_some() || client.apiserver_host.is_some();
+        ensure!(
+            !both,
+            "objects come from --manifests or from a cluster (--kubeconfig, --apiserver-host), not from both"
+        );
         return Ok(kubernetes::manifests(manifests).await?);
     }
-    let client = ClientOptions { kubeconfig, apiserver_host, certificate_authority };
+    let namespace = watch_namespace.filter(|name| !name.is_empty());
+    let namespace_selector = watch_namespace_selector.filter(|selector| !selector.is_empty());
+    ensure!(
+        namespace.is_none() || namespace_selector.is_none(),
+        "--watch-namespace and --watch-namespace-selector exclude each other: give one of them"
+    );
     let own = options.clone();
     let cluster = ClusterOptions {
         client: kubernetes::client(&client).await?,
-        namespace: watch_namespace.filter(|name| !name.is_empty()),
-        namespace_selector: watch_namespace_selector.filter(|selector| !selector.is_empty()),
+        namespace,
+        namespace_selector,
         pinned: pinned(options).into_iter().chain(published).collect(),
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
@@ -312,11 +283,13 @@ async fn own_zone(source: &Source) -> Option<String> {
     zone.ok()
 }
 
+/// The way to the API server; an empty flag is one that was not given.
 fn client(source: &Source) -> ClientOptions {
+    let path = |path: &Option<PathBuf>| path.clone().filter(|path| !path.as_os_str().is_empty());
     ClientOptions {
-        kubeconfig: source.kubeconfig.clone(),
-        apiserver_host: source.apiserver_host.clone(),
-        certificate_authority: source.certificate_authority.clone(),
+        kubeconfig: path(&source.kubeconfig),
+        apiserver_host: source.apiserver_host.clone().filter(|host| !host.is_empty()),
+        certificate_authority: path(&source.certificate_authority),
     }
 }
 

@@ -1,77 +1,73 @@
-//! Flags of ingress-nginx that are taken but have no effect yet (or never will): each is named in the log at start.
+//! Flags of ingress-nginx that are taken but have no effect, yet or for good: each is named in the log at start, with
+//! the reason. A flag that gets an effect leaves `accepted.tsv` and becomes a field of a group.
 
+use super::pflag;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use std::sync::LazyLock;
 
-/// Names of the flags, and whether a value may follow without `=`.
-const FLAGS: &[(&str, Takes)] = &[
-    ("disable-full-test", Takes::Switch),
-    ("monitor-max-batch-size", Takes::Value),
-    ("bucket-factor", Takes::Value),
-    ("max-buckets", Takes::Value),
-    ("ssl-passthrough-proxy-port", Takes::Value),
-    ("enable-ssl-chain-completion", Takes::Switch),
-    ("default-server-port", Takes::Value),
-    ("status-port", Takes::Value),
-    ("stream-port", Takes::Value),
-    ("health-check-timeout", Takes::Value),
-    ("profiling", Takes::Switch),
-    ("profiler-port", Takes::Value),
-    ("profiler-address", Takes::Value),
-    ("post-shutdown-grace-period", Takes::Value),
-    ("sync-period", Takes::Value),
-    ("sync-rate-limit", Takes::Value),
-    ("dynamic-configuration-retries", Takes::Value),
-    ("internal-logger-address", Takes::Value),
-    ("maxmind-license-key", Takes::Value),
-    ("maxmind-mirror", Takes::Value),
-    ("maxmind-retries-count", Takes::Value),
-    ("maxmind-retries-timeout", Takes::Value),
-    ("vmodule", Takes::Value),
-    ("logtostderr", Takes::Switch),
-    ("alsologtostderr", Takes::Switch),
-    ("stderrthreshold", Takes::Value),
-    ("log_backtrace_at", Takes::Value),
-    ("log_dir", Takes::Value),
-    ("log_file", Takes::Value),
-    ("log_file_max_size", Takes::Value),
-    ("add_dir_header", Takes::Switch),
-    ("skip_headers", Takes::Switch),
-    ("skip_log_headers", Takes::Switch),
-    ("one_output", Takes::Switch),
-    ("alsologtostderrthreshold", Takes::Value),
-    ("legacy_stderr_threshold_behavior", Takes::Switch),
-];
+/// What ingress-nginx does with these flags, and why they have no effect here; without a reason: not yet.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let row = |line: &'static str| {
+        let mut cells = line.split('\t');
+        let mut cell = || cells.next().unwrap_or_default();
+        Row { name: cell(), kind: cell(), default: cell(), doc: cell(), reason: cell() }
+    };
+    include_str!("accepted.tsv").lines().skip(1).map(row).collect()
+});
 
-/// Those that are ports, with what they are by default (compat/flags.csv).
-const PORTS: &[(&str, u16)] = &[
-    ("default-server-port", 8181),
-    ("profiler-port", 10245),
-    ("status-port", 10246),
-    ("stream-port", 10247),
-    ("ssl-passthrough-proxy-port", 442),
-];
+/// Those that are ports.
+const PORTS: &[&str] =
+    &["default-server-port", "status-port", "stream-port", "ssl-passthrough-proxy-port"];
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Takes {
-    /// `--flag value` or `--flag=value`.
-    Value,
-    /// `--flag` or `--flag=false`.
-    Switch,
+/// A flag that is taken and has no effect.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    pub(super) kind: &'static str,
+    pub(super) default: &'static str,
+    pub(super) doc: &'static str,
+    /// Why it has no effect; empty: not yet.
+    pub(super) reason: &'static str,
 }
 
-/// Names of all of them.
+impl Row {
+    /// Why the flag has no effect.
+    pub(crate) fn why(&self) -> &'static str {
+        if self.reason.is_empty() { "it is not built yet" } else { self.reason }
+    }
+
+    fn is_switch(&self) -> bool {
+        self.kind == "bool"
+    }
+}
+
+/// All of them.
 #[cfg(test)]
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    FLAGS.iter().map(|(name, _)| *name)
+pub(super) fn rows() -> &'static [Row] {
+    &ROWS
 }
 
 /// The flags without effect that were given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Accepted {
-    pub(crate) given: Vec<&'static str>,
+    pub(crate) given: Vec<&'static Row>,
     /// Ports that ingress-nginx listened on for itself: no TCP or UDP service has them (compat/behaviour.md section
     /// 18).
     pub(crate) ports: Vec<u16>,
+}
+
+impl Accepted {
+    /// Says what was given and has no effect: flags, and words between them.
+    pub(crate) fn tell(&self, words: &[String]) {
+        for flag in &self.given {
+            tracing::info!("--{} has no effect: {}", flag.name, flag.why());
+        }
+        for word in words {
+            tracing::warn!(
+                "{word:?} is no flag and has no effect; the value of a switch stands after =, as in --enable-metrics=false"
+            );
+        }
+    }
 }
 
 impl FromArgMatches for Accepted {
@@ -82,31 +78,50 @@ impl FromArgMatches for Accepted {
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
-        let names = FLAGS.iter().map(|(name, _)| *name);
-        self.given = names.filter(|name| matches.contains_id(name)).collect();
-        let port = |(name, default): &(&str, u16)| {
-            let text = matches.try_get_one::<String>(name).ok().flatten();
-            text.and_then(|text| text.parse().ok()).unwrap_or(*default)
+        self.given = ROWS.iter().filter(|row| matches.contains_id(row.name)).collect();
+        let port = |row: &Row| {
+            let text = matches.try_get_one::<String>(row.name).ok().flatten();
+            let text = text.map_or(row.default, String::as_str);
+            pflag::integer(text).ok()
         };
-        self.ports = PORTS.iter().map(port).collect();
+        let ports = ROWS.iter().filter(|row| PORTS.contains(&row.name));
+        self.ports = ports.filter_map(port).collect();
         Ok(())
     }
 }
 
 impl Args for Accepted {
     fn augment_args(command: Command) -> Command {
-        FLAGS.iter().fold(command, |command, (name, takes)| {
-            let flag = Arg::new(*name).long(*name).hide(true);
-            command.arg(match takes {
-                Takes::Value => flag.num_args(1).allow_hyphen_values(true),
-                Takes::Switch => {
-                    flag.num_args(0..=1).require_equals(true).default_missing_value("true")
-                }
-            })
+        ROWS.iter().fold(command, |command, row| {
+            let flag = Arg::new(row.name).long(row.name).hide(true);
+            let flag = if row.is_switch() { pflag::switch(flag) } else { flag.num_args(1) };
+            command.arg(flag.value_parser(move |text: &str| row.parsed(text)))
         })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
         Self::augment_args(command)
     }
+}
+
+impl Row {
+    /// The text, if it is a value of this flag: what ingress-nginx would not start with is a mistake here, too.
+    fn parsed(&self, text: &str) -> Result<String, String> {
+        match self.kind {
+            "bool" => pflag::boolean(text).map(drop),
+            "int" if PORTS.contains(&self.name) => pflag::integer::<u16>(text).map(drop),
+            "int" | "int seconds" => pflag::integer::<i64>(text).map(drop),
+            "uint32" => pflag::integer::<u32>(text).map(drop),
+            "uint64 MB" => pflag::integer::<u64>(text).map(drop),
+            "float32" | "float64" => float(text),
+            "float64 list" => text.split(',').try_for_each(float),
+            "duration" => pflag::duration(text).map(drop),
+            _ => Ok(()),
+        }
+        .map(|()| text.to_owned())
+    }
+}
+
+fn float(text: &str) -> Result<(), String> {
+    text.parse::<f64>().map(drop).map_err(|_| "expected a number, such as 0.5".to_owned())
 }

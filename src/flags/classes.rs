@@ -15,32 +15,25 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "NAME", default_value = "k8s.io/ingress-nginx")]
     pub(crate) controller_class: String,
     /// Serve the IngressClass named like --ingress-class whatever its spec.controller.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) ingress_class_by_name: bool,
     /// Serve Ingresses that name no class, too.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) watch_ingress_without_class: bool,
     /// Ignore Ingresses with spec.defaultBackend.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_catch_all: bool,
     /// Leave out Ingresses whose hosts, paths or Secret names look like an attack on nginx.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) deep_inspect: bool,
     /// Take no Ingress with a value of an annotation that is none; false: the default counts instead.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) enable_annotation_validation: bool,
     /// Services of type ExternalName have no endpoints.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_svc_external_name: bool,
     /// Endpoints that are meant for the zone of this Pod's node go first, for Services that ask for it.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) enable_topology_aware_routing: bool,
     /// Prefix of the annotations that are read.
     #[arg(long, value_name = "PREFIX", default_value = "nginx.ingress.kubernetes.io")]
@@ -61,8 +54,7 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "OBJECT", value_parser = object, default_value = "", hide_default_value = true)]
     pub(crate) udp_services_configmap: ObjectFlag,
     /// TLS connections to hosts with the annotation ssl-passthrough go to their Service as they are.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) enable_ssl_passthrough: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Where to listen.
 
 use clap::Args;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 /// What carries HTTP.
@@ -27,8 +27,8 @@ pub(crate) struct Listeners {
     #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     pub(crate) bind_address: Vec<IpAddr>,
     /// Address of the admin server (health, configuration); all by default.
-    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
-    pub(crate) healthz_host: String,
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true, value_parser = host)]
+    pub(crate) healthz_host: IpAddr,
     /// Port of the admin server; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
@@ -45,4 +45,13 @@ pub(crate) struct Listeners {
     /// Path of the health check.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,
+}
+
+/// An address; empty means all, IPv4 and IPv6.
+pub(super) fn host(text: &str) -> Result<IpAddr, String> {
+    match text.trim_start_matches('[').trim_end_matches(']') {
+        "" => Ok(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        address => address.parse().map_err(|_| "expected an IP address".to_owned()),
+    }
 }

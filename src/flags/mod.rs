@@ -9,7 +9,13 @@ mod explain;
 mod geoip;
 mod listen;
 mod metrics;
+mod mistake;
+mod name;
+mod pflag;
+mod profiling;
 mod source;
+#[cfg(test)]
+mod spellings;
 mod status;
 mod webhook;
 mod webhook_certificate;
@@ -20,19 +26,32 @@ pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::{EngineName, Listeners};
 pub(crate) use metrics::Metrics;
+pub(crate) use name::{means_run, with_command};
+pub(crate) use pflag::seconds;
+pub(crate) use profiling::Profiling;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
 pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use kubernetes::objects::ObjectKey;
 use std::ffi::OsString;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// An ingress controller for Kubernetes: the drop-in successor to ingress-nginx.
 #[derive(Debug, Parser)]
-#[command(name = "fairway", version, about, max_term_width = 100)]
+#[command(
+    name = "fairway",
+    version,
+    about,
+    max_term_width = 100,
+    after_help = "Flags without a command mean `run`:
+  fairway --manifests ./manifests --http-port 8080
+
+`fairway help run` lists what a controller can be told, `fairway help check` what to do before the move from ingress-nginx."
+)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -48,6 +67,8 @@ pub(crate) enum Command {
     Explain(Box<Explain>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Box<Translate>),
+    /// Ask the Fairway of this container to end, and wait until it has: the preStop hook of a Pod.
+    WaitShutdown(WaitShutdown),
     /// Make the certificate of the admission webhook, and tell the API server to believe it.
     WebhookCertificate(Box<WebhookCertificate>),
 }
@@ -57,7 +78,11 @@ pub(crate) enum Command {
 #[command(after_help = "Examples:
   fairway run --manifests ./manifests --http-port 8080 --https-port 8443
   fairway run --kubeconfig ~/.kube/config --configmap ingress-nginx/ingress-nginx-controller
-  fairway --ingress-class=nginx            (in a Pod: the cluster it runs in)")]
+  fairway --ingress-class=nginx            (in a Pod: the cluster it runs in)
+
+Every flag of ingress-nginx is taken, in every spelling: --flag=value, --flag value, --flag for a switch, --flag=false;
+the last one of a name counts. Those that are not listed here have no effect, which the log says with the reason.
+docs/flags.md has all of them.")]
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) source: Source,
@@ -76,6 +101,8 @@ pub(crate) struct Run {
     /// Seconds between SIGTERM and the moment no new connections are taken; /healthz fails at once.
     #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = seconds, help_heading = "Process")]
     pub(crate) shutdown_grace_period: Duration,
+    #[command(flatten)]
+    pub(crate) profiling: Profiling,
     /// Threads that serve traffic; by default one for each processor that the cgroup grants.
     #[arg(long, value_name = "N", help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
@@ -85,8 +112,26 @@ pub(crate) struct Run {
     /// How much to log: 0 is normal, 2 tells about each change, 5 about each connection. RUST_LOG goes before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]
     pub(crate) v: u8,
+    /// Print what this is, and end.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, help_heading = "Process")]
+    pub(crate) version: bool,
     #[command(flatten)]
     pub(crate) accepted: accepted::Accepted,
+    /// pflag lets words stand between flags and does nothing with them; `--flag false` for a switch is the usual one.
+    #[arg(hide = true)]
+    pub(crate) words: Vec<String>,
+}
+
+/// Flags of `wait-shutdown`.
+#[derive(Args, Debug)]
+#[command(after_help = "As a preStop hook:
+  lifecycle: {preStop: {exec: {command: [/wait-shutdown]}}}
+
+Exit codes: 0 it has ended, or there was none; 1 it still ran when the time was over.")]
+pub(crate) struct WaitShutdown {
+    /// How long to wait, in seconds or as a duration such as 5m.
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = seconds)]
+    pub(crate) timeout: Duration,
 }
 
 /// Flags of `translate`.
@@ -99,28 +144,27 @@ pub(crate) struct Translate {
     pub(crate) classes: Classes,
 }
 
-/// Started with flags alone, or with nothing, the program means `run` (as `/nginx-ingress-controller --flags` did).
-pub(crate) fn with_command(mut arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let program = arguments.next().unwrap_or_else(|| "fairway".into());
-    let rest: Vec<OsString> = arguments.collect();
-    let general = ["--help", "-h", "--version", "-V"];
-    let first = rest.first().and_then(|first| first.to_str()).unwrap_or("--");
-    let implied = first.starts_with('-') && !general.contains(&first) && (!rest.is_empty());
-    let command = implied.then(|| OsString::from("run"));
-    std::iter::once(program).chain(command).chain(rest).collect()
+/// What the command line says; or else how to end, having said why.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Cli, ExitCode> {
+    read(with_command(arguments)).map_err(|error| match mistake::line(&error) {
+        Some(line) => {
+            eprintln!("fairway: {line}");
+            ExitCode::FAILURE
+        }
+        // What was asked for, or what teaches whoever asked for nothing.
+        None => match error.print() {
+            Ok(()) if !error.use_stderr() => ExitCode::SUCCESS,
+            _ => ExitCode::FAILURE,
+        },
+    })
 }
 
-/// Whole seconds, or a duration such as `90s`, `5m`, `1h`.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 1), ("s", 1000), ("m", 60_000), ("h", 3_600_000)];
-    let (number, unit) = units
-        .iter()
-        .find_map(|(unit, ms)| text.strip_suffix(unit).map(|number| (number, *ms)))
-        .unwrap_or((text, 1000));
-    let number: u64 = number
-        .parse()
-        .map_err(|_| "expected seconds, such as 30, or a duration, such as 5m".to_owned())?;
-    Ok(Duration::from_millis(number.saturating_mul(unit)))
+fn read(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&command().try_get_matches_from(arguments)?)
+}
+
+fn command() -> clap::Command {
+    Cli::command().mut_subcommands(pflag::spelled_freely)
 }
 
 /// A number of bytes, as Kubernetes writes them: `536870912`, `512Mi`, `1G`.

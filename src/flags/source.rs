@@ -11,16 +11,16 @@ pub(crate) struct Source {
     #[arg(long, value_name = "PATH")]
     pub(crate) manifests: Vec<PathBuf>,
     /// A kubeconfig file; in a Pod its service account is used without one.
-    #[arg(long, value_name = "FILE", conflicts_with = "manifests")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) kubeconfig: Option<PathBuf>,
     /// URL of an API server that needs no credentials, `https://address:port`.
-    #[arg(long, value_name = "URL", conflicts_with = "manifests")]
+    #[arg(long, value_name = "URL")]
     pub(crate) apiserver_host: Option<String>,
     /// Certificates of the authorities that sign the API server's certificate; used with --apiserver-host.
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate_authority: Option<PathBuf>,
     /// Watch this namespace only.
-    #[arg(long, value_name = "NAME", conflicts_with = "watch_namespace_selector")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) watch_namespace: Option<String>,
     /// Watch namespaces whose labels match.
     #[arg(long, value_name = "SELECTOR")]

@@ -1,6 +1,7 @@
 //! What is written to the cluster: who leads, the status of Ingresses, Events.
 
 use super::object;
+use super::pflag::{duration, integer};
 use crate::flags::classes::ObjectFlag;
 use clap::{ArgAction, Args};
 use std::time::Duration;
@@ -21,16 +22,13 @@ pub(crate) struct Status {
     #[arg(long, value_name = "ADDRESSES", value_parser = addresses, default_value = "", hide_default_value = true)]
     pub(crate) publish_status_address: Addresses,
     /// Without both of these: tell the internal addresses of our Pods' nodes even if they have external ones.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) report_node_internal_ip_address: bool,
     /// Write addresses into the status of Ingresses.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) update_status: bool,
     /// The last replica takes them away when it ends.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = true,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) update_status_on_shutdown: bool,
     /// Seconds after which the status of all Ingresses is looked at again; 5 at least. Changes are written at once.
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = interval, allow_hyphen_values = true)]
@@ -42,12 +40,10 @@ pub(crate) struct Status {
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = ttl, allow_hyphen_values = true)]
     pub(crate) election_ttl: Duration,
     /// Elect no leader: the status of Ingresses is not written, and each replica writes Events.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_leader_election: bool,
     /// Write no Events about Ingresses and other objects.
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_value_t = false,
-        default_missing_value = "true", action = ArgAction::Set)]
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_sync_events: bool,
 }
 
@@ -64,53 +60,25 @@ fn addresses(text: &str) -> Result<Addresses, String> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: i64 = text.parse().map_err(|_| "expected seconds, such as 60".to_owned())?;
+    let seconds: i64 = integer(text).map_err(|_| "expected seconds, such as 60".to_owned())?;
     let seconds = u64::try_from(seconds).unwrap_or_default();
     Ok(Duration::from_secs(seconds).max(SHORTEST_INTERVAL))
 }
 
-/// A duration of Go; nothing and less mean the usual one.
+/// Nothing and less mean the usual one.
 fn ttl(text: &str) -> Result<Duration, String> {
-    if let Some(amount) = text.strip_prefix('-') {
-        return go_duration(amount).map(|_| TTL);
-    }
-    let ttl = go_duration(text)?;
+    let ttl = duration(text)?;
     Ok(if ttl.is_zero() { TTL } else { ttl.max(Duration::from_secs(1)) })
-}
-
-/// `1h15m30.5s`, `300ms` or `0`.
-fn go_duration(text: &str) -> Result<Duration, String> {
-    const UNITS: [(&str, f64); 5] =
-        [("ms", 1e-3), ("us", 1e-6), ("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let wrong = || format!("expected a duration such as 30s or 1m30s, not {text:?}");
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let (mut rest, mut seconds) = (text, 0.0);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| wrong())?;
-        rest = &rest[digits..];
-        let (unit, worth) =
-            UNITS.iter().find(|(unit, _)| rest.starts_with(unit)).ok_or_else(wrong)?;
-        seconds += number * worth;
-        rest = &rest[unit.len()..];
-    }
-    if text.is_empty() {
-        return Err(wrong());
-    }
-    Duration::try_from_secs_f64(seconds).map_err(|_| wrong())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::{Cli, Command, with_command};
-    use clap::Parser;
+    use crate::flags::{Cli, Command, read, with_command};
 
     fn parsed(flags: &[&str]) -> Result<Status, String> {
         let arguments = std::iter::once(&"fairway").chain(flags).map(std::ffi::OsString::from);
-        match Cli::try_parse_from(with_command(arguments)) {
+        match read(with_command(arguments)) {
             Ok(Cli { command: Command::Run(run) }) => Ok(run.status),
             Ok(_) => Err("another command".to_owned()),
             Err(error) => Err(error.to_string()),

@@ -1,21 +1,21 @@
 //! The admission webhook.
 
 use clap::Args;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The admission webhook.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Admission webhook")]
 pub(crate) struct Webhook {
-    /// Review Ingresses on this address, as host:port or :port; off without it.
+    /// Review Ingresses on this address, as address:port or :port; off without it. See docs/webhook.md.
     #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true, value_parser = address)]
     pub(crate) validating_webhook: WebhookAddress,
     /// PEM file with its certificate; read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "validating_webhook_key")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) validating_webhook_certificate: Option<PathBuf>,
     /// PEM file with its key; read again when it changes.
-    #[arg(long, value_name = "FILE", requires = "validating_webhook_certificate")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) validating_webhook_key: Option<PathBuf>,
 }
 
@@ -30,10 +30,6 @@ fn address(text: &str) -> Result<WebhookAddress, String> {
     let wrong = || "expected address:port or :port, such as :8443".to_owned();
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let port = port.parse().map_err(|_| wrong())?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let host = match host {
-        "" => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
-        host => host.parse().map_err(|_| wrong())?,
-    };
+    let host = super::listen::host(host).map_err(|_| wrong())?;
     Ok(Some(SocketAddr::new(host, port)))
 }

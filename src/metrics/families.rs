@@ -122,6 +122,8 @@ families! {
         "Bytes that went to clients of the service.";
     LOG_DROPPED = Counter false "fairway_log_lines_dropped_total" ["log"]
         "Lines of the access log and of the error log that were dropped since what takes them is too slow.";
+    SPANS = Counter false "fairway_spans_total" ["outcome"]
+        "Spans of traced requests: exported; dropped since too many waited; failed, since the collector refused them or was away at the end.";
     SERIES = Gauge false "fairway_metrics_request_series" []
         "Combinations of labels under which requests are counted.";
     SERIES_LIMIT = Gauge false "fairway_metrics_request_series_limit" []

@@ -4,7 +4,7 @@ use super::families as f;
 use super::page::Writer;
 use super::{Metrics, objects};
 use model::Transport;
-use proxy::Pressure;
+use proxy::{Pressure, Spans};
 use runtime::Usage;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -196,6 +196,9 @@ fn own(metrics: &Metrics, page: &mut Writer<'_>) {
     page.family(&f::UPSTREAM_REQUESTS, reuse);
     let dropped = native.dropped_lines();
     page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
+    let Spans { exported, dropped, failed } = native.spans();
+    let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
+    page.family(&f::SPANS, spans.map(|(outcome, count)| ([outcome], count as f64)));
     if let Some(requests) = native.metrics() {
         let (series, most) = requests.budget();
         page.single(&f::SERIES, series as f64);

@@ -113,7 +113,9 @@ impl<E: Engine> Controller<E> {
         let found = problems;
         let problems = found.with(&self.left_out);
         self.reporter.report(&problems);
-        let known = Known { snapshot, configuration: configuration.clone(), problems, served };
+        let references = self.translator.references().clone();
+        let known =
+            Known { snapshot, configuration: configuration.clone(), problems, served, references };
         self.known.send_replace(Arc::new(known));
         let changes = Changes::between(&self.applied, &configuration);
         if changes.is_empty() && !self.applied.servers.is_empty() {

@@ -50,8 +50,7 @@ impl OwnPod {
         Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid, labels })
     }
 
-    /// The replicas that stay, this one among them unless it is ending: Pods with the same labels that neither have
-    /// ended nor are about to.
+    /// This replica and those that stay: Pods with the same labels that neither have ended nor are about to.
     pub(crate) async fn replicas(&self, client: &Client) -> Result<Vec<Pod>, String> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         // Without labels of its own a Pod has no siblings; no selector at all would find everybody.
@@ -67,7 +66,10 @@ impl OwnPod {
             }
         };
         match found {
-            Answer::Good(list) => Ok(list.items.into_iter().filter(stays).collect()),
+            Answer::Good(list) => {
+                let is_own = |pod: &Pod| pod.metadata.name.as_deref() == Some(&self.name);
+                Ok(list.items.into_iter().filter(|pod| is_own(pod) || stays(pod)).collect())
+            }
             Answer::Bad { reason, .. } => Err(reason),
         }
     }

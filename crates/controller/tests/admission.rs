@@ -1,22 +1,15 @@
 //! The admission webhook over real TLS: reviews, bad bytes, bounds, and a certificate that is replaced.
 
-use controller::admission::{Bound, Known, Reviewer, WebhookOptions};
-use kubernetes::snapshot_of;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
+mod webhook;
+
+use controller::admission::{Bound, WebhookOptions};
 use serde_json::{Value, json};
 use std::fs;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
+use std::os::unix::fs::symlink;
 use std::time::Duration;
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::sync::watch;
-use tokio_rustls::TlsConnector;
-use translate::{Options, translate};
+use tokio::io::AsyncWriteExt;
+use webhook::{Started, asking, last_answer, pair, post, review, start, start_in};
 
 const OBJECTS: &str = r"
 apiVersion: networking.k8s.io/v1
@@ -24,139 +17,193 @@ kind: IngressClass
 metadata: {name: nginx}
 spec: {controller: k8s.io/ingress-nginx}
 ---
+apiVersion: v1
+kind: Service
+metadata: {name: shop, namespace: demo}
+spec: {ports: [{port: 80, name: http}]}
+---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
-metadata: {name: first, namespace: demo}
+metadata:
+  name: first
+  namespace: demo
+  annotations: {nginx.ingress.kubernetes.io/auth-tls-secret: demo/clients}
 spec:
   ingressClassName: nginx
+  tls: [{hosts: [a.test], secretName: tls}]
   rules:
   - host: a.test
     http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: shop, port: {number: 80}}}}]}
 ";
 
-struct Started {
-    address: SocketAddr,
-    folder: TempDir,
-    certificate: CertificateDer<'static>,
-    _known: watch::Sender<Arc<Known>>,
-}
-
-/// Writes a new pair into the folder.
-fn pair(folder: &Path) -> CertificateDer<'static> {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["webhook.test".to_owned()]).expect("a certificate");
-    fs::write(folder.join("key.pem"), signing_key.serialize_pem()).expect("a file");
-    fs::write(folder.join("cert.pem"), cert.pem()).expect("a file");
-    cert.der().clone()
-}
-
-async fn start() -> Started {
-    let folder = TempDir::new().expect("a folder");
-    let certificate = pair(folder.path());
-    let webhook = WebhookOptions {
-        address: "127.0.0.1:0".parse().expect("an address"),
-        certificate: folder.path().join("cert.pem"),
-        key: folder.path().join("key.pem"),
-    };
-    let bound = Bound::new(&webhook).await.expect("the webhook starts");
-    let address = bound.address();
-    let snapshot = snapshot_of([(Path::new("in.yaml"), OBJECTS)]);
-    let options = Options::default();
-    let configuration = translate(&snapshot, &options).configuration;
-    let known = watch::Sender::new(Arc::new(Known { snapshot, configuration, ..Known::default() }));
-    tokio::spawn(bound.serve(Reviewer::new(known.subscribe(), options)));
-    Started { address, folder, certificate, _known: known }
-}
-
-/// Posts bytes; status and body of the answer, or nothing if the certificate is another one.
-async fn post(
-    address: SocketAddr,
-    trusted: &CertificateDer<'static>,
-    body: &[u8],
-) -> Option<(u16, Vec<u8>)> {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted.clone()).expect("a certificate");
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let tcp = TcpStream::connect(address).await.expect("the webhook listens");
-    let name = ServerName::try_from("webhook.test").expect("a name");
-    let mut tls = TlsConnector::from(Arc::new(config)).connect(name, tcp).await.ok()?;
-    let head = format!(
-        "POST /networking/v1/ingresses HTTP/1.1\r\nHost: webhook.test\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    tls.write_all(head.as_bytes()).await.expect("the webhook reads");
-    // A body that is too large may be refused before it is read.
-    let _ = tls.write_all(body).await;
-    let mut answer = Vec::new();
-    let _ = tls.read_to_end(&mut answer).await;
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
-    let head = String::from_utf8_lossy(&answer[..end]);
-    let status = head.split(' ').nth(1).and_then(|text| text.parse().ok()).expect("a status");
-    Some((status, answer[end + 4..].to_vec()))
-}
-
-fn asking(name: &str, host: &str) -> Vec<u8> {
-    let ingress = json!({
-        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
-        "metadata": {"name": name, "namespace": "demo", "uid": "7b2768ad-1d46-57ed-b5ee-0e90036d4727"},
-        "spec": {"ingressClassName": "nginx", "rules": [{"host": host, "http": {"paths": [
-            {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "shop", "port": {"number": 80}}}}]}}]},
-    });
-    let kind = json!({"group": "networking.k8s.io", "version": "v1", "kind": "Ingress"});
-    let request = json!({"uid": "id-1", "kind": kind, "operation": "CREATE", "object": ingress});
-    let review =
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
-    review.to_string().into_bytes()
+/// The `response` of an answer that came with 200.
+async fn response(started: &Started, body: &[u8]) -> Value {
+    let (status, body) = started.post(body).await;
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+    let mut answer: Value = serde_json::from_slice(&body).expect("JSON");
+    answer["response"].take()
 }
 
 #[tokio::test]
 async fn an_ingress_is_allowed_or_refused_with_the_reason() {
-    let started = start().await;
-    let answer = async |name, host| -> Value {
-        let (status, body) = post(started.address, &started.certificate, &asking(name, host))
-            .await
-            .expect("the certificate is trusted");
-        assert_eq!(status, 200);
-        serde_json::from_slice(&body).expect("JSON")
-    };
+    let started = start(OBJECTS).await;
+    let answer = async |name, host| response(&started, &asking(name, host)).await;
     let allowed = answer("second", "b.test").await;
-    assert_eq!(allowed["response"], json!({"uid": "id-1", "allowed": true}));
+    assert_eq!(allowed, json!({"uid": "id-1", "allowed": true}));
     let refused = answer("second", "a.test").await;
-    assert_eq!(refused["response"]["allowed"], false);
-    assert_eq!(refused["response"]["status"]["code"], 400);
-    let message = refused["response"]["status"]["message"].as_str().expect("a message");
+    assert_eq!(refused["allowed"], false);
+    assert_eq!(refused["status"]["code"], 400);
+    let message = refused["status"]["message"].as_str().expect("a message");
     let recorded = "host \"a.test\" and path \"/\" is already defined in ingress demo/first";
     assert!(message.starts_with(recorded), "{message}");
-    assert_eq!(answer("first", "a.test").await["response"]["allowed"], true);
+    assert_eq!(answer("first", "a.test").await["allowed"], true);
+}
+
+#[tokio::test]
+async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
+    let started = start(OBJECTS).await;
+    let ingress = |class: &str| {
+        json!({
+            "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+            "metadata": {"name": "b", "namespace": "demo", "annotations": {
+                "nginx.ingress.kubernetes.io/auth-type": "basic", "nginx.ingress.kubernetes.io/auth-secret": "users"}},
+            "spec": {"ingressClassName": class, "tls": [{"hosts": ["b.test"], "secretName": "gone"}],
+                "rules": [{"host": "b.test", "http": {"paths": [
+                    {"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "nowhere", "port": {"number": 80}}}},
+                    {"path": "/b", "pathType": "Prefix", "backend": {"service": {"name": "shop", "port": {"number": 81}}}}]}}]},
+        })
+    };
+    let asked = |class| review("networking.k8s.io", "Ingress", "CREATE", "b", ingress(class));
+    let answer = response(&started, &asked("nginx")).await;
+    assert_eq!(answer["allowed"], true);
+    let wanted = json!([
+        "Secret demo/gone does not exist: its hosts get the default certificate until it does",
+        "Secret demo/users does not exist: what it guards answers 503 until it does",
+        "Service demo/nowhere does not exist: its paths answer 503 until it does",
+        "Service demo/shop has no port 81, only 80 (http): its paths answer 503 until it has",
+    ]);
+    assert_eq!(answer["warnings"], wanted);
+    let other = response(&started, &asked("other")).await;
+    assert_eq!(other, json!({"uid": "id-1", "allowed": true}), "another class is not ours");
+}
+
+#[tokio::test]
+async fn services_and_secrets_that_ingresses_need_are_allowed_with_warnings() {
+    let started = start(OBJECTS).await;
+    let warnings = async |kind, operation, name, object| {
+        let answer = response(&started, &review("", kind, operation, name, object)).await;
+        assert_eq!(answer["allowed"], true);
+        let warnings = answer["warnings"].as_array().cloned().unwrap_or_default();
+        warnings.iter().map(|text| text.as_str().expect("text").to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        warnings("Service", "DELETE", "shop", Value::Null).await,
+        [
+            "Service demo/shop is used by Ingress demo/first: paths that lead to it answer 503 without it"
+        ]
+    );
+    let service = |port| json!({"metadata": {"name": "shop", "namespace": "demo"}, "spec": {"ports": [{"port": port}]}});
+    assert_eq!(
+        warnings("Service", "UPDATE", "shop", service(8080)).await,
+        [
+            "Service demo/shop has no port 80, only 8080, which Ingress demo/first leads to: it answers 503 then"
+        ]
+    );
+    assert!(warnings("Service", "UPDATE", "shop", service(80)).await.is_empty());
+    assert_eq!(
+        warnings("Secret", "DELETE", "tls", Value::Null).await,
+        [
+            "Secret demo/tls is used by Ingress demo/first: its hosts get the default certificate without it"
+        ]
+    );
+    let guard = warnings("Secret", "DELETE", "clients", Value::Null).await;
+    assert!(guard[0].contains("what it guards answers 503"), "{guard:?}");
+    let empty = |name| json!({"metadata": {"name": name, "namespace": "demo"}, "data": {"tls.crt": "bm9uZQ=="}});
+    assert_eq!(
+        warnings("Secret", "UPDATE", "tls", empty("tls")).await,
+        ["Secret demo/tls has no tls.key: add the private key; it is used by Ingress demo/first"]
+    );
+    let clients = warnings("Secret", "UPDATE", "clients", empty("clients")).await;
+    assert!(clients[0].contains("has no ca.crt"), "{clients:?}");
+    assert!(warnings("Secret", "UPDATE", "other", empty("other")).await.is_empty());
+    let broken = review("", "Secret", "UPDATE", "tls", json!({"data": 7}));
+    assert_eq!(started.post(&broken).await.0, 400);
 }
 
 #[tokio::test]
 async fn what_is_no_review_is_told_so_and_what_is_too_large_refused() {
-    let started = start().await;
-    let status = async |body: &[u8]| {
-        let answer = post(started.address, &started.certificate, body).await;
-        answer.expect("the certificate is trusted").0
-    };
+    let started = start(OBJECTS).await;
+    let status = async |body: &[u8]| started.post(body).await.0;
     assert_eq!(status(b"{").await, 400);
+    assert_eq!(status(b"").await, 400);
     assert_eq!(status(b"{}").await, 500);
+    assert_eq!(status(b"[]").await, 500);
     let other =
         String::from_utf8(asking("x", "x.test")).expect("text").replace("/v1\"", "/v1beta1\"");
     assert_eq!(status(other.as_bytes()).await, 500);
+    let pod = review("", "Pod", "CREATE", "x", json!({}));
+    assert_eq!(status(&pod).await, 500);
     assert_eq!(status(&vec![b' '; 9 << 20]).await, 413);
+    // Within the bound of a body, but larger than an object can be.
+    let object = json!({"metadata": {"name": "x", "annotations": {"a": "b".repeat(3 << 20)}}});
+    assert_eq!(status(&review("networking.k8s.io", "Ingress", "CREATE", "x", object)).await, 413);
+    let large = json!({"metadata": {"name": "x", "namespace": "demo", "annotations": {"a": "b".repeat(1 << 20)}}});
+    assert_eq!(status(&review("networking.k8s.io", "Ingress", "CREATE", "x", large)).await, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_refused_before_it_comes() {
+    let started = start(OBJECTS).await;
+    let mut tls = started.connect_from(1).await.expect("the certificate is trusted");
+    tls.write_all(webhook::head(100 << 20, "").as_bytes()).await.expect("the webhook reads");
+    assert_eq!(last_answer(&mut tls).await.expect("an answer").0, 413);
 }
 
 #[tokio::test]
 async fn a_replaced_certificate_is_used_without_a_restart() {
-    let started = start().await;
+    let started = start(OBJECTS).await;
     let next = pair(started.folder.path());
+    is_served(&started, &next).await;
+}
+
+/// Mounted Secrets are a link to a folder, which is replaced as a whole.
+#[tokio::test]
+async fn a_certificate_behind_kubernetes_links_is_followed_and_a_broken_pair_keeps_the_last_one() {
+    let folder = TempDir::new().expect("a folder");
+    let version = |name: &str| {
+        let path = folder.path().join(name);
+        fs::create_dir(&path).expect("a folder");
+        path
+    };
+    let first = pair(&version("..first"));
+    symlink("..first", folder.path().join("..data")).expect("a link");
+    for name in ["cert.pem", "key.pem"] {
+        symlink(format!("..data/{name}"), folder.path().join(name)).expect("a link");
+    }
+    let swap = |to: &str, path: &std::path::Path| {
+        symlink(to, path.join("..next")).expect("a link");
+        fs::rename(path.join("..next"), path.join("..data")).expect("a rename");
+    };
+    let second = pair(&version("..second"));
+    let broken = version("..broken");
+    pair(&broken);
+    fs::write(broken.join("key.pem"), "nothing").expect("a file");
+    let path = folder.path().to_owned();
+    let started = start_in(folder, first.clone(), OBJECTS).await;
+    swap("..broken", &path);
+    assert_eq!(
+        started.post(&asking("second", "b.test")).await.0,
+        200,
+        "the first one still counts"
+    );
+    swap("..second", &path);
+    is_served(&started, &second).await;
+}
+
+async fn is_served(started: &Started, next: &rustls::pki_types::CertificateDer<'static>) {
     let body = asking("second", "b.test");
     let replaced = async {
-        while post(started.address, &next, &body).await.is_none() {
+        while post(started.address, next, &body).await.is_none() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -21,5 +21,5 @@ pub use index::{Reference, ReverseIndex};
 pub use kube::Client;
 pub use manifests::{manifests, snapshot_of};
 pub use snapshot::{Malformed, Snapshot};
-pub use trim::parse_ingress;
+pub use trim::{parse_ingress, parse_secret, parse_service};
 pub use zone::zone;

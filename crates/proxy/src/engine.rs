@@ -7,6 +7,7 @@ use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::metrics::{Metrics, Settings};
+use crate::pulse::{Pulse, Running};
 use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
@@ -16,7 +17,6 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -47,7 +47,7 @@ pub struct Native {
 struct Threads {
     /// The sockets of threads that have not started yet.
     waiting: Vec<Sockets>,
-    running: Vec<JoinHandle<()>>,
+    running: Vec<Running>,
     /// What they were bound for.
     bound: Wanted,
     /// What the ConfigMap asked for last.
@@ -129,6 +129,12 @@ impl Native {
     /// Says where the databases about addresses are; before the first [`Engine::apply`].
     pub fn locate_geoip(&self, files: GeoFiles) {
         self.shared.geoip.locate(files);
+    }
+
+    /// Why the process cannot serve any more, which only a new one mends: a thread that has ended, or hangs.
+    pub fn ailment(&self) -> Option<&'static str> {
+        let now = std::time::Instant::now();
+        self.threads().running.iter().find_map(|running| running.ailment(now))
     }
 
     /// Says what the environment knows about collectors of spans; before the first [`Engine::apply`].
@@ -256,8 +262,10 @@ impl Native {
             let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
             let log = AccessLog::new(self.access_log.clone());
             let thread = std::thread::Builder::new().name("traffic".to_owned());
-            let running = thread.spawn(move || Worker::run(shared, sockets, log, stage))?;
-            threads.running.push(running);
+            let pulse = Pulse::new();
+            let own = pulse.clone();
+            let handle = thread.spawn(move || Worker::run(shared, sockets, log, stage, &own))?;
+            threads.running.push(Running { handle, pulse });
         }
         Ok(())
     }
@@ -340,7 +348,7 @@ impl Engine for Native {
         let logs = [self.access_log.clone(), self.error_log.clone()];
         let tracer = self.current().tracer.clone();
         let joined = tokio::task::spawn_blocking(move || {
-            running.into_iter().for_each(|thread| drop(thread.join()));
+            running.into_iter().for_each(|thread| drop(thread.handle.join()));
             logs.iter().for_each(|log| log.settle(SETTLING));
             tracer.settle(LAST_SPANS);
         });

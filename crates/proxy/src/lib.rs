@@ -27,6 +27,7 @@ pub mod metrics;
 mod outbox;
 mod patience;
 mod phases;
+mod pulse;
 mod set_headers;
 mod telemetry;
 mod timer;

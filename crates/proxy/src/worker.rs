@@ -11,6 +11,7 @@ use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
 use crate::metrics::{Metrics, Recorder};
 use crate::phases::mirror::Mirrors;
+use crate::pulse::Pulse;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -153,16 +154,18 @@ impl Worker {
         sockets: Sockets,
         log: AccessLog,
         mut stage: watch::Receiver<Stage>,
+        pulse: &Pulse,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else {
             tracing::error!("a traffic thread could not start its event loop");
             return;
         };
+        let pulse = pulse.clone();
         LocalSet::new().block_on(&runtime, async move {
             let worker = Rc::new(Self::new(shared, log));
             let accepting = listen::accept(&worker, sockets);
-            tokio::task::spawn_local(worker.clone().tick());
+            tokio::task::spawn_local(worker.clone().tick(pulse));
             drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
             worker.leaving.set(true);
             let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;
@@ -200,11 +203,12 @@ impl Worker {
         self.connections.borrow().values().cloned().collect()
     }
 
-    async fn tick(self: Rc<Self>) {
+    async fn tick(self: Rc<Self>, pulse: Pulse) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
             ticks.tick().await;
+            pulse.beat();
             self.log.flush();
             if self.pressure() != Pressure::Normal {
                 self.close_idle();

@@ -11,8 +11,10 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
+use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
@@ -29,6 +31,10 @@ const HEADERS: usize = 64;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may live; whoever reads an answer slower than that is cut off.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
+
+/// What others than this machine are told.
+const NEAR_ONLY: &str =
+    "this page is for the machine itself: kubectl port-forward reaches it from there\n";
 
 /// An answer of the admin server.
 #[derive(Debug)]
@@ -47,6 +53,17 @@ impl Page {
         Self { status, content_type: "text/plain; charset=utf-8", body: text.into().into() }
     }
 
+    /// Why there is no page, with status 500.
+    pub fn failed(reason: &dyn fmt::Display) -> Self {
+        Self::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{reason}\n"))
+    }
+
+    /// Bytes for programs, with status 200.
+    pub fn bytes(bytes: impl Into<Bytes>) -> Self {
+        let body = bytes.into().into();
+        Self { status: StatusCode::OK, content_type: "application/octet-stream", body }
+    }
+
     /// JSON with status 200.
     pub fn json(json: impl Into<Bytes>) -> Self {
         Self { status: StatusCode::OK, content_type: "application/json", body: json.into().into() }
@@ -59,12 +76,22 @@ impl Page {
     }
 }
 
-/// What answers at a path.
-type Handler = Box<dyn Fn() -> Page + Send + Sync>;
+/// What answers at a path: from the query of the URL to a page.
+type Handler = Box<dyn Fn(&str) -> Pin<Box<dyn Future<Output = Page> + Send>> + Send + Sync>;
+
+/// Who may read a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Readers {
+    /// Whoever reaches the port.
+    All,
+    /// Whoever is on this machine, or in this Pod: what `kubectl port-forward` and `kubectl exec` are.
+    Near,
+}
 
 /// The pages of the admin server.
+#[derive(Default)]
 pub struct Admin {
-    pages: BTreeMap<String, Handler>,
+    pages: BTreeMap<String, (Readers, Handler)>,
 }
 
 /// The address that was asked for cannot be listened on.
@@ -92,10 +119,21 @@ impl Admin {
     /// end, else 500
     /// with the reason. Below it `/ping` says whether the process answers at all.
     pub fn new(health_path: &str, ready: Ready, shutdown: Shutdown) -> Self {
+        Self::with_check(health_path, ready, shutdown, || None)
+    }
+
+    /// The same, where `ailment` says why the process can serve nobody any more: then neither check succeeds.
+    pub fn with_check(
+        health_path: &str,
+        ready: Ready,
+        shutdown: Shutdown,
+        ailment: impl Fn() -> Option<&'static str> + Clone + Send + Sync + 'static,
+    ) -> Self {
         let health_path = health_path.trim_end_matches('/');
-        let ping = || Page::text(StatusCode::OK, "ok");
-        let health = move || health(&ready, &shutdown);
-        Self { pages: BTreeMap::new() }
+        let alive = ailment.clone();
+        let ping = move || living(&alive).unwrap_or_else(|| Page::text(StatusCode::OK, "ok"));
+        let health = move || living(&ailment).unwrap_or_else(|| health(&ready, &shutdown));
+        Self::default()
             .page(format!("{health_path}/ping"), ping)
             // The name under which ingress-nginx has its own part of the check.
             .page(format!("{health_path}/nginx-ingress-controller"), health.clone())
@@ -109,14 +147,37 @@ impl Admin {
         path: impl Into<String>,
         handler: impl Fn() -> Page + Send + Sync + 'static,
     ) -> Self {
-        self.pages.insert(path.into(), Box::new(handler));
+        let handler: Handler = Box::new(move |_| Box::pin(std::future::ready(handler())));
+        self.pages.insert(path.into(), (Readers::All, handler));
+        self
+    }
+
+    /// The same for what only this machine may read, and what takes its time. `handler` is given the query.
+    #[must_use]
+    pub fn near<F>(
+        mut self,
+        path: impl Into<String>,
+        handler: impl Fn(&str) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Page> + Send + 'static,
+    {
+        let handler: Handler = Box::new(move |query| Box::pin(handler(query)));
+        self.pages.insert(path.into(), (Readers::Near, handler));
+        self
+    }
+
+    /// Lets whoever reaches the port read all pages: for an address that was chosen for them.
+    #[must_use]
+    pub fn open_to_all(mut self) -> Self {
+        self.pages.values_mut().for_each(|(readers, _)| *readers = Readers::All);
         self
     }
 
     /// Takes the port; `flag` names the option that sets it, for the error.
     pub fn bind(self, address: SocketAddr, flag: &str) -> Result<Bound, BindError> {
         let listen = || {
-            let listener = std::net::TcpListener::bind(address)?;
+            let listener = listen(address)?;
             listener.set_nonblocking(true)?;
             let address = listener.local_addr()?;
             Ok((listener, address))
@@ -127,13 +188,17 @@ impl Admin {
         }
     }
 
-    fn answer(&self, method: &Method, path: &str) -> Response<Content> {
-        let page = match self.pages.get(path) {
+    async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Content> {
+        let (method, uri) = (request.method(), request.uri());
+        let page = match self.pages.get(uri.path()) {
             None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
+            Some((Readers::Near, _)) if !peer.to_canonical().is_loopback() => {
+                Page::text(StatusCode::FORBIDDEN, NEAR_ONLY)
+            }
             Some(_) if method != Method::GET && method != Method::HEAD => {
                 Page::text(StatusCode::METHOD_NOT_ALLOWED, "this page is for GET\n")
             }
-            Some(handler) => handler(),
+            Some((_, handler)) => handler(uri.query().unwrap_or_default()).await,
         };
         let mut response = Response::new(page.body);
         *response.status_mut() = page.status;
@@ -168,10 +233,10 @@ impl Bound {
             let place =
                 Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     let admin = Arc::clone(&admin);
                     tokio::spawn(async move {
-                        serve_connection(stream, &admin, CONNECTION_TIME).await;
+                        serve_connection(stream, peer.ip(), &admin, CONNECTION_TIME).await;
                         drop(place);
                     });
                 }
@@ -185,9 +250,24 @@ impl Bound {
     }
 }
 
-async fn serve_connection(stream: TcpStream, admin: &Admin, time: Duration) {
+/// All addresses (`::`) are those of IPv4 alone where the machine has no IPv6.
+fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
+    match std::net::TcpListener::bind(address) {
+        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && has_no_ipv6(&error) => {
+            std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
+        }
+        other => other,
+    }
+}
+
+fn has_no_ipv6(error: &io::Error) -> bool {
+    let unsupported = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
+    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
+}
+
+async fn serve_connection(stream: TcpStream, peer: IpAddr, admin: &Admin, time: Duration) {
     let service = service_fn(async |request: Request<Incoming>| {
-        Ok::<_, Infallible>(admin.answer(request.method(), request.uri().path()))
+        Ok::<_, Infallible>(admin.answer(&request, peer).await)
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -200,6 +280,12 @@ async fn serve_connection(stream: TcpStream, admin: &Admin, time: Duration) {
         Ok(Err(error)) => tracing::debug!("admin server: {error}"),
         Err(_) => tracing::debug!("admin server: the connection lived too long"),
     }
+}
+
+/// What is told of a process that is past mending.
+fn living(ailment: &impl Fn() -> Option<&'static str>) -> Option<Page> {
+    let status = StatusCode::INTERNAL_SERVER_ERROR;
+    ailment().map(|reason| Page::text(status, format!("{reason}\n")))
 }
 
 fn health(ready: &Ready, shutdown: &Shutdown) -> Page {
@@ -275,6 +361,19 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_process_that_can_serve_nobody_fails_both_checks() {
+        let ailment = || Some("a thread has ended");
+        let bound = Admin::with_check("/healthz", Ready::new(), Shutdown::new(), ailment)
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        for path in ["/healthz", "/healthz/ping"] {
+            assert_eq!(get(address, path).await, (500, "a thread has ended\n".to_owned()));
+        }
+    }
+
+    #[tokio::test]
     async fn pages_answer_get_and_head_only() {
         let address = start(&Ready::new(), &Shutdown::new());
         assert_eq!(get(address, "/configuration").await, (200, "{}".to_owned()));
@@ -288,6 +387,36 @@ mod tests {
         let post = "POST /configuration HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
         let post = exchange(address, post).await;
         assert!(post.starts_with("HTTP/1.1 405 ") && post.contains("allow: GET, HEAD"), "{post}");
+    }
+
+    #[tokio::test]
+    async fn what_is_for_this_machine_is_refused_to_others() {
+        let secret = |query: &str| std::future::ready(Page::json(query.to_owned()));
+        let near =
+            || Admin::default().near("/configuration", secret).page("/open", || Page::json("{}"));
+        let statuses = async |admin: Admin, peer: &str, path: &str| {
+            let listener = TcpListener::bind(any()).await.expect("the system chooses a free port");
+            let address = listener.local_addr().expect("it has an address");
+            let peer = peer.parse().expect("an address");
+            let serve = async {
+                let (stream, _) = listener.accept().await.expect("the client is there");
+                serve_connection(stream, peer, &admin, Duration::from_secs(5)).await;
+            };
+            let (answer, ()) = tokio::join!(get(address, path), serve);
+            answer
+        };
+        for (peer, status) in [
+            ("127.0.0.1", 200),
+            ("::1", 200),
+            ("::ffff:127.0.0.9", 200),
+            ("10.0.0.1", 403),
+            ("::2", 403),
+        ] {
+            assert_eq!(statuses(near(), peer, "/configuration?a=1").await.0, status, "{peer}");
+            assert_eq!(statuses(near(), peer, "/open").await.0, 200, "{peer}");
+        }
+        assert_eq!(statuses(near(), "::1", "/configuration?a=1").await.1, "a=1");
+        assert_eq!(statuses(near().open_to_all(), "10.0.0.1", "/configuration").await.0, 200);
     }
 
     #[tokio::test]
@@ -340,8 +469,8 @@ mod tests {
             .write_all(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n")
             .await
             .expect("the server reads");
-        let (stream, _) = listener.accept().await.expect("the client is there");
-        serve_connection(stream, &admin, Duration::from_millis(50)).await;
+        let (stream, peer) = listener.accept().await.expect("the client is there");
+        serve_connection(stream, peer.ip(), &admin, Duration::from_millis(50)).await;
         let mut received = Vec::new();
         let end = client.read_to_end(&mut received).await;
         assert!(end.is_err() || received.len() < 64 << 20, "it was cut off");

@@ -3,10 +3,12 @@
 pub mod admin;
 mod content;
 pub mod exposition;
+pub mod farewell;
 pub mod limits;
 pub mod log;
 pub mod overload;
 pub mod ports;
+pub mod profile;
 mod ready;
 mod shutdown;
 pub mod signal;

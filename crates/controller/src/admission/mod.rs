@@ -1,8 +1,10 @@
-//! The admission webhook: reviews Ingresses before the API server takes them. Bounded bytes, time and concurrency; the
-//! judgement itself is [`translate::review`], a pure function.
+//! The admission webhook: reviews Ingresses before the API server takes them, and Services and Secrets that Ingresses
+//! need. Bounded bytes, time and concurrency; the judgement itself is [`translate::review`], a pure function.
 
 mod certificate;
 mod metrics;
+mod places;
+mod request;
 mod review;
 mod server;
 
@@ -11,8 +13,8 @@ pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
 use imbl::OrdSet;
-use kubernetes::Snapshot;
 use kubernetes::objects::ObjectKey;
+use kubernetes::{ReverseIndex, Snapshot};
 use model::Configuration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -38,6 +40,8 @@ pub struct Known {
     pub snapshot: Snapshot,
     /// What they mean.
     pub configuration: Configuration,
+    /// Which Ingresses refer to which Service, Secret and ConfigMap.
+    pub references: ReverseIndex,
     /// What users should change.
     pub problems: Problems,
     /// The Ingresses that are served.

@@ -1,58 +1,85 @@
-//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1).
+//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged, Services and Secrets that
+//! Ingresses need get warnings.
 
-use super::{LastReview, Reviewer};
-use kubernetes::parse_ingress;
+use super::{Known, LastReview, Reviewer};
+use kubernetes::objects::ObjectKey;
+use kubernetes::{Reference, parse_ingress, parse_secret, parse_service};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::time::Instant;
-use translate::{Review, review};
+use translate::{Review, is_concerned, needs, review};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
+/// Bytes of an object: the API server takes no larger requests, and etcd keeps half of that.
+const OBJECT: usize = 3 << 20;
+
+/// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of
+/// a real Ingress, which is all that etcd keeps, has a third of that.
+const VALUES: usize = 250_000;
 
 /// Why a request gets no review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoReview {
     /// It is not JSON.
     Undecodable,
-    /// It is not an AdmissionReview of v1 about an Ingress of networking.k8s.io/v1.
+    /// It is not an AdmissionReview of v1 about one of our kinds.
     Unexpected,
+    /// Its object is larger than any object of a cluster.
+    TooLarge,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
-    api_version: Option<String>,
-    kind: Option<String>,
-    request: Option<Request>,
+struct Asked<'a> {
+    #[serde(borrow)]
+    api_version: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    request: Option<Request<'a>>,
+}
+
+/// What is read of a request. The objects are left as they are until it is known that they matter: nothing is built of
+/// bytes that nobody asks for.
+#[derive(Deserialize)]
+struct Request<'a> {
+    #[serde(borrow)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Kind<'a>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    operation: Cow<'a, str>,
+    #[serde(borrow, default)]
+    object: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Request {
-    uid: String,
-    kind: Kind,
-    #[serde(default)]
-    object: Value,
-}
-
-#[derive(Deserialize)]
-struct Kind {
-    group: String,
-    version: String,
-    kind: String,
+struct Kind<'a> {
+    #[serde(borrow)]
+    group: Cow<'a, str>,
+    #[serde(borrow)]
+    version: Cow<'a, str>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct Answer<'a> {
     api_version: &'static str,
     kind: &'static str,
-    response: Response,
+    response: Response<'a>,
 }
 
 #[derive(Serialize)]
-struct Response {
-    uid: String,
+struct Response<'a> {
+    uid: &'a str,
     allowed: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     status: Option<Status>,
@@ -71,42 +98,117 @@ struct Status {
 /// The answer to the bytes of an AdmissionReview.
 pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoReview> {
     let began = Instant::now();
-    let value: Value = serde_json::from_slice(body).map_err(|_| NoReview::Undecodable)?;
-    let asked: Asked = serde_json::from_value(value).map_err(|_| NoReview::Unexpected)?;
+    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| match error.is_data() {
+        true => NoReview::Unexpected,
+        false => NoReview::Undecodable,
+    })?;
     let is_review =
         asked.api_version.as_deref() == Some(API_VERSION) && asked.kind.as_deref() == Some(KIND);
     let request = asked.request.filter(|_| is_review).ok_or(NoReview::Unexpected)?;
-    let Kind { group, version, kind } = &request.kind;
-    if (group.as_str(), version.as_str(), kind.as_str()) != ("networking.k8s.io", "v1", "Ingress") {
-        return Err(NoReview::Unexpected);
-    }
-    let Review { refusal, warnings } = judged(reviewer, request.object, body.len(), began)?;
-    tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an Ingress was reviewed");
+    let Review { refusal, warnings } = judged(reviewer, &request, body.len(), began)?;
+    tracing::debug!(allowed = refusal.is_none(), took = ?began.elapsed(), "an object was reviewed");
     let status = refusal.map(|message| {
         tracing::info!(message, "an Ingress was refused");
         Status { status: "Failure", reason: "BadRequest", code: 400, message }
     });
-    let response = Response { uid: request.uid, allowed: status.is_none(), status, warnings };
+    let response = Response { uid: &request.uid, allowed: status.is_none(), status, warnings };
     let answer = Answer { api_version: API_VERSION, kind: KIND, response };
     Ok(serde_json::to_vec(&answer).expect("an answer is plain data"))
 }
 
-/// What goes away, or has gone (DELETE has no object), is nobody's concern.
+/// How many values a text in JSON holds at most.
+fn values(json: &str) -> usize {
+    json.bytes().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count()
+}
+
 fn judged(
     reviewer: &Reviewer,
-    object: Value,
+    request: &Request<'_>,
     size: usize,
     began: Instant,
 ) -> Result<Review, NoReview> {
-    let deleted = |object: &Value| object.pointer("/metadata/deletionTimestamp").is_some();
-    if object.is_null() || deleted(&object) {
+    let Kind { group, version, kind } = &request.kind;
+    let known = reviewer.known.borrow().clone();
+    let object = request.object.map(RawValue::get).filter(|object| *object != "null");
+    if object.is_some_and(|object| object.len() > OBJECT || values(object) > VALUES) {
+        return Err(NoReview::TooLarge);
+    }
+    match (group.as_ref(), version.as_ref(), kind.as_ref()) {
+        ("networking.k8s.io", "v1", "Ingress") => ingress(reviewer, &known, object, (size, began)),
+        ("", "v1", "Service") => other(reviewer, &known, request, object, Reference::Service),
+        ("", "v1", "Secret") => other(reviewer, &known, request, object, Reference::Secret),
+        _ => Err(NoReview::Unexpected),
+    }
+}
+
+/// What goes away, or has gone (DELETE has no object), is nobody's concern.
+fn ingress(
+    reviewer: &Reviewer,
+    known: &Known,
+    object: Option<&str>,
+    (size, began): (usize, Instant),
+) -> Result<Review, NoReview> {
+    let Some(object) = object.filter(|object| !is_going(object)) else {
+        return Ok(Review::default());
+    };
+    let ingress = parse_ingress(object).map_err(|_| NoReview::Undecodable)?;
+    let parsed = began.elapsed();
+    let Known { snapshot, configuration, .. } = known;
+    let mut review = review(&ingress, snapshot, configuration, &reviewer.options);
+    if is_concerned(&ingress, snapshot, &reviewer.options) {
+        review.warnings.extend(needs::missing(&ingress, snapshot, &reviewer.options));
+    }
+    let last = LastReview { parsed, whole: began.elapsed(), size };
+    reviewer.reviews.add(&ingress.meta.key, review.refusal.is_none(), last);
+    Ok(review)
+}
+
+/// A Service or Secret is never refused; who changes it is told which Ingresses that touches.
+fn other(
+    reviewer: &Reviewer,
+    known: &Known,
+    request: &Request<'_>,
+    object: Option<&str>,
+    reference: fn(ObjectKey) -> Reference,
+) -> Result<Review, NoReview> {
+    let Known { snapshot, references, .. } = known;
+    let options = &reviewer.options;
+    let key = ObjectKey::new(request.namespace.as_ref(), request.name.as_ref());
+    let reference = reference(key);
+    if !references.is_referenced(&reference) {
         return Ok(Review::default());
     }
-    let ingress = parse_ingress(object).map_err(|_| NoReview::Undecodable)?;
-    let known = reviewer.known.borrow().clone();
-    let parsed = began.elapsed();
-    let judgement = review(&ingress, &known.snapshot, &known.configuration, &reviewer.options);
-    let last = LastReview { parsed, whole: began.elapsed(), size };
-    reviewer.reviews.add(&ingress.meta.key, judgement.refusal.is_none(), last);
-    Ok(judgement)
+    let warnings = match (&reference, object) {
+        _ if request.operation == "DELETE" => {
+            needs::lost(&reference, snapshot, references, options)
+        }
+        (Reference::Service(_), Some(object)) => {
+            let service = parse_service(object).map_err(|_| NoReview::Undecodable)?;
+            needs::lost_ports(&service, snapshot, references)
+        }
+        (Reference::Secret(_), Some(object)) => {
+            let secret = parse_secret(object).map_err(|_| NoReview::Undecodable)?;
+            needs::unusable(&secret, snapshot, references, options)
+        }
+        _ => Vec::new(),
+    };
+    Ok(Review { refusal: None, warnings })
+}
+
+/// Whether an object has a `metadata.deletionTimestamp`.
+fn is_going(object: &str) -> bool {
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Meta<'a> {
+        #[serde(borrow)]
+        deletion_timestamp: Option<&'a RawValue>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: Meta<'a>,
+    }
+    serde_json::from_str::<Object<'_>>(object)
+        .is_ok_and(|object| object.metadata.deletion_timestamp.is_some())
 }

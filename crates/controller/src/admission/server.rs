@@ -1,11 +1,9 @@
-//! The webhook's server: HTTPS, HTTP/1.1, everything bounded.
+//! The webhook's server: HTTPS, HTTP/1.1, everything bounded, on a thread of its own: whatever is sent to it, traffic
+//! and the loop that follows the cluster go on.
 
-use super::review::{NoReview, answer};
+use super::places::Places;
+use super::request::respond;
 use super::{CertificateError, Reviewer, WebhookOptions, certificate};
-use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,22 +11,28 @@ use rustls::ServerConfig;
 use rustls::version::{TLS12, TLS13};
 use std::convert::Infallible;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 use thiserror::Error;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
-/// Bytes of a review: three times etcd's limit for an object (as ingress-nginx has it).
-const BODY: usize = 9 << 20;
-/// Connections at a time; further ones wait in the backlog.
-const CONNECTIONS: usize = 256;
-/// How long a handshake, a head, a body or a review may take: less than the API server's own patience (10 s).
-const STEP: Duration = Duration::from_secs(8);
+/// Connections at a time, and from one address.
+const CONNECTIONS: usize = 512;
+const OF_ONE_ADDRESS: usize = 384;
+/// Reviews at a time that hold more than a few bytes in memory ([`super::request`]).
+const LARGE: usize = 8;
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(8);
+/// How long a head may take, and how long a connection may idle.
+const HEAD: Duration = Duration::from_secs(30);
 /// How long a connection may live.
 const CONNECTION: Duration = Duration::from_secs(600);
+/// Objects that are too large to be judged between two others are judged one at a time, on another thread.
+const JUDGES: usize = 1;
 
 /// The webhook cannot start.
 #[derive(Debug, Error)]
@@ -52,8 +56,15 @@ pub struct Bound {
     address: SocketAddr,
 }
 
+/// What connections share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) reviewer: Reviewer,
+    pub(super) large: Arc<Semaphore>,
+}
+
 impl Bound {
-    /// Takes the port and reads the certificate.
+    /// Takes the port and reads the certificate, which is followed from then on.
     pub async fn new(options: &WebhookOptions) -> Result<Self, BindError> {
         let current = certificate::follow(&options.certificate, &options.key)?;
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -62,7 +73,8 @@ impl Bound {
             .with_no_client_auth()
             .with_cert_resolver(current);
         let taken = |error| BindError::Address(options.address, error);
-        let listener = TcpListener::bind(options.address).await.map_err(taken)?;
+        let listener = listen(options.address).map_err(taken)?;
+        listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
         Ok(Self { listener, tls: Arc::new(tls), address })
     }
@@ -72,18 +84,36 @@ impl Bound {
         self.address
     }
 
-    /// Reviews until it is dropped.
-    pub async fn serve(self, reviewer: Reviewer) -> Infallible {
-        let (acceptor, reviewer) = (TlsAcceptor::from(self.tls), Arc::new(reviewer));
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+    /// Reviews from now on, on a thread of its own, as long as the process lives.
+    pub fn start(self, reviewer: Reviewer) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(JUDGES)
+            .thread_name("webhook-large")
+            .build()?;
+        let serve = move || {
+            let Err(error) = runtime.block_on(self.serve(reviewer));
+            tracing::error!(%error, "the webhook has stopped");
+        };
+        thread::Builder::new().name("webhook".to_owned()).spawn(serve).map(drop)
+    }
+
+    /// Reviews until it is dropped; only taking over the socket can fail.
+    pub async fn serve(self, reviewer: Reviewer) -> io::Result<Infallible> {
+        let listener = tokio::net::TcpListener::from_std(self.listener)?;
+        let acceptor = TlsAcceptor::from(self.tls);
+        let shared = Arc::new(Shared { reviewer, large: Arc::new(Semaphore::new(LARGE)) });
+        let places = Places::new(CONNECTIONS, OF_ONE_ADDRESS);
         loop {
-            let place =
-                Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
-            match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    let (acceptor, reviewer) = (acceptor.clone(), Arc::clone(&reviewer));
+            match listener.accept().await {
+                Ok((stream, peer)) => {
+                    let Some(place) = places.take(peer.ip().to_canonical()) else {
+                        tracing::debug!(%peer, "webhook: too many connections, this one is closed");
+                        continue;
+                    };
+                    let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
                     tokio::spawn(async move {
-                        connection(stream, &acceptor, &reviewer).await;
+                        connection(stream, &acceptor, &shared).await;
                         drop(place);
                     });
                 }
@@ -97,52 +127,36 @@ impl Bound {
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, reviewer: &Arc<Reviewer>) {
-    let Ok(Ok(stream)) = tokio::time::timeout(STEP, acceptor.accept(stream)).await else {
+/// All addresses (`::`) are those of IPv4 alone where the machine has no IPv6.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    match TcpListener::bind(address) {
+        Err(error)
+            if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                && !matches!(
+                    error.kind(),
+                    io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
+                ) =>
+        {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
+        }
+        other => other,
+    }
+}
+
+async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, shared: &Arc<Shared>) {
+    // Answers are small, and wait for nothing.
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
         return tracing::debug!("webhook: a handshake failed");
     };
-    let service = service_fn(async |request| Ok::<_, Infallible>(respond(request, reviewer).await));
+    let service = service_fn(async |request| Ok::<_, Infallible>(respond(request, shared).await));
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(STEP)
+        .header_read_timeout(HEAD)
         .max_buf_size(64 << 10)
         .serve_connection(TokioIo::new(stream), service);
     match tokio::time::timeout(CONNECTION, serving).await {
         Ok(Ok(())) | Err(_) => {}
         Ok(Err(error)) => tracing::debug!("webhook: {error}"),
-    }
-}
-
-/// The answer to a request on any path, as ingress-nginx has it.
-async fn respond(request: Request<Incoming>, reviewer: &Arc<Reviewer>) -> Response<Full<Bytes>> {
-    let refuse = |status, text: &'static str| {
-        let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
-        *response.status_mut() = status;
-        response
-    };
-    let body = Limited::new(request.into_body(), BODY - 1).collect();
-    let body = match tokio::time::timeout(STEP, body).await {
-        Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => {
-            return refuse(StatusCode::PAYLOAD_TOO_LARGE, "the review is too large\n");
-        }
-        Ok(Err(_)) => return refuse(StatusCode::BAD_REQUEST, "the review did not arrive\n"),
-        Err(_) => return refuse(StatusCode::REQUEST_TIMEOUT, "the review took too long\n"),
-    };
-    // Parsing megabytes must not hold up the other connections.
-    let reviewer = Arc::clone(reviewer);
-    let answered = tokio::task::spawn_blocking(move || answer(&reviewer, &body)).await;
-    match answered {
-        Ok(Ok(json)) => {
-            let mut response = Response::new(Full::new(Bytes::from(json)));
-            let json = http::HeaderValue::from_static("application/json");
-            response.headers_mut().insert(header::CONTENT_TYPE, json);
-            response
-        }
-        Ok(Err(NoReview::Undecodable)) => refuse(StatusCode::BAD_REQUEST, "this is no review\n"),
-        Ok(Err(NoReview::Unexpected)) | Err(_) => refuse(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "only AdmissionReview v1 of networking.k8s.io/v1 Ingresses is reviewed\n",
-        ),
     }
 }

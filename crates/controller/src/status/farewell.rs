@@ -4,6 +4,7 @@ use super::address::{Address, sorted};
 use super::plan::{Plan, Write};
 use super::write::{Outcome, Writer};
 use super::{AT_A_TIME, StatusOptions};
+use crate::lease::Leadership;
 use futures_util::StreamExt;
 use kubernetes::objects::{Ingress, ObjectKey};
 use std::sync::Arc;
@@ -11,36 +12,47 @@ use std::time::Duration;
 
 /// How long all of it may take.
 const PATIENCE: Duration = Duration::from_secs(25);
+/// How long a lead that was given back takes to be taken.
+const HANDOVER: Duration = Duration::from_secs(5);
 /// Tries for one Ingress that changes at the same time.
 const TRIES: usize = 3;
 
-/// Takes our addresses away, if this replica leads and no other one stays.
-pub(super) async fn clear(plan: &Plan, writer: &Writer, options: &StatusOptions) {
-    let Some(ours) = plan.wanted().filter(|ours| !ours.is_empty()) else { return };
-    if !options.clear_at_end || !writer.leads() {
-        return;
-    }
-    // As ingress-nginx has it: several addresses mean several who serve.
-    if ours.len() > 1 {
-        return tracing::info!("the status of Ingresses stays: it has more than one address");
-    }
-    match options.pod.replicas(&options.client).await {
-        Ok(replicas) => {
-            let name = |pod: &k8s_openapi::api::core::v1::Pod| pod.metadata.name.clone();
-            let other = replicas.iter().filter_map(name).find(|name| *name != options.pod.name);
-            if let Some(other) = other {
-                return tracing::info!(
-                    other,
-                    "the status of Ingresses stays: another replica does"
-                );
-            }
-        }
+/// Whether no other replica stays.
+pub(super) async fn is_last(options: &StatusOptions) -> bool {
+    let replicas = match options.pod.replicas(&options.client).await {
+        Ok(replicas) => replicas,
         Err(reason) => {
-            return tracing::warn!(
+            tracing::warn!(
                 reason,
                 "the status of Ingresses stays: other replicas cannot be listed"
             );
+            return false;
         }
+    };
+    let mut names = replicas.into_iter().filter_map(|pod| pod.metadata.name);
+    let other = names.find(|name| *name != options.pod.name);
+    if let Some(other) = &other {
+        tracing::info!(other, "the status of Ingresses stays: another replica does");
+    }
+    other.is_none()
+}
+
+/// Whether this replica leads, or does within a moment: the one that led may have ended just before.
+pub(super) async fn leads_soon(mut leadership: Leadership) -> bool {
+    let leads = async {
+        while !leadership.is_leader() {
+            leadership.changed().await;
+        }
+    };
+    tokio::time::timeout(HANDOVER, leads).await.is_ok()
+}
+
+/// Takes our addresses away from all Ingresses that tell them.
+pub(super) async fn clear(plan: &Plan, writer: &Writer) {
+    let Some(ours) = plan.wanted().filter(|ours| !ours.is_empty()) else { return };
+    // As ingress-nginx has it: several addresses mean several who serve.
+    if ours.len() > 1 {
+        return tracing::info!("the status of Ingresses stays: it has more than one address");
     }
     let known = plan.known();
     let of_ours = |ingress: &Arc<Ingress>| *sorted(ingress.addresses.clone()) == **ours;

@@ -34,7 +34,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long the end may take: writes that are under way, and those that take addresses away.
-const FAREWELL: Duration = Duration::from_secs(40);
+const FAREWELL: Duration = Duration::from_secs(50);
 
 /// What is written, and as whom.
 #[derive(Clone)]
@@ -136,9 +136,17 @@ impl Keeper {
                 _ = ticks.tick() => if leads { self.refresh().await },
             }
         }
-        let Self { plan, writer, options, mut writes, .. } = self;
-        while writes.join_next().await.is_some() {}
-        farewell::clear(&plan, &writer, &options).await;
+        while self.writes.join_next().await.is_some() {}
+        if self.options.clear_at_end
+            && farewell::is_last(&self.options).await
+            && farewell::leads_soon(self.leadership.clone()).await
+        {
+            self.plan.follow(known.borrow_and_update().clone());
+            if self.plan.wanted().is_none() {
+                self.refresh().await;
+            }
+            farewell::clear(&self.plan, &self.writer).await;
+        }
     }
 
     /// Finds out the addresses and looks at everything anew.

@@ -49,11 +49,6 @@ impl Writer {
         Self { client, leadership, by_update: Arc::default() }
     }
 
-    /// Whether this replica leads.
-    pub(super) fn leads(&self) -> bool {
-        self.leadership.is_leader()
-    }
-
     /// Writes, if this replica leads at this moment and for as long as it takes.
     pub(super) async fn write(&self, write: &Write) -> Outcome {
         let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
@@ -120,7 +115,7 @@ impl Writer {
         let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
             return None;
         };
-        let ingress = kubernetes::parse_ingress(serde_json::to_value(found).ok()?).ok()?;
+        let ingress = kubernetes::parse_ingress(&serde_json::to_string(&found).ok()?).ok()?;
         let theirs = super::address::sorted(ingress.addresses.clone());
         (theirs == addresses).then(|| ingress.meta.resource_version.clone())
     }

@@ -50,13 +50,31 @@ impl Trim for networking::Ingress {
 }
 
 /// The parts of an Ingress in JSON that Fairway reads, or what is wrong with it.
-pub fn parse_ingress(json: serde_json::Value) -> Result<Arc<Ingress>, String> {
-    let ingress: networking::Ingress =
-        serde_json::from_value(json).map_err(|error| error.to_string())?;
-    match ingress.trim()? {
+pub fn parse_ingress(json: &str) -> Result<Arc<Ingress>, String> {
+    match parse::<networking::Ingress>(json)? {
         Object::Ingress(ingress) => Ok(ingress),
         _ => Err("it is no Ingress".to_owned()),
     }
+}
+
+/// The same of a Service.
+pub fn parse_service(json: &str) -> Result<Arc<Service>, String> {
+    match parse::<core::Service>(json)? {
+        Object::Service(service) => Ok(service),
+        _ => Err("it is no Service".to_owned()),
+    }
+}
+
+/// The same of a Secret, with its data.
+pub fn parse_secret(json: &str) -> Result<Arc<Secret>, String> {
+    match parse::<core::Secret>(json)? {
+        Object::Secret(secret) => Ok(secret),
+        _ => Err("it is no Secret".to_owned()),
+    }
+}
+
+fn parse<K: Trim>(json: &str) -> Result<Object, String> {
+    serde_json::from_str::<K>(json).map_err(|error| error.to_string())?.trim()
 }
 
 fn ingress_tls(tls: networking::IngressTLS) -> IngressTls {

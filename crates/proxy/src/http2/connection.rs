@@ -145,7 +145,12 @@ impl Streams {
     /// Whether a head that began did not end in time.
     fn head_is_late(&self, limit: Duration, cx: &mut Context<'_>) -> bool {
         let Some(since) = self.budget.head_since() else { return false };
-        self.head_timer.reset(limit.saturating_sub(since.elapsed()));
+        let left = limit.saturating_sub(since.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        // Timers round up: one that is set anew when it is due would never fire.
+        self.head_timer.reset(left);
         self.head_timer.poll(cx).is_ready()
     }
 

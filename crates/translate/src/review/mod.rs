@@ -3,6 +3,7 @@
 //! text.
 
 mod groups;
+pub mod needs;
 mod overlap;
 
 use crate::config_map::{self, Permissions};
@@ -54,6 +55,14 @@ struct Reviewer<'a> {
     options: &'a Options,
 }
 
+/// Whether a review of this Ingress is ours to make: it has our class and is in a namespace that is watched.
+pub fn is_concerned(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> bool {
+    let classes = Classes::accepted(snapshot, options);
+    let namespace = &*ingress.meta.key.namespace;
+    let is_elsewhere = options.watch_namespace.as_deref().is_some_and(|own| own != namespace);
+    !is_elsewhere && has_our_class(ingress, &classes, options)
+}
+
 impl<'a> Reviewer<'a> {
     fn review(&self) -> Review {
         let paths = self.bad_paths();
@@ -73,11 +82,7 @@ impl<'a> Reviewer<'a> {
         if let Some(refusal) = self.suspicious() {
             return Some(refusal);
         }
-        let classes = Classes::accepted(self.snapshot, self.options);
-        let namespace = &*self.ingress.meta.key.namespace;
-        let is_elsewhere =
-            self.options.watch_namespace.as_deref().is_some_and(|own| own != namespace);
-        if is_elsewhere || !has_our_class(self.ingress, &classes, self.options) {
+        if !is_concerned(self.ingress, self.snapshot, self.options) {
             return None;
         }
         let permissions = self.permissions();

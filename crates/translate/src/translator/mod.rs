@@ -120,6 +120,11 @@ impl Translator {
         }
     }
 
+    /// Which Ingresses refer to what.
+    pub fn references(&self) -> &ReverseIndex {
+        &self.references
+    }
+
     /// Follows to another Snapshot. Costs time by what differs from the one before, and by what that touches.
     pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
         let before = self.configuration.clone();

@@ -21,7 +21,7 @@ pub(super) fn extract(headers: &Headers) -> Option<Incoming> {
     let tags = tags.and_then(|tags| std::str::from_utf8(tags).ok()).unwrap_or_default();
     let trace = TraceId::new(u128::from(upper(tags)) << 64 | u128::from(low))?;
     let priority = single(headers, "x-datadog-sampling-priority").and_then(priority);
-    let others: Vec<&str> = tags.split(',').filter(|tag| !tag.starts_with(UPPER)).collect();
+    let others: Vec<&str> = each(tags).filter(|tag| !tag.starts_with(UPPER)).collect();
     let carried = Carried {
         datadog_tags: Bytes::from(others.join(",")),
         datadog_priority: priority,
@@ -64,8 +64,12 @@ fn priority(text: &[u8]) -> Option<i32> {
     std::str::from_utf8(text).ok().filter(|text| text.len() <= 3)?.parse().ok()
 }
 
+fn each(tags: &str) -> impl Iterator<Item = &str> {
+    tags.split(',').map(str::trim).filter(|tag| !tag.is_empty())
+}
+
 fn upper(tags: &str) -> u64 {
-    let found = tags.split(',').find_map(|tag| tag.strip_prefix(UPPER));
+    let found = each(tags).find_map(|tag| tag.strip_prefix(UPPER));
     let number = found.filter(|digits| digits.len() == 16).and_then(|it| hex(it.as_bytes(), 16));
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
 }

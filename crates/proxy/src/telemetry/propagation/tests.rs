@@ -155,7 +155,7 @@ fn jaeger_takes_short_ids_and_escaped_colons() {
 #[test]
 fn datadog_has_half_a_trace_in_its_tags() {
     let ids = [("x-datadog-trace-id", "9532127138774266268"), ("x-datadog-parent-id", "7")];
-    let tags = "_dd.p.dm=-1,_dd.p.tid=0af7651916cd43dd";
+    let tags = "_dd.p.dm=-1 ,,_dd.p.tid=0af7651916cd43dd";
     let more = [("x-datadog-sampling-priority", "2"), ("x-datadog-tags", tags)];
     let whole = read(&[Datadog], &[ids, more].concat()).expect("a parent");
     assert_eq!((parent(&whole), whole.sampled), (Some((TRACE, 7)), Some(true)));

@@ -1,0 +1,157 @@
+//! The webhook under floods from whoever reaches its port: memory stays bounded, and others are answered meanwhile.
+
+mod webhook;
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use webhook::{Started, asking, exchange, last_answer, review, start};
+
+const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
+    spec: {controller: k8s.io/ingress-nginx}\n";
+/// What floods may add to the memory of this process, in which clients and webhook are both: the turns of large reviews
+/// (8 of 9 MiB), the one object that is being judged, and the buffers of a few hundred connections on both sides.
+const MEMORY: u64 = 320 << 20;
+
+fn resident() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").expect("/proc");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a line");
+    line.split_ascii_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+        << 10
+}
+
+/// Somebody else, at another address, who asks one thing after the other; how often, and the longest wait.
+async fn somebody(started: Arc<Started>, stop: Arc<AtomicBool>) -> (u64, Duration) {
+    let (mut count, mut longest) = (0, Duration::ZERO);
+    let body = asking("other", "other.test");
+    while !stop.load(Ordering::Relaxed) {
+        let begun = Instant::now();
+        let mut tls = started.connect_from(2).await.expect("there is a place for others");
+        assert_eq!(exchange(&mut tls, &body).await, Some(200), "others are answered");
+        longest = longest.max(begun.elapsed());
+        count += 1;
+    }
+    (count, longest)
+}
+
+/// One flood at a time: they share the memory of this process.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// Floods while somebody else asks.
+async fn flooded<F: Future<Output = u64> + Send + 'static>(
+    connections: usize,
+    flood: impl Fn(Arc<Started>) -> F,
+) -> (u64, u64) {
+    let _turn = TURN.lock().await;
+    let started = Arc::new(start(CLASS).await);
+    let before = resident();
+    let stop = Arc::new(AtomicBool::new(false));
+    let peak = Arc::new(AtomicU64::new(before));
+    let watching = tokio::spawn({
+        let (stop, peak) = (Arc::clone(&stop), Arc::clone(&peak));
+        async move {
+            let mut ticks = tokio::time::interval(Duration::from_millis(20));
+            while !stop.load(Ordering::Relaxed) {
+                ticks.tick().await;
+                peak.fetch_max(resident(), Ordering::Relaxed);
+            }
+        }
+    });
+    let other = tokio::spawn(somebody(Arc::clone(&started), Arc::clone(&stop)));
+    let mut floods = JoinSet::new();
+    for _ in 0..connections {
+        floods.spawn(flood(Arc::clone(&started)));
+    }
+    let refused = floods.join_all().await.into_iter().sum();
+    stop.store(true, Ordering::Relaxed);
+    watching.await.expect("it does not panic");
+    let (answered, longest) = other.await.expect("others are answered");
+    assert!(answered > 0);
+    // A tenth of the API server's patience; in a build without optimisation, on a machine with other work.
+    assert!(longest < Duration::from_secs(5), "somebody waited {longest:?}");
+    let grown = peak.load(Ordering::Relaxed).saturating_sub(before);
+    println!(
+        "{refused} refused, {answered} of others answered, {longest:?} at most, {} MiB",
+        grown >> 20
+    );
+    (refused, grown)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_of_a_hundred_megabytes_are_refused_in_bounded_memory() {
+    let flood = async |started: Arc<Started>| {
+        let mut tls = started.connect_from(1).await.expect("there is a place");
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+        tls.write_all(head.as_bytes()).await.expect("the webhook reads");
+        let mut chunk = b"10000\r\n".to_vec();
+        chunk.resize(chunk.len() + (64 << 10), b' ');
+        chunk.extend_from_slice(b"\r\n");
+        let mut sent = 0;
+        while sent < 100 << 20 && tls.write_all(&chunk).await.is_ok() {
+            sent += 64 << 10;
+        }
+        assert!(sent < 100 << 20, "it was taken whole");
+        // Too large; or too slow, where others had the turns.
+        let refused = |(status, _)| status == 413 || status == 408;
+        u64::from(last_answer(&mut tls).await.is_none_or(refused))
+    };
+    let (refused, grown) = flooded(32, flood).await;
+    assert_eq!(refused, 32);
+    assert!(grown < MEMORY, "{} MiB more", grown >> 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_requests_of_strangers_leave_a_place_for_others() {
+    let flood = async |started: Arc<Started>| {
+        let body = asking("stranger", "stranger.test");
+        let mut tls = started.connect_from(1).await.expect("there is a place");
+        let mut answered = 0;
+        for _ in 0..50 {
+            answered += u64::from(exchange(&mut tls, &body).await == Some(200));
+        }
+        answered
+    };
+    let (answered, grown) = flooded(200, flood).await;
+    assert_eq!(answered, 10_000);
+    assert!(grown < MEMORY, "{} MiB more", grown >> 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_would_unfold_in_memory_are_refused() {
+    let flood = async |started: Arc<Started>| {
+        // Three bytes that become a rule each.
+        let rules = format!("[{}{{}}]", "{},".repeat(900_000));
+        let body = review("networking.k8s.io", "Ingress", "CREATE", "x", serde_json::json!({}));
+        let body = String::from_utf8(body).expect("text");
+        let object = format!("{{\"metadata\":{{\"name\":\"x\"}},\"spec\":{{\"rules\":{rules}}}}}");
+        let body = body.replace("\"object\":{}", &format!("\"object\":{object}"));
+        let mut tls = started.connect_from(1).await.expect("there is a place");
+        // Too large; or too slow, where others had the turns.
+        let refused = |status| status == 413 || status == 408;
+        u64::from(exchange(&mut tls, body.as_bytes()).await.is_none_or(refused))
+    };
+    let (refused, grown) = flooded(16, flood).await;
+    assert_eq!(refused, 16);
+    assert!(grown < MEMORY, "{} MiB more", grown >> 20);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_beyond_an_address_s_share_are_closed_at_once() {
+    let _turn = TURN.lock().await;
+    let started = start(CLASS).await;
+    let mut held = Vec::new();
+    let refused = loop {
+        match started.connect_from(1).await {
+            Some(tls) => held.push(tls),
+            None => break held.len(),
+        }
+    };
+    assert!((100..512).contains(&refused), "{refused}");
+    let mut tls = started.connect_from(2).await.expect("there is a place for others");
+    assert_eq!(exchange(&mut tls, &asking("other", "other.test")).await, Some(200));
+    drop(held);
+}

@@ -1,0 +1,62 @@
+//! The admin server and its pages; and the port for profiles, where one is asked for.
+
+use crate::configuration;
+use crate::flags::{Listeners, Profiling};
+use crate::front::Front;
+use crate::metrics::Metrics;
+use anyhow::Result;
+use runtime::admin::{Admin, Bound, Page};
+use runtime::{Ready, Shutdown, profile};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Configurations that are written out at a time: each may be many megabytes.
+static TURN: Semaphore = Semaphore::const_new(1);
+
+/// Starts both; the address of the admin server.
+pub(crate) fn start(
+    listeners: &Listeners,
+    profiling: &Profiling,
+    (ready, shutdown): (Ready, &Shutdown),
+    engine: &Arc<Front>,
+    metrics: &Arc<Metrics>,
+) -> Result<SocketAddr> {
+    let (served, serving) = (engine.clone(), engine.clone());
+    let ailment = move || serving.ailment();
+    let path = &listeners.health_check_path;
+    let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
+        .near("/configuration", move |_| written(served.clone()))
+        .page("/metrics", {
+            let metrics = metrics.clone();
+            move || metrics.page()
+        });
+    let admin = if profiling.is_on() { profile::pages(admin) } else { admin };
+    let address = SocketAddr::new(listeners.healthz_host, listeners.healthz_port);
+    let bound = admin.bind(address, "--healthz-port")?;
+    let address = bound.address();
+    serve(bound, "the admin server");
+    if let Some(at) = profiling.listener() {
+        let bound = profile::pages(Admin::default()).open_to_all().bind(at, "--profiler-port")?;
+        tracing::info!(address = %bound.address(), "profiles can be taken");
+        serve(bound, "the server for profiles");
+    }
+    Ok(address)
+}
+
+/// What is served now. Writing it takes its time, which others do not wait for.
+async fn written(engine: Arc<Front>) -> Page {
+    let _turn = TURN.acquire().await;
+    let write = move || configuration::page(&engine.configuration());
+    match tokio::task::spawn_blocking(write).await {
+        Ok(page) => page,
+        Err(error) => Page::failed(&error),
+    }
+}
+
+fn serve(bound: Bound, what: &'static str) {
+    tokio::spawn(async move {
+        let Err(error) = bound.serve().await;
+        tracing::error!(%error, "{what} has stopped");
+    });
+}

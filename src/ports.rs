@@ -1,0 +1,67 @@
+//! The ports that this process listens on: none of them twice, and none for a TCP or UDP service.
+
+use crate::flags::{Listeners, Profiling, Webhook};
+use anyhow::{Result, ensure};
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+/// A listener that a flag asks for.
+struct Port<'a> {
+    flag: &'a str,
+    number: u16,
+    /// None: all.
+    addresses: Vec<IpAddr>,
+}
+
+/// Refuses two listeners on one port; whether another program has it is seen when it is opened.
+pub(crate) fn check(listeners: &Listeners, webhook: &Webhook, profiling: &Profiling) -> Result<()> {
+    let of = |flag, number, addresses: &[IpAddr]| {
+        let addresses =
+            if addresses.iter().any(IpAddr::is_unspecified) { &[][..] } else { addresses };
+        Port { flag, number, addresses: addresses.to_vec() }
+    };
+    let Listeners { http_port, https_port, healthz_port, healthz_host, bind_address, .. } =
+        listeners;
+    let mut ports = vec![
+        of("--http-port", *http_port, bind_address),
+        of("--https-port", *https_port, bind_address),
+        of("--healthz-port", *healthz_port, &[*healthz_host]),
+    ];
+    let webhook = webhook.validating_webhook;
+    ports.extend(webhook.map(|at| of("--validating-webhook", at.port(), &[at.ip()])));
+    ports.extend(profiling.listener().map(|at| of("--profiler-port", at.port(), &[at.ip()])));
+    ports.retain(|port| port.number != 0);
+    for (index, one) in ports.iter().enumerate() {
+        for other in &ports[index + 1..] {
+            ensure!(
+                !one.meets(other),
+                "{} and {} are both {}: choose another port for one of them",
+                one.flag,
+                other.flag,
+                one.number
+            );
+        }
+    }
+    Ok(())
+}
+
+impl Port<'_> {
+    fn meets(&self, other: &Self) -> bool {
+        let everywhere = self.addresses.is_empty() || other.addresses.is_empty();
+        let shared = || self.addresses.iter().any(|address| other.addresses.contains(address));
+        self.number == other.number && (everywhere || shared())
+    }
+}
+
+/// Ports that no TCP or UDP service may have.
+pub(crate) fn reserved(
+    listeners: &Listeners,
+    webhook: &Webhook,
+    profiling: &Profiling,
+    own: Vec<u16>,
+) -> BTreeSet<u16> {
+    let Listeners { http_port, https_port, healthz_port, .. } = listeners;
+    let webhook = webhook.validating_webhook.map(|address| address.port());
+    let ours = [*http_port, *https_port, *healthz_port, profiling.port()];
+    own.into_iter().chain(ours).chain(webhook).collect()
+}

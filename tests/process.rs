@@ -1,0 +1,316 @@
+//! The process as operators see it: its names, its probes and pages, its end.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use tempfile::TempDir;
+use testkit::certificates::Certificates;
+use testkit::{eventually, namespace, ports};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_fairway");
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The hash of a password, as `htpasswd` writes it.
+const HASH: &str = "$apr1$N0c2gtUj$KcT5A7m3Q4L5v6W7x8Y9z.";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs the program to its end.
+fn ends(arguments: &[&str]) -> Output {
+    Command::new(BINARY).args(arguments).output().expect("the program runs")
+}
+
+/// A controller; it is killed when this is dropped.
+struct Running {
+    child: Child,
+    admin: SocketAddr,
+    folder: TempDir,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Running {
+    /// Starts the program under a name, with a folder of objects and these flags; returns when it is ready.
+    fn start(name: &str, flags: &[&str]) -> Self {
+        let folder = TempDir::new().expect("a folder");
+        let objects = folder.path().join("objects");
+        fs::create_dir(&objects).expect("a folder");
+        let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/objects.yaml");
+        fs::copy(written, objects.join("objects.yaml")).expect("a copy");
+        fs::write(objects.join("secrets.json"), secrets()).expect("a file");
+        // A copy, so that no other controller of this machine runs the same file.
+        let program = folder.path().join(name);
+        fs::copy(BINARY, &program).expect("a copy");
+        let port = ports::free();
+        let child = Command::new(&program)
+            .args([
+                "--manifests",
+                objects.to_str().expect("a path"),
+                "--http-port=0",
+                "--https-port=0",
+            ])
+            .arg(format!("--healthz-port={port}"))
+            .args(flags)
+            .stderr(fs::File::create(folder.path().join("log")).expect("a file"))
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the program runs");
+        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let running = Self { child, admin, folder };
+        running.until("it is ready", || {
+            running.get("/healthz").is_some_and(|(status, _)| status == 200)
+        });
+        running
+    }
+
+    fn program(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn log(&self) -> String {
+        text(&fs::read(self.folder.path().join("log")).expect("the log"))
+    }
+
+    fn until(&self, what: &str, condition: impl Fn() -> bool) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let waited = eventually(PATIENCE, || std::future::ready(condition().then_some(())));
+        let waited = runtime.expect("a runtime").block_on(waited);
+        assert!(waited.is_some(), "waited for: {what}\n{}", self.log());
+    }
+
+    fn get(&self, path: &str) -> Option<(u16, Vec<u8>)> {
+        get(self.admin, path)
+    }
+}
+
+/// Status and body, if anybody answers.
+fn get(address: SocketAddr, path: &str) -> Option<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let head = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let status = text(&answer[..head]).split(' ').nth(1)?.parse().ok()?;
+    Some((status, answer[head + 4..].to_vec()))
+}
+
+/// Secrets with what must not come out.
+fn secrets() -> String {
+    let certificates = Certificates::shared();
+    let pair = certificates.get("tls-demo").expect("a certificate");
+    let data = |text: &str| STANDARD.encode(text);
+    let secret = |name: &str, data: serde_json::Value| {
+        serde_json::json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": name, "namespace": "demo"}, "data": data})
+    };
+    let tls = serde_json::json!({"tls.crt": data(&pair.certificate), "tls.key": data(&pair.key), "ca.crt": data(&pair.certificate)});
+    let users = serde_json::json!({"auth": data(&format!("alice:{HASH}\n"))});
+    let items = [secret("tls", tls), secret("users", users)];
+    serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+}
+
+#[test]
+fn what_is_served_can_be_read_nearby_and_holds_no_secret() {
+    let name = "what_is_served_can_be_read_nearby_and_holds_no_secret";
+    if !namespace::run_test(name).expect("a namespace") {
+        return;
+    }
+    let running = Running::start("fairway", &["--configmap=demo/main"]);
+    let (status, page) = running.get("/configuration").expect("it answers");
+    let page = text(&page);
+    assert_eq!(status, 200);
+    for served in ["guarded.test", "asked.test", "plain-value", "auth.test", "alice"] {
+        assert!(page.contains(served), "no {served} in {page}");
+    }
+    let key = Certificates::shared();
+    let key = &key.get("tls-demo").expect("a certificate").key;
+    // Every line of a PEM file but the first and the last; as text, and as the numbers of its bytes.
+    let line = key.lines().nth(1).expect("a line of the key");
+    let bytes = STANDARD.decode(line).expect("base64");
+    let numbers: Vec<String> = bytes.iter().take(12).map(ToString::to_string).collect();
+    let hidden = [
+        line,
+        "PRIVATE KEY",
+        HASH,
+        "KcT5A7m3",
+        "marked-token",
+        "marked-bearer",
+        "marked-api-key",
+        "marked-ticket-key",
+        "bWFya2Vk",
+        &numbers.join(","),
+    ];
+    for secret in hidden {
+        assert!(!page.contains(secret), "{secret} is in {page}");
+    }
+    let elsewhere = SocketAddr::new(namespace::CONTROLLER, running.admin.port());
+    for (path, status) in [("/configuration", 403), ("/debug/pprof/heap", 403), ("/healthz", 200)] {
+        assert_eq!(get(elsewhere, path).expect("it answers").0, status, "{path}");
+    }
+}
+
+#[test]
+fn profiles_are_taken_near_the_admin_port_unless_they_are_switched_off() {
+    let running = Running::start("fairway", &[]);
+    let (status, heap) = running.get("/debug/pprof/heap").expect("it answers");
+    assert_eq!((status, heap.is_empty()), (200, false));
+    let (status, profile) = running.get("/debug/pprof/profile?seconds=1").expect("it answers");
+    assert_eq!(status, 200, "{}", text(&profile));
+    assert!(text(&profile).contains("nanoseconds"));
+    assert_eq!(running.get("/debug/pprof/profile?seconds=soon").expect("it answers").0, 400);
+    let listening = running.log();
+    assert!(!listening.contains("profiles can be taken"), "{listening}");
+    let off = Running::start("fairway", &["--profiling=false"]);
+    assert_eq!(off.get("/debug/pprof/heap").expect("it answers").0, 404);
+    let port = ports::free();
+    let asked = Running::start("fairway", &[&format!("--profiler-port={port}")]);
+    let at = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+    assert_eq!(get(at, "/debug/pprof/heap").expect("it answers").0, 200);
+    assert_eq!(get(at, "/configuration").expect("it answers").0, 404);
+    drop(asked);
+}
+
+#[test]
+fn the_hook_ends_the_controller_and_waits_for_it() {
+    let mut running = Running::start("nginx-ingress-controller", &["--shutdown-grace-period=1"]);
+    let hook = running.program("wait-shutdown");
+    std::os::unix::fs::symlink(running.program("nginx-ingress-controller"), &hook).expect("a link");
+    let begun = Instant::now();
+    let output = Command::new(&hook).output().expect("the hook runs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(begun.elapsed() >= Duration::from_secs(1), "the grace period is waited for");
+    let ended = running.child.try_wait().expect("it can be asked").expect("it has ended");
+    assert_eq!(ended.code(), Some(0), "{}", running.log());
+    assert!(text(&output.stderr).contains(&format!("process {} was asked", running.child.id())));
+    // The next one finds nobody, which is no reason to hold up the end of a Pod.
+    let output = Command::new(&hook).output().expect("the hook runs");
+    assert!(output.status.success() && text(&output.stderr).contains("no controller runs here"));
+}
+
+#[test]
+fn a_hook_that_is_not_obeyed_in_time_says_so() {
+    let running = Running::start("fairway", &["--shutdown-grace-period=60"]);
+    let output = Command::new(running.program("fairway"))
+        .args(["wait-shutdown", "--timeout=100ms"])
+        .output()
+        .expect("the hook runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("the controller still runs"), "{}", text(&output.stderr));
+    running
+        .until("health fails", || running.get("/healthz").is_some_and(|(status, _)| status == 500));
+    assert_eq!(running.get("/healthz/ping").expect("it answers").0, 200);
+}
+
+#[test]
+fn flags_without_effect_are_logged_with_the_reason_and_stray_words_with_the_spelling() {
+    let flags = [
+        "--sync-period=10m",
+        "--logtostderr",
+        "--status_port",
+        "10300",
+        "--disable-catch-all",
+        "false",
+    ];
+    let running = Running::start("fairway", &flags);
+    let log = running.log();
+    for said in [
+        "--sync-period has no effect: watches are resumed",
+        "--logtostderr has no effect: the log goes to standard error",
+        "--status-port has no effect: there is no second process to talk to",
+        "\"false\" is no flag and has no effect",
+    ] {
+        assert_eq!(log.matches(said).count(), 1, "{said} in\n{log}");
+    }
+}
+
+#[test]
+fn what_cannot_start_says_why_in_one_line_and_ends_with_1() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port().to_string();
+    let folder = TempDir::new().expect("a folder");
+    let folder = folder.path().to_str().expect("a path");
+    let (healthz, own) = (format!("--healthz-port={port}"), ports::free().to_string());
+    let cases: [(&[&str], &str); 7] = [
+        (&["--http-prot=80"], "there is no flag --http-prot; did you mean --http-port?"),
+        (
+            &["--manifests", folder, "--http-port", &own, "--https-port", &own],
+            "--http-port and --https-port are both",
+        ),
+        (
+            &[
+                "--manifests",
+                folder,
+                "--http-port",
+                &own,
+                "--validating-webhook",
+                &format!(":{own}"),
+            ],
+            "--http-port and --validating-webhook are both",
+        ),
+        (
+            &["--manifests", folder, "--http-port=0", "--https-port=0", &healthz],
+            "choose another address or port with --healthz-port",
+        ),
+        (
+            &[
+                "--manifests",
+                folder,
+                "--http-port",
+                &port,
+                "--https-port=0",
+                "--bind-address=127.0.0.1",
+            ],
+            "another program uses the port",
+        ),
+        (
+            &["--manifests", folder, "--apiserver-host=https://a.test"],
+            "from --manifests or from a cluster",
+        ),
+        (
+            &[
+                "--apiserver-host=https://a.test",
+                "--watch-namespace=a",
+                "--watch-namespace-selector=b",
+                "--http-port=0",
+                "--https-port=0",
+                "--healthz-port=0",
+            ],
+            "exclude each other",
+        ),
+    ];
+    for (flags, wanted) in cases {
+        let output = ends(flags);
+        let said = text(&output.stderr);
+        let last = said.lines().filter(|line| line.starts_with("fairway: ")).collect::<Vec<_>>();
+        assert!(matches!(last.as_slice(), [line] if line.contains(wanted)), "{flags:?}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{flags:?}");
+    }
+}
+
+#[test]
+fn version_and_help_are_answered_and_end_well() {
+    for arguments in [&["--version"][..], &["run", "--version"], &["--v=2", "--version=true"]] {
+        let output = ends(arguments);
+        assert!(output.status.success() && text(&output.stdout).contains("Release:"), "{output:?}");
+    }
+    let output = ends(&["run", "--help"]);
+    let help = text(&output.stdout);
+    assert!(output.status.success() && help.contains("--http-port <PORT>"), "{help}");
+    let nothing = ends(&[]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(text(&nothing.stderr).contains("Flags without a command mean `run`"));
+}
