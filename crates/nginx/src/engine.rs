@@ -155,13 +155,17 @@ impl Engine for Nginx {
     async fn apply(&self, next: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let mut state = self.inner.state.lock().await;
+        // What stands in front of nginx has to know first who passes it by.
+        let before = self.inner.serving.send_replace(next.clone());
         match self.inner.apply(&mut state, next).await {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
-                self.inner.serving.send_replace(next.clone());
                 Ok(Applied { generation, left_out: blame::problems(&left_out) })
             }
-            Err(failure) => Err(rejected(generation, failure)),
+            Err(failure) => {
+                self.inner.serving.send_replace(before);
+                Err(rejected(generation, failure))
+            }
         }
     }
 
