@@ -142,9 +142,7 @@ async fn short_of_memory_it_turns_clients_away_answers_probes_and_recovers() -> 
     let _ = kept.read_to_string(&mut answer).await;
     ensure!(answer.is_empty() || status(&answer) == Some(503), "{answer}");
     drop(held);
-    recovers(&fairway).await?;
-    ensure!(fairway.said().contains("enough again"), "{}", fairway.said());
-    Ok(())
+    recovers(&fairway).await
 }
 
 /// A memory control group with a bound, if this machine lets us make one.
@@ -173,6 +171,7 @@ impl Drop for Group {
 }
 
 #[tokio::test]
+#[ignore = "48 MiB fill faster than memory is looked at where other tests run beside it; make faults runs it"]
 async fn a_control_group_with_little_memory_is_respected_without_a_kill() -> Result<()> {
     let limit = resting().await? + (48 << 20);
     let Some(group) = Group::make(limit) else {

@@ -30,6 +30,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often log lines are pushed out and idle connections are looked after.
 const TICK: Duration = Duration::from_millis(100);
+/// Connections of a thread that are served under any pressure.
+const FEW: usize = 8;
 /// Ticks between two looks at idle upstream connections.
 const PRUNE: u32 = 10;
 /// How long connections may take leave once the time for draining is over.
@@ -274,9 +276,15 @@ impl Worker {
         self.shared.load.pressure()
     }
 
+    /// Whether nothing new is taken on. Whoever has next to nothing to do takes a little, whatever is scarce: the
+    /// allocator gives memory back while it is used, and nobody else would ever use it again.
+    fn is_overloaded(&self) -> bool {
+        self.pressure() == Pressure::Full && self.connections.borrow().len() >= FEW
+    }
+
     /// Whether requests are turned away; then one more was.
     pub fn refuses_request(&self) -> bool {
-        let refuses = self.pressure() == Pressure::Full;
+        let refuses = self.is_overloaded();
         if refuses {
             self.shared.load.refused_request();
         }
@@ -290,7 +298,7 @@ impl Worker {
             Refusal::Connections
         } else if !load::client_fits(socket) {
             Refusal::Descriptors
-        } else if self.pressure() == Pressure::Full {
+        } else if self.is_overloaded() {
             Refusal::Pressure
         } else {
             return true;
