@@ -2,7 +2,7 @@
 
 use crate::UpstreamId;
 use serde::Serialize;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// The addresses behind a Service port at one moment.
@@ -15,6 +15,19 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
+    /// Those at the addresses of a name, but none of this machine: a name must not lead to the controller itself.
+    pub fn of_name(addresses: impl IntoIterator<Item = IpAddr>, port: u16) -> Self {
+        let outside = |address: &IpAddr| {
+            let address = address.to_canonical();
+            !(address.is_loopback() || address.is_unspecified())
+        };
+        let addresses = addresses.into_iter().filter(outside);
+        let mut ready: Vec<_> = addresses.map(|address| SocketAddr::new(address, port)).collect();
+        ready.sort_unstable();
+        ready.dedup();
+        Self { ready, draining: Vec::new() }
+    }
+
     /// The endpoints that take new requests: the ready ones, else those that still serve.
     pub fn usable(&self) -> &[SocketAddr] {
         if self.ready.is_empty() { &self.draining } else { &self.ready }
@@ -30,4 +43,18 @@ pub struct Upstream {
     pub endpoints: Arc<Endpoints>,
     /// A name to resolve instead of endpoints: host and port of an ExternalName Service.
     pub external: Option<(String, u16)>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Endpoints;
+
+    #[test]
+    fn a_name_never_leads_to_this_machine() {
+        let addresses =
+            ["127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1", "192.0.2.1", "192.0.2.1"];
+        let addresses = addresses.map(|address| address.parse().expect("an address"));
+        let endpoints = Endpoints::of_name(addresses, 80);
+        assert_eq!(endpoints.ready, ["192.0.2.1:80".parse().expect("an address")]);
+    }
 }

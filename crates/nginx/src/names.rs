@@ -6,7 +6,7 @@ use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
 use model::{Configuration, Endpoints, UpstreamId};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -58,7 +58,7 @@ impl Names {
             let before = self.known.get(&id).map(|known| known.endpoints.clone());
             let (endpoints, valid) = match found {
                 Ok((addresses, valid)) => {
-                    (Arc::new(endpoints(addresses, name.1)), valid.clamp(LEAST, MOST))
+                    (Arc::new(Endpoints::of_name(addresses, name.1)), valid.clamp(LEAST, MOST))
                 }
                 Err(error) => {
                     // Said once; it is tried again every few seconds.
@@ -91,18 +91,4 @@ impl Names {
         let valid = found.valid_until().saturating_duration_since(Instant::now());
         Ok((found.iter().collect(), valid))
     }
-}
-
-/// Endpoints at these addresses, but none of this machine: a name must not lead to the controller itself.
-fn endpoints(addresses: Vec<IpAddr>, port: u16) -> Endpoints {
-    let outside = |address: &IpAddr| {
-        let address = address.to_canonical();
-        !(address.is_loopback() || address.is_unspecified())
-    };
-    let sockets =
-        addresses.into_iter().filter(outside).map(|address| SocketAddr::new(address, port));
-    let mut ready: Vec<SocketAddr> = sockets.collect();
-    ready.sort_unstable();
-    ready.dedup();
-    Endpoints { ready, draining: Vec::new() }
 }

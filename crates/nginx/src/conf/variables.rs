@@ -215,11 +215,7 @@ pub(super) fn map(
     variable: &'static str,
     entries: &[(Word, Word)],
 ) {
-    let mut block = Block::default();
-    for (key, value) in entries {
-        block.entry(key.clone(), vec![value.clone()]);
-    }
-    http.open("map", words![source, variable], block);
+    table(http, "map", words![source, variable], entries);
 }
 
 /// A block `geo`.
@@ -229,9 +225,13 @@ pub(super) fn geo(
     variable: &'static str,
     entries: &[(Word, Word)],
 ) {
+    table(http, "geo", words![source, variable], entries);
+}
+
+fn table(http: &mut Block, name: &'static str, of: Vec<Word>, entries: &[(Word, Word)]) {
     let mut block = Block::default();
     for (key, value) in entries {
         block.entry(key.clone(), vec![value.clone()]);
     }
-    http.open("geo", words![source, variable], block);
+    http.open(name, of, block);
 }

@@ -4,22 +4,7 @@
 use super::request_headers::is_said;
 use crate::exchange::Exchange;
 use crate::http::{Field, Headers, tokens};
-
-/// Fields that belong to the client's connection (ngx_http_proxy_module), or that would name a proxy to CGI programs
-/// (httpoxy).
-const OF_CONNECTION: [&str; 11] = [
-    "host",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "content-length",
-    "te",
-    "expect",
-    "upgrade",
-    "http2-settings",
-    "proxy",
-];
+use model::is_of_connection;
 
 /// What would be believed as proof of a client certificate (compat/decisions.md).
 const PROOF: &[u8] = b"ssl-client-";
@@ -44,7 +29,7 @@ pub(super) fn is_among(name: &[u8], names: &[&str]) -> bool {
 /// Whether a field ends at Fairway: it belongs to the client's connection, or would be believed as proof of a client
 /// certificate.
 pub(super) fn ends_here(name: &[u8]) -> bool {
-    is_among(name, &OF_CONNECTION) || is_proof(name)
+    is_of_connection(name) || is_proof(name)
 }
 
 /// The fields of the client that are neither bound to its connection nor named by its Connection field (RFC 9110

@@ -7,7 +7,7 @@ use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
 use model::Endpoints;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ impl Resolver {
             let pause = match self.lookup(&host).await {
                 Ok((addresses, valid)) => {
                     has_answer = true;
-                    members.replace(Arc::new(endpoints(addresses, port)));
+                    members.replace(Arc::new(Endpoints::of_name(addresses, port)));
                     valid.clamp(LEAST, MOST)
                 }
                 Err(error) => {
@@ -78,23 +78,9 @@ impl Resolver {
     }
 }
 
-/// Endpoints at these addresses, but none of this machine: a name must not lead to the controller itself.
-fn endpoints(addresses: Vec<IpAddr>, port: u16) -> Endpoints {
-    let outside = |address: &IpAddr| {
-        let address = address.to_canonical();
-        !(address.is_loopback() || address.is_unspecified())
-    };
-    let sockets =
-        addresses.into_iter().filter(outside).map(|address| SocketAddr::new(address, port));
-    let mut ready: Vec<SocketAddr> = sockets.collect();
-    ready.sort_unstable();
-    ready.dedup();
-    Endpoints { ready, draining: Vec::new() }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Resolver, endpoints};
+    use super::Resolver;
     use crate::upstream::Group;
     use hickory_resolver::TokioResolver;
     use hickory_resolver::config::{LookupIpStrategy, NameServerConfig, ResolverConfig};
@@ -215,13 +201,5 @@ mod tests {
         let group = Group::new(UpstreamId::new("demo-db-80"), Arc::new(before));
         group.resolve(Some(("nobody.example".to_owned(), 80)), &resolver(&server));
         until(&group, &[]).await;
-    }
-
-    #[test]
-    fn addresses_of_this_machine_never_count() {
-        let addresses =
-            ["127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1", "192.0.2.1", "192.0.2.1"];
-        let addresses = addresses.iter().map(|text| text.parse().expect("an address")).collect();
-        assert_eq!(endpoints(addresses, 80).ready, [at(1)]);
     }
 }

@@ -4,20 +4,8 @@ use super::super::location::At;
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use super::{client_certificate, upstream_tls};
+use model::is_of_connection;
 use model::policy::{AuthCache, AuthExternal};
-
-/// What the request is framed by stays our own, whatever an authenticator says.
-const FRAMING: [&str; 9] = [
-    "host",
-    "connection",
-    "keep-alive",
-    "proxy-connection",
-    "transfer-encoding",
-    "content-length",
-    "te",
-    "expect",
-    "upgrade",
-];
 
 /// nginx takes the first of several lines; all of them are meant.
 const HEAR: &str = "require(\"fairway.answer\").hear()";
@@ -59,9 +47,9 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
 /// What the application is told of what the authenticator said.
 pub(in crate::conf) fn said(policy: Option<&AuthExternal>) -> Vec<(Word, Word)> {
     let names = policy.iter().flat_map(|policy| policy.response_headers.iter().enumerate());
-    let own = |name: &str| FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing));
     names
-        .filter(|(_, name)| !own(name))
+        // What the request is framed by stays our own, whatever an authenticator says.
+        .filter(|(_, name)| !is_of_connection(name.as_bytes()))
         .map(|(index, name)| (Word::plain(name), Word::from("$fairway_said_").then(index)))
         .collect()
 }
