@@ -456,10 +456,10 @@ impl Inner {
     }
 
     fn tell_difference(&self, before: &Written, after: &Written) {
-        if tracing::enabled!(tracing::Level::DEBUG) && before.text != after.text {
+        if tracing::enabled!(target: "diff", tracing::Level::DEBUG) && before.text != after.text {
             let diff = similar::TextDiff::from_lines(&before.text.text, &after.text.text);
             let diff = diff.unified_diff().header("running", "next").to_string();
-            tracing::debug!("nginx.conf changes:\n{diff}");
+            tracing::debug!(target: "diff", "nginx.conf changes:\n{diff}");
         }
     }
 
