@@ -121,7 +121,7 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(program, place)?)
+    Ok(Nginx::start(program, place, Arc::default())?)
 }
 
 /// The private folder, wherever this process was started.
