@@ -13,6 +13,7 @@ mod metrics;
 mod objects;
 mod overload;
 mod ports;
+mod room;
 mod streams;
 mod version;
 mod webhook_certificate;

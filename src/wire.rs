@@ -4,6 +4,7 @@ use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
+use crate::room::Room;
 use crate::{admin, logs, overload, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::Controller;
@@ -11,7 +12,7 @@ use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
-use runtime::{Ready, Shutdown, limits, log, signal};
+use runtime::{Ready, Shutdown, log, signal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,12 +76,11 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let passthrough = classes.enable_ssl_passthrough;
-    let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
+    let (room, passthrough) = (Room::find(worker_threads)?, classes.enable_ssl_passthrough);
+    let engine = Arc::new(start_front(&listeners, room, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
     if let Some(native) = engine.native() {
-        let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
-        overload::follow(native, memory_limit, descriptors);
+        overload::follow(native, memory_limit, room.files);
     }
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =
@@ -102,7 +102,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let seen = feed.snapshots.borrow().clone();
     let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
-    let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let streams = streams::follow(controller.known(), listeners.bind_address, room);
     let (loops, known) = (controller.metrics(), controller.known());
     metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
@@ -144,17 +144,17 @@ async fn end(
 /// The engine that `--engine` names.
 fn start_front(
     listeners: &Listeners,
-    threads: Option<std::num::NonZeroUsize>,
+    room: Room,
     geoip: GeoIp,
     passthrough: bool,
     metrics: &flags::Metrics,
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
-        let nginx = front::nginx(listeners, threads, directory, passthrough)?;
+        let nginx = front::nginx(listeners, room, directory, passthrough)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
-    let native = start_engine(listeners, threads, metrics)?;
+    let native = start_engine(listeners, room, metrics)?;
     native.locate_geoip(GeoFiles { directory, editions });
     let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
@@ -162,17 +162,7 @@ fn start_front(
     Ok(Front::Native(Arc::new(native)))
 }
 
-fn start_engine(
-    listeners: &Listeners,
-    threads: Option<std::num::NonZeroUsize>,
-    metrics: &flags::Metrics,
-) -> Result<Native> {
-    let files = limits::raise_open_files().context("cannot read the limit of open files")?;
-    let fixed = threads.is_some();
-    let threads = threads.unwrap_or_else(limits::worker_threads).get();
-    let connections =
-        files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
-    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+fn start_engine(listeners: &Listeners, room: Room, metrics: &flags::Metrics) -> Result<Native> {
     let listen = Listen {
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
@@ -180,8 +170,9 @@ fn start_engine(
         health_path: listeners.health_check_path.clone(),
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
-    let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    let native = native.with_fixed_threads(fixed);
+    let connections = (room.share(CONNECTION_SHARE) / room.threads).max(1);
+    let native = Native::start(&listen, room.threads, connections)?;
+    let native = native.with_fixed_threads(room.fixed);
     Ok(match metrics.settings()? {
         Some(settings) => native.with_metrics(settings),
         None => native,
