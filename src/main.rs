@@ -12,6 +12,7 @@ mod logs;
 mod metrics;
 mod objects;
 mod overload;
+mod own_pod;
 mod ports;
 mod room;
 mod streams;

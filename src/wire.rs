@@ -5,7 +5,7 @@ use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Tra
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
 use crate::room::Room;
-use crate::{admin, logs, overload, ports, streams, version};
+use crate::{admin, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -255,14 +255,12 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
 /// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
 async fn own_zone(source: &Source) -> Option<String> {
     let found = async {
-        let variable = |name: &str| {
-            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-            value.ok_or_else(|| format!("the environment has no {name}"))
-        };
         if !source.manifests.is_empty() {
             return Err("a folder of manifests is in no zone".to_owned());
         }
-        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let (namespace, pod) = own_pod::find().ok_or_else(|| {
+            format!("the environment lacks {} or {}", own_pod::NAMESPACE, own_pod::NAME)
+        })?;
         let client =
             kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
         kubernetes::zone(&client, &namespace, &pod).await
