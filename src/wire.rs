@@ -222,7 +222,7 @@ pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapsh
 /// The objects: from folders, or from a cluster.
 async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let client = client(&source);
-    let Source { manifests, watch_namespace, watch_namespace_selector, .. } = source;
+    let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
     if !manifests.is_empty() {
         let both = client.kubeconfig.is_some() || client.apiserver_host.is_some();
         ensure!(
@@ -248,6 +248,7 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
             Referrer::ConfigMap(_) => Vec::new(),
         }),
         patience: PATIENCE,
+        relist: sync_period,
     };
     Ok(kubernetes::cluster(cluster).await?)
 }
