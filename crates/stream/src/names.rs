@@ -10,6 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 /// No name is looked up more often, whatever its TTL.
@@ -105,5 +106,29 @@ impl Resolver {
         let resolver = Arc::new(builder.build()?);
         *system = Some(resolver.clone());
         Ok(resolver)
+    }
+}
+
+/// A name that is followed, for whoever asks for its endpoints.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) name: (String, u16),
+    /// None until it was looked up for the first time.
+    known: watch::Receiver<Option<Arc<Endpoints>>>,
+    _following: Following,
+}
+
+impl Named {
+    pub(crate) fn new(resolver: &Arc<Resolver>, name: (String, u16)) -> Self {
+        let (sender, known) = watch::channel(None);
+        let tell = move |endpoints| drop(sender.send_replace(Some(endpoints)));
+        Self { name: name.clone(), known, _following: resolver.follow(name, tell) }
+    }
+
+    /// The endpoints; waits until it was looked up for the first time.
+    pub(crate) async fn endpoints(&self) -> Arc<Endpoints> {
+        let mut known = self.known.clone();
+        let found = known.wait_for(Option::is_some).await;
+        found.ok().and_then(|found| found.clone()).unwrap_or_default()
     }
 }
