@@ -1,5 +1,6 @@
-//! The names that upstreams of a Configuration stand for (ExternalName Services), so that nginx only ever has addresses.
-//! They are followed beside everything else: nobody waits for a name server, but shortly for a name that is new.
+//! The names that upstreams of a Configuration stand for (ExternalName Services), so that nginx only ever has
+//! addresses. They are followed beside everything else: nobody waits for a name server, but shortly for a name that is
+//! new.
 
 use model::{Configuration, Endpoints, Upstream, UpstreamId};
 use std::collections::{BTreeMap, BTreeSet};
