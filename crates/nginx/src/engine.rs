@@ -3,7 +3,8 @@
 use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
-use crate::names::{Names, Resolved};
+use crate::leaving::Leaving;
+use crate::names::Names;
 use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process;
@@ -31,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
+/// How often it is looked whether workers have left.
+const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
@@ -64,6 +67,10 @@ struct State {
     running: Configuration,
     left_out: LeftOut,
     written: Written,
+    /// What workers of earlier reloads still serve.
+    leaving: Leaving,
+    /// What has to be done in any case, as an attempt at it failed halfway.
+    owed: Plan,
     names: Names,
 }
 
@@ -123,7 +130,7 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        tokio::spawn(inner.clone().follow_names());
+        tokio::spawn(inner.clone().tend());
         inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
@@ -218,31 +225,30 @@ impl Inner {
         state: &mut State,
         next: &Configuration,
     ) -> Result<LeftOut, Failure> {
-        let resolved = state.names.resolve(next).await;
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
-            Some(_) => plan(&state.asked, next),
+            Some(_) => plan(&state.asked, next).max(state.owed),
             None => Plan::Reload,
         };
-        match todo {
-            Plan::Nothing => {}
-            Plan::Push => {
+        match (todo, state.master) {
+            (Plan::Nothing, _) => {}
+            (Plan::Push, _) => {
+                state.owed = todo;
                 let accepted = blame::without(next, &state.left_out);
-                self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
+                self.settle(state, &accepted).await?;
                 state.running = accepted;
             }
-            Plan::Reload => {
+            (Plan::Reload, master) => {
                 let (accepted, written, left_out) = self.acceptable(next).await?;
-                match state.master {
-                    Some(master) => {
-                        self.reload(master, state, &accepted, &written, &resolved).await?;
-                    }
-                    None => self.boot(state, &accepted, &written, &resolved).await?,
+                match master {
+                    Some(master) => self.reload(master, state, &accepted, &written).await?,
+                    None => self.boot(state, &accepted, &written).await?,
                 }
                 (state.running, state.written) = (accepted, written);
                 state.left_out = left_out;
             }
         }
+        state.owed = Plan::Nothing;
         state.asked = next.clone();
         Ok(state.left_out.clone())
     }
@@ -326,7 +332,6 @@ impl Inner {
         state: &mut State,
         accepted: &Configuration,
         written: &Written,
-        resolved: &Resolved,
     ) -> Result<(), Failure> {
         process::end_left_behind(&self.place).await;
         let refused = |unwritable: conf::Unwritable| Failure::Refused {
@@ -342,28 +347,49 @@ impl Inner {
         let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
+        state.leaving = Leaving::default();
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        let resolved = state.names.resolve(accepted).await;
+        self.pusher.settle(accepted, &resolved, general(accepted)).await?;
         self.swap(master, written).await
     }
 
     async fn reload(
         &self,
         master: i32,
-        state: &State,
+        state: &mut State,
         accepted: &Configuration,
         written: &Written,
-        resolved: &Resolved,
     ) -> Result<(), Failure> {
         self.tell_difference(&state.written, written);
-        // The new workers find everything there; the old ones keep what they have until they are gone.
-        self.pusher.extend(accepted, resolved, general(accepted)).await?;
-        if written != &state.written {
-            self.swap(master, written).await?;
-            self.directory.sweep(&written.files);
+        let swaps = written != &state.written || state.owed == Plan::Reload;
+        state.owed = Plan::Reload;
+        let workers = process::workers(master);
+        state.leaving.forget(&workers);
+        if swaps {
+            state.leaving.add(&workers, state.running.clone(), &state.written);
         }
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        // The new workers find everything there; the old ones keep what they have until they are gone.
+        let both = state.leaving.and(accepted);
+        let resolved = state.names.resolve(&both).await;
+        self.pusher.extend(&both, &resolved, general(accepted)).await?;
+        if swaps {
+            self.swap(master, written).await?;
+        }
+        self.settle(state, accepted).await?;
+        Ok(())
+    }
+
+    /// Lua gets what a Configuration says, and what workers that leave still need.
+    async fn settle(
+        &self,
+        state: &mut State,
+        accepted: &Configuration,
+    ) -> Result<(), push::PushError> {
+        let both = state.leaving.and(accepted);
+        let resolved = state.names.resolve(&both).await;
+        self.pusher.settle(&both, &resolved, general(accepted)).await?;
         Ok(())
     }
 
@@ -419,8 +445,7 @@ impl Inner {
     async fn once_more(self: &Arc<Self>) -> bool {
         let mut state = self.state.lock().await;
         let (running, written) = (state.running.clone(), state.written.clone());
-        let resolved = state.names.resolve(&running).await;
-        match self.boot(&mut state, &running, &written, &resolved).await {
+        match self.boot(&mut state, &running, &written).await {
             Ok(()) => {
                 tracing::info!("nginx runs again");
                 true
@@ -460,23 +485,31 @@ impl Inner {
         Ok(())
     }
 
-    /// Looks names up again when their time is over.
-    async fn follow_names(self: Arc<Self>) {
+    /// Looks names up again when their time is over, and takes away what only workers needed that have left.
+    async fn tend(self: Arc<Self>) {
         loop {
-            let next = self.state.lock().await.names.next();
-            sleep(next.unwrap_or(Duration::from_secs(1))).await;
+            let (next, leave) = {
+                let state = self.state.lock().await;
+                (state.names.next(), !state.leaving.is_empty())
+            };
+            let pause = next.filter(|next| !leave || *next < LOOK).unwrap_or(LOOK);
+            sleep(pause).await;
             let mut state = self.state.lock().await;
             if self.stopping.load(Ordering::Relaxed) {
                 return;
             }
-            if next.is_none() || state.master.is_none() {
-                continue;
+            let Some(master) = state.master else { continue };
+            let left = state.leaving.forget(&process::workers(master));
+            if left || next.is_some_and(|next| next <= pause) {
+                let running = state.running.clone();
+                if let Err(error) = self.settle(&mut state, &running).await {
+                    tracing::warn!(%error, "nginx was not told of new addresses");
+                }
             }
-            let running = state.running.clone();
-            let resolved = state.names.resolve(&running).await;
-            let pushed = self.pusher.settle(&running, &resolved, general(&running)).await;
-            if let Err(error) = pushed {
-                tracing::warn!(%error, "nginx was not told of new addresses");
+            if left {
+                let State { written, leaving, .. } = &*state;
+                self.directory
+                    .sweep(|file| written.files.contains_key(file) || leaving.reads(file));
             }
         }
     }

@@ -3,7 +3,8 @@
 use model::policy::{Algorithm, Balance, Canary, CanaryRules, Cors, Origins, Policy};
 use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Global, Kind, Location, Origin,
-    PathKind, PrivateKey, Server, ServerName, StreamSettings, Upstream, UpstreamId,
+    PathKind, PrivateKey, Server, ServerName, StreamSettings, Telemetry, TlsSettings, Upstream,
+    UpstreamId,
 };
 use nginx::plan::{Plan, plan};
 use std::sync::Arc;
@@ -110,6 +111,23 @@ fn small() -> Vec<Change<'static>> {
             Plan::Push,
             Box::new(|c| {
                 c.default_certificate = Some(CertificateId::new("demo/tls"));
+            }),
+        ),
+        (
+            "stapling",
+            Plan::Push,
+            Box::new(|c| {
+                let tls = TlsSettings { ocsp: true, ..TlsSettings::default() };
+                c.global = Arc::new(Global { tls, ..Global::default() });
+            }),
+        ),
+        (
+            "tracing",
+            Plan::Nothing,
+            Box::new(|c| {
+                let service_name = "edge".to_owned();
+                let telemetry = Telemetry { service_name, ..Telemetry::default() };
+                c.global = Arc::new(Global { telemetry, ..Global::default() });
             }),
         ),
         (

@@ -43,7 +43,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("bound").port()
 }
 
-pub fn place(folder: &TempDir, http_port: u16) -> Place {
+pub fn place(folder: &Folder, http_port: u16) -> Place {
     Place {
         directory: folder.path().join("nginx"),
         modules: PathBuf::from("/usr/lib/nginx/modules"),
@@ -68,8 +68,30 @@ pub fn program() -> PathBuf {
     usual.into_iter().find(|path| path.exists()).expect("scripts/need nginx")
 }
 
+/// A folder for an nginx, which does not outlive it even if the test fails.
+pub struct Folder(TempDir);
+
+pub fn folder() -> Folder {
+    Folder(tempfile::tempdir().expect("a folder"))
+}
+
+impl Folder {
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let left = pid(self).filter(|pid| is_alive(*pid));
+        if let Some(master) = left.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(master, rustix::process::Signal::KILL);
+        }
+    }
+}
+
 /// An engine in a folder of its own.
-pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
+pub fn start(folder: &Folder, http_port: u16) -> Arc<Nginx> {
     Arc::new(Nginx::start(program(), place(folder, http_port)).expect("the engine starts"))
 }
 
@@ -124,7 +146,7 @@ pub fn get(port: u16, host: &str) -> Option<(u16, String)> {
 }
 
 /// The process id of nginx; none while it does not run.
-pub fn pid(folder: &TempDir) -> Option<i32> {
+pub fn pid(folder: &Folder) -> Option<i32> {
     let text = std::fs::read_to_string(folder.path().join("nginx/nginx.pid")).ok()?;
     text.trim().parse().ok()
 }

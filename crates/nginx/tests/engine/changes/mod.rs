@@ -10,7 +10,7 @@ mod upstream;
 mod walk;
 mod wire;
 
-use crate::bed::{PATIENCE, apply, free_port, pid, start};
+use crate::bed::{PATIENCE, apply, folder, free_port, pid, start};
 use client::{Client, Kind, Tally, Target};
 use engine::Engine;
 use journal::Journal;
@@ -41,7 +41,7 @@ struct Count {
 async fn changes_of_all_kinds_under_load_fail_no_request_and_reload_as_often_as_planned() {
     let number = std::env::var("FAIRWAY_CHANGES").ok().and_then(|text| text.parse().ok());
     let number = number.unwrap_or(CHANGES);
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (engine, log) = (start(&folder, port), folder.path().join("error.log"));
     let mut world = World::new(SEED, &log);
     apply(&engine, &world.configuration).await;
