@@ -45,21 +45,13 @@ pub fn free_port() -> u16 {
 
 pub fn place(folder: &Folder, http_port: u16) -> Place {
     Place {
-        directory: folder.path().join("nginx"),
-        modules: PathBuf::from("/usr/lib/nginx/modules"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port,
         https_port: free_port(),
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
         workers: 2,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
         root: rustix::process::geteuid().is_root(),
         ipv6: false,
-        nobody: String::new(),
+        ..crate::place::place(folder.path().join("nginx"))
     }
 }
 

@@ -3,6 +3,8 @@
 mod bed;
 mod changes;
 mod leaving;
+#[path = "../place/mod.rs"]
+mod place;
 
 use bed::{apply, backend, configuration, folder, free_port, get, is_alive, pid, start, until};
 use engine::Engine;
