@@ -110,7 +110,9 @@ impl Peer {
             .with_context(|| format!("start {}: {}", program.display(), self.remedy()))?;
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().next().unwrap_or_default();
+        // Fairway says several things about itself.
+        let release = text.lines().find_map(|line| line.trim().strip_prefix("Release:"));
+        let line = release.or(text.lines().next()).unwrap_or_default();
         let line = line.trim_start_matches("nginx version: ");
         Ok(line.split(" - ").next().unwrap_or_default().trim().to_owned())
     }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A backend that answers every request with its name.
 pub fn backend(name: &'static str) -> SocketAddr {

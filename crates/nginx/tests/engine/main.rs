@@ -2,14 +2,13 @@
 
 mod bed;
 mod changes;
+mod halfway;
 mod leaving;
 #[path = "../place/mod.rs"]
 mod place;
 
 use bed::{apply, backend, configuration, folder, free_port, get, is_alive, pid, start, until};
 use engine::Engine;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn ok(name: &str) -> Option<(u16, String)> {
@@ -104,42 +103,4 @@ fn what_a_crash_left_behind_is_found_and_ended() {
     assert_eq!(get(port, "a.test"), ok("one"));
     let second = run(two, true);
     assert!(!is_alive(first) && !is_alive(second));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn changes_under_load_fail_no_request_and_reload_as_often_as_planned() {
-    const CHANGES: u64 = 24;
-    let (folder, port) = (folder(), free_port());
-    let (engine, one, two) = (start(&folder, port), backend("one"), backend("two"));
-    apply(&engine, &configuration(&[("a.test", one, None)])).await;
-    let (stop, before) = (Arc::new(AtomicBool::new(false)), engine.reloads());
-    let clients: Vec<_> = (0..3)
-        .map(|_| {
-            let stop = stop.clone();
-            std::thread::spawn(move || {
-                let (mut good, mut bad) = (0, Vec::new());
-                while !stop.load(Ordering::Relaxed) {
-                    match get(port, "a.test") {
-                        Some((200, _)) => good += 1,
-                        other => bad.push(other),
-                    }
-                }
-                (good, bad)
-            })
-        })
-        .collect();
-    for change in 0..CHANGES {
-        let address = if change % 2 == 0 { two } else { one };
-        // Every other change brings or takes a host; all of them move the endpoints.
-        let more = (change / 2 % 2 == 0).then_some(("b.test", one, None));
-        let all: Vec<_> = [("a.test", address, None)].into_iter().chain(more).collect();
-        apply(&engine, &configuration(&all)).await;
-    }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        let (good, bad) = client.join().expect("a client");
-        assert!(good > 0 && bad.is_empty(), "{good} good, {bad:?}");
-    }
-    assert_eq!(engine.reloads() - before, CHANGES / 2);
-    engine.drain(Duration::from_secs(5)).await;
 }

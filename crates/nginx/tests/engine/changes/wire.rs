@@ -1,12 +1,9 @@
 //! HTTP/1.1 on a connection of a client: one request, one answer.
 
+use crate::bed::PATIENCE;
 use openssl::ssl::{SslConnector, SslMethod, SslVerifyMode};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
-use std::time::Duration;
-
-/// How long any read may take.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
