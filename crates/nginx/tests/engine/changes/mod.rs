@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use walk::World;
 
 /// Changes, unless `FAIRWAY_CHANGES` says otherwise.
-const CHANGES: usize = 150;
+const CHANGES: usize = 120;
 const SEED: u64 = 7;
 /// What the master may grow by, in KiB, however many changes there are.
 const GROWTH: u64 = 64 << 10;

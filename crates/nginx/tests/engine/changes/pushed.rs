@@ -1,6 +1,6 @@
 //! Changes that need no reload, and those that do not concern nginx at all.
 
-use super::walk::{STEADY, Step, World};
+use super::walk::{Step, World};
 use model::policy::{
     Affinity, AffinityMode, Algorithm, Balance, Canary, CanaryHeader, CanaryRules, CanaryTest,
 };
@@ -69,11 +69,17 @@ fn endpoint_drains(world: &mut World) {
     });
 }
 
-/// Nobody is left behind some upstream: its own answer is 503, unless somebody stands in.
+/// Nobody is left behind some upstream, so the answer is 503 unless somebody stands in; or somebody comes back.
 fn no_endpoints(world: &mut World) {
-    let id = world.any_upstream();
-    if !STEADY[..3].iter().any(|host| id.as_str().contains(host)) {
-        world.set_endpoints(&id, |endpoints, _, _| *endpoints = Endpoints::default());
+    let upstreams = world.configuration.upstreams.values();
+    let empty = upstreams.filter(|upstream| upstream.endpoints.usable().is_empty());
+    let empty: Vec<_> = empty.map(|upstream| upstream.id.clone()).collect();
+    if empty.len() < 2 {
+        let id = world.any_upstream();
+        return world.set_endpoints(&id, |endpoints, _, _| *endpoints = Endpoints::default());
+    }
+    for id in empty {
+        world.set_endpoints(&id, |endpoints, all, _| endpoints.ready = all[1..].to_vec());
     }
 }
 

@@ -105,11 +105,12 @@ fn path(world: &mut World) {
 
 fn denied(world: &mut World) {
     let id = UpstreamId::new(world.any(&SPARE));
-    world.edit_location(|location, _| {
-        location.backend = match location.backend {
-            Backend::Denied(_) => Backend::Upstream(id),
-            _ => Backend::Denied("its Secret is missing".to_owned()),
-        };
+    world.edit_location(|location, world| {
+        if let Backend::Denied(_) = location.backend {
+            location.backend = Backend::Upstream(id);
+        } else if world.rarely() {
+            location.backend = Backend::Denied("its Secret is missing".to_owned());
+        }
     });
 }
 
@@ -147,15 +148,15 @@ fn redirect(world: &mut World) {
     world.edit_policy(|policy, world| {
         let status = world.any(&[301, 302, 308]);
         policy.redirect = match policy.redirect {
-            Some(_) => None,
-            None => Some(Redirect { status, target }),
+            None if world.rarely() => Some(Redirect { status, target }),
+            _ => None,
         };
     });
 }
 
 fn to_https(world: &mut World) {
-    world.edit_policy(|policy, _| {
-        let with_certificate = !policy.tls_redirect.with_certificate;
+    world.edit_policy(|policy, world| {
+        let with_certificate = !policy.tls_redirect.with_certificate && world.rarely();
         policy.tls_redirect = TlsRedirect { with_certificate, ..TlsRedirect::NEVER };
     });
 }

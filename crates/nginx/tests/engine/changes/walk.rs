@@ -98,6 +98,11 @@ impl World {
         self.number
     }
 
+    /// For what would hide other things if there were much of it.
+    pub fn rarely(&mut self) -> bool {
+        self.rng.u8(..4) == 0
+    }
+
     pub fn any<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.rng.usize(..of.len())].clone()
     }
