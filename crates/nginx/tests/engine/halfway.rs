@@ -12,7 +12,7 @@ fn hide_on_change(conf: PathBuf, socket: PathBuf) -> std::thread::JoinHandle<()>
     let before = fs::read(&conf).expect("nginx.conf");
     std::thread::spawn(move || {
         while fs::read(&conf).expect("nginx.conf") == before {
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::park_timeout(Duration::from_millis(1));
         }
         fs::rename(&socket, socket.with_extension("hidden")).expect("a socket");
     })

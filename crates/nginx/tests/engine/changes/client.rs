@@ -201,10 +201,7 @@ impl Client {
             }
         }
         if self.kind == Kind::Early {
-            let waiting = Instant::now();
-            while self.journal.now() == since && waiting.elapsed() < EARLY {
-                std::thread::sleep(PAUSE);
-            }
+            self.journal.wait(since + 1, EARLY);
         }
         Some(Open { connection, host: asked.host.clone(), tls: asked.tls })
     }
@@ -236,7 +233,7 @@ impl Client {
                         .fail(format!("an upgraded connection ended after {age:?}: {error}"));
                 }
             }
-            std::thread::sleep(PAUSE);
+            self.journal.wait(usize::MAX, PAUSE);
         }
     }
 

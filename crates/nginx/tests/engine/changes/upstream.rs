@@ -52,7 +52,7 @@ fn serve(stream: &TcpStream, address: SocketAddr) -> std::io::Result<()> {
         if query.contains("slow") {
             write!(out, "HTTP/1.1 200 OK\r\n{who}Transfer-Encoding: chunked\r\n\r\n")?;
             for _ in 0..PARTS {
-                std::thread::sleep(PAUSE);
+                std::thread::park_timeout(PAUSE);
                 out.write_all(b"5\r\npart \r\n")?;
             }
             out.write_all(b"0\r\n\r\n")?;
