@@ -8,6 +8,7 @@ pub mod conf;
 mod directory;
 mod engine;
 mod fallback;
+mod leaving;
 pub mod measurements;
 mod names;
 mod passthrough;
