@@ -124,6 +124,25 @@ pub(crate) fn nginx(
     Ok(Nginx::start(program, place)?)
 }
 
+/// Says which flags have no effect in the nginx engine.
+pub(crate) fn tell_without_effect(listeners: &Listeners, memory_limit: Option<u64>) {
+    let given = [
+        (
+            "trace-secret-file",
+            listeners.trace_secret_file.is_some(),
+            "nginx does not note why a request went where it went; fairway explain does, without nginx",
+        ),
+        (
+            "memory-limit",
+            memory_limit.is_some(),
+            "the memory of requests is nginx's own: bound it by max-worker-connections and the Pod's limit",
+        ),
+    ];
+    for (name, _, why) in given.iter().filter(|(_, is_given, _)| *is_given) {
+        tracing::warn!("--{name} has no effect with --engine=nginx: {why}");
+    }
+}
+
 /// The private folder, wherever this process was started.
 fn directory(listeners: &Listeners) -> PathBuf {
     let asked = listeners.nginx_directory.clone();

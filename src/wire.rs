@@ -78,9 +78,12 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let passthrough = classes.enable_ssl_passthrough;
     let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
-    if let Some(native) = engine.native() {
-        let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
-        overload::follow(native, memory_limit, descriptors);
+    match engine.native() {
+        Some(native) => {
+            let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
+            overload::follow(native, memory_limit, descriptors);
+        }
+        None => front::tell_without_effect(&listeners, memory_limit),
     }
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =

@@ -18,7 +18,10 @@ use testkit::upstreams::Upstreams;
 use testkit::{eventually, fixtures, ports};
 
 /// How long anything may take: generous, since the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Workers of nginx.
+const WORKERS: usize = 2;
 
 /// What allows snippets in annotations.
 pub(crate) const ALLOWED: [(&str, &str); 2] =
@@ -56,7 +59,7 @@ impl Bed {
             "--engine=nginx".to_owned(),
             format!("--nginx-directory={}", folder.path().join("nginx").display()),
             "--configmap=ingress-nginx/ingress-nginx-controller".to_owned(),
-            "--worker-threads=2".to_owned(),
+            format!("--worker-threads={WORKERS}"),
             "--bind-address=127.0.0.1".to_owned(),
             "--healthz-host=127.0.0.1".to_owned(),
             format!("--http-port={http}"),
@@ -85,21 +88,41 @@ impl Bed {
         self.settle().await
     }
 
-    /// Removes objects, and waits until they are gone.
-    pub(crate) async fn delete(&mut self, objects: &[Value]) -> Result<()> {
-        objects.iter().try_for_each(|object| self.manifests.delete(object))?;
-        self.settle().await
-    }
-
-    /// Waits until everything that was written has taken effect: an Ingress that is written last answers.
+    /// Waits until everything that was written has taken effect: an Ingress that is written last answers, and the workers
+    /// before take no more connections.
     async fn settle(&mut self) -> Result<()> {
         self.sentinels += 1;
         let host = format!("sentinel-{}.test", self.sentinels);
-        self.manifests
-            .apply(&ingress("sentinel", &host).annotate("enable-modsecurity", "false").build())?;
-        let served = || async { (self.get(&host, "/").await.status == Some(200)).then_some(()) };
+        let sentinel = ingress("sentinel", &host).annotate("enable-modsecurity", "false");
+        self.manifests.apply(&sentinel.build())?;
+        let served = || async {
+            let answer = self.get(&host, "/").await;
+            (answer.status == Some(200) && self.workers() == Some(WORKERS)).then_some(())
+        };
         let served = eventually(PATIENCE, served).await;
         served.with_context(|| format!("{host} is not served: {}", self.said()))
+    }
+
+    /// The process id of nginx.
+    fn master(&self) -> Option<i32> {
+        std::fs::read_to_string(self.folder.path().join("nginx/nginx.pid"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+    }
+
+    /// How many workers take connections.
+    fn workers(&self) -> Option<usize> {
+        let master = self.master()?;
+        let children =
+            std::fs::read_to_string(format!("/proc/{master}/task/{master}/children")).ok()?;
+        let titles = children
+            .split_ascii_whitespace()
+            .filter_map(|pid| std::fs::read_to_string(format!("/proc/{pid}/cmdline")).ok());
+        let is_open =
+            |title: &String| title.contains("worker process") && !title.contains("shutting");
+        Some(titles.filter(is_open).count())
     }
 
     /// What came of a GET.
@@ -147,9 +170,8 @@ impl Drop for Bed {
     /// Whoever is killed cannot end its nginx.
     fn drop(&mut self) {
         let _ended = self.fairway.signal(Signal::KILL);
-        let pid = std::fs::read_to_string(self.folder.path().join("nginx/nginx.pid"));
-        let pid = pid.ok().and_then(|text| Pid::from_raw(text.trim().parse().ok()?));
-        let _ended = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+        let _ended =
+            self.master().and_then(Pid::from_raw).map(|pid| kill_process_group(pid, Signal::KILL));
     }
 }
 

@@ -39,7 +39,7 @@ async fn an_ingress_that_asks_for_modsecurity_has_it_and_the_others_do_not() -> 
     bed.expect("core.test", &format!("/open{}", &ATTACK[1..]), 200).await?;
     // Debian's settings say DetectionOnly.
     bed.expect("watching.test", ATTACK, 200).await?;
-    bed.says(&["ModSecurity", "Warning", "watching.test"]).await?;
+    bed.says(&["\"transaction\"", "watching.test", "DetectionOnly"]).await?;
 
     bed.expect("rule.test", "/?secret=shoes", 200).await?;
     bed.expect("rule.test", "/?secret=sesame", 403).await?;
@@ -56,9 +56,8 @@ async fn an_ingress_that_asks_for_modsecurity_has_it_and_the_others_do_not() -> 
         let answer = bed.send(request).await;
         ensure!(answer.status == Some(status), "{body}: {answer:?}");
     }
-    // Where the audit log goes, under the id that the annotation names.
     let id = header(&refused, "x-id").context("an id")?.to_owned();
-    bed.says(&["\"transaction\"", &id, "core.test"]).await?;
+    bed.says(&["ModSecurity: Access denied", "core.test", &format!("unique_id \"{id}\"")]).await?;
 
     bed.configure(&settings(&[
         ("enable-modsecurity", "true"),

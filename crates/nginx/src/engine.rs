@@ -1,7 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
-use crate::blame::{self, LeftOut};
-use crate::conf::{self, Place, Written};
+use crate::blame::{self, Fault, LeftOut};
+use crate::conf::{self, Owner, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::names::{Names, Resolved};
 use crate::passthrough;
@@ -11,8 +11,9 @@ use crate::push::{General, Pusher};
 use crate::{fallback, pem, push, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
-use model::{Changes, Configuration, Listeners, Origin};
+use model::{Changes, Configuration, Listeners};
 use rustix::process::Signal;
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -88,7 +89,7 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("nginx does not take it: {reason}")]
-    Refused { reason: String, culprit: Option<Origin> },
+    Refused { reason: String, culprit: Option<Owner> },
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error("cannot start nginx: {0}")]
@@ -173,13 +174,13 @@ impl Engine for Nginx {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
             let reason = unwritable.to_string();
-            rejected(generation, Failure::Refused { reason, culprit: unwritable.origin })
+            rejected(generation, Failure::Refused { reason, culprit: unwritable.owner })
         })?;
         let _state = self.inner.state.lock().await;
         match self.inner.test(&written).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(fault)) => {
-                let culprit = fault.line.and_then(|line| written.text.origin_of(line)).cloned();
+                let culprit = fault.owner(&written.text).cloned();
                 Err(rejected(generation, Failure::Refused { reason: fault.message, culprit }))
             }
             Err(failure) => Err(rejected(generation, failure)),
@@ -206,7 +207,7 @@ impl Engine for Nginx {
 fn rejected(generation: u64, failure: Failure) -> Rejected {
     let reason = failure.to_string();
     let culprit = match failure {
-        Failure::Refused { culprit, .. } => culprit,
+        Failure::Refused { culprit, .. } => culprit.map(|owner| owner.origin),
         _ => None,
     };
     Rejected { generation, reason, culprit }
@@ -227,12 +228,12 @@ impl Inner {
         match todo {
             Plan::Nothing => {}
             Plan::Push => {
-                let accepted = blame::without(next, &state.left_out);
+                let accepted = blame::without(next, &state.running, &state.left_out);
                 self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
                 state.running = accepted;
             }
             Plan::Reload => {
-                let (accepted, written, left_out) = self.acceptable(next).await?;
+                let (accepted, written, left_out) = self.acceptable(next, &state.running).await?;
                 match state.master {
                     Some(master) => {
                         self.reload(master, state, &accepted, &written, &resolved).await?;
@@ -247,54 +248,74 @@ impl Inner {
         Ok(state.left_out.clone())
     }
 
-    /// The Configuration, or as much of it as nginx takes.
+    /// The Configuration, or as much of it as nginx takes. `before`: what runs.
     async fn acceptable(
         &self,
         next: &Configuration,
+        before: &Configuration,
     ) -> Result<(Configuration, Written, LeftOut), Failure> {
-        let mut left_out = LeftOut::new();
+        let (mut left_out, mut found) = (LeftOut::new(), BTreeSet::new());
         for _ in 0..TESTS {
-            let candidate = blame::without(next, &left_out);
-            let (reason, culprit) = match conf::write(&candidate, &self.place) {
-                Err(unwritable) => (unwritable.to_string(), unwritable.origin),
+            let candidate = blame::without(next, before, &left_out);
+            let (reason, blamed) = match conf::write(&candidate, &self.place) {
+                Err(unwritable) => (unwritable.to_string(), unwritable.owner),
                 Ok(written) => match self.test(&written).await? {
                     Ok(()) => return Ok((candidate, written, left_out)),
                     Err(fault) => {
-                        let line = fault.line.and_then(|line| written.text.origin_of(line));
-                        (fault.message, line.cloned())
+                        let blamed = fault.owner(&written.text).cloned();
+                        (fault.message, blamed)
                     }
                 },
             };
-            let culprit = match culprit.filter(|origin| !left_out.contains_key(origin)) {
-                Some(culprit) => Some(culprit),
-                None => self.search(next, &left_out).await?,
-            };
-            let Some(culprit) = culprit else {
+            tracing::debug!(?blamed, reason, "nginx does not take it");
+            if let Some(owner) = &blamed
+                && blame::leave_out(&mut left_out, owner.clone(), reason.clone(), before)
+            {
+                continue;
+            }
+            // Whoever is blamed and already out is only in the way of who is to blame.
+            if let Some(innocent) = blamed.filter(|owner| !found.contains(owner)) {
+                left_out.remove(&innocent);
+            }
+            let Some(culprit) = self.search(next, before, &left_out).await? else {
                 return Err(Failure::Refused { reason, culprit: None });
             };
-            tracing::debug!(%culprit, reason, "nginx does not take it");
-            left_out.insert(culprit, reason);
+            found.insert(culprit.clone());
+            blame::leave_out(&mut left_out, culprit, reason, before);
         }
         let reason = format!("{TESTS} objects were left out and it is still not taken");
         Err(Failure::Refused { reason, culprit: None })
     }
 
-    /// Which Ingress is to blame where nginx does not say: by halves.
+    /// Who is to blame where nginx does not say: an Ingress, by halves, or a key of the ConfigMap, one after the other.
     async fn search(
         &self,
         next: &Configuration,
+        before: &Configuration,
         left_out: &LeftOut,
-    ) -> Result<Option<Origin>, Failure> {
-        let known = |origin: &Origin| left_out.contains_key(origin);
-        let mut suspects: Vec<Origin> =
-            blame::ingresses(next).into_iter().filter(|origin| !known(origin)).collect();
-        if !self.is_taken_without(next, left_out, &suspects).await? {
+    ) -> Result<Option<Owner>, Failure> {
+        let is_suspect = |owner: &Owner| left_out.get(owner).is_none_or(|fault| fault.keeps);
+        let keys: Vec<Owner> = blame::keys(next).into_iter().filter(is_suspect).collect();
+        for key in &keys {
+            if self.is_taken_without(next, before, left_out, std::slice::from_ref(key)).await? {
+                return Ok(Some(key.clone()));
+            }
+        }
+        let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
+        suspects.retain(is_suspect);
+        if !self.is_taken_without(next, before, left_out, &suspects).await? {
+            for key in keys {
+                let all: Vec<Owner> = suspects.iter().cloned().chain([key.clone()]).collect();
+                if self.is_taken_without(next, before, left_out, &all).await? {
+                    return Ok(Some(key));
+                }
+            }
             return Ok(None);
         }
         while suspects.len() > 1 {
             let rest = suspects.split_off(suspects.len() / 2);
             // Taken without these: one of them is to blame.
-            if !self.is_taken_without(next, left_out, &suspects).await? {
+            if !self.is_taken_without(next, before, left_out, &suspects).await? {
                 suspects = rest;
             }
         }
@@ -304,12 +325,14 @@ impl Inner {
     async fn is_taken_without(
         &self,
         next: &Configuration,
+        before: &Configuration,
         left_out: &LeftOut,
-        suspects: &[Origin],
+        suspects: &[Owner],
     ) -> Result<bool, Failure> {
-        let more = suspects.iter().map(|origin| (origin.clone(), String::new()));
+        let nothing = Fault { reason: String::new(), keeps: false };
+        let more = suspects.iter().map(|owner| (owner.clone(), nothing.clone()));
         let all: LeftOut = left_out.clone().into_iter().chain(more).collect();
-        match conf::write(&blame::without(next, &all), &self.place) {
+        match conf::write(&blame::without(next, before, &all), &self.place) {
             Ok(written) => Ok(self.test(&written).await?.is_ok()),
             Err(_) => Ok(false),
         }

@@ -23,7 +23,7 @@ pub struct Place {
     pub health_path: String,
     /// Worker processes, unless `worker-processes` says otherwise.
     pub workers: usize,
-    /// Files that may be open at once, over all processes.
+    /// Files that a process may have open at once (RLIMIT_NOFILE).
     pub open_files: u64,
     /// Connections that may wait to be accepted (net.core.somaxconn).
     pub backlog: u32,

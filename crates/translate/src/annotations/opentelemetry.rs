@@ -50,13 +50,13 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         return;
     }
     let own = settings.raw(ENABLE.about.name).is_some_and(|text| parse::boolean(&text).is_ok());
+    let name = settings.get(if own { &NAME } else { &NAME_BESIDES });
     if settings.scope().raw {
         if own {
             settings.note(ENABLE.about.name, Severity::Warning, NO_SPANS.to_owned());
         }
         return;
     }
-    let name = settings.get(if own { &NAME } else { &NAME_BESIDES });
     let removed = removed.unwrap_or_default();
     policy.opentelemetry = Some(OpenTelemetry {
         trusts_client: settings.get(&TRUST).or(removed.trusts_client).unwrap_or(true),

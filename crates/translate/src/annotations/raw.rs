@@ -4,8 +4,8 @@
 use super::Limits;
 use crate::config_map;
 use crate::settings::{CONFIG_MAP, Key, NameFate, Settings, parse};
-use model::{Kind, Origin, Severity};
 use model::policy::{ModSecurity, Raw, RawGlobal};
+use model::{Kind, Origin, Severity};
 
 /// Annotations that are read here and nowhere else.
 const ANNOTATIONS: [&str; 10] = [
