@@ -99,7 +99,7 @@ async fn a_snippet_counts_at_its_level_where_it_is_allowed_and_nowhere_else() ->
         .annotate("configuration-snippet", "deny all;")
         .build()])
         .await?;
-    bed.expect("risky.test", "/", 404).await?;
+    bed.expect("risky.test", "/", 503).await?;
     bed.says(&["demo/risky", "configuration-snippet", "annotations-risk-level"]).await
 }
 
@@ -154,7 +154,10 @@ const BROKEN: [(&str, &str); 6] = [
     ("main-snippet", "load_module nowhere.so;"),
     ("main-snippet", "worker_processes 3;"),
     ("http-snippet", "map $http_x_color $color { default none; "),
-    ("http-snippet", "proxy_cache_path /proc/nobody/may keys_zone=mine:1m;"),
+    (
+        "http-snippet",
+        "proxy_cache_path /proc/nobody/may keys_zone=mine:1m;\nmap $host $other { default x; }",
+    ),
     ("server-snippet", "no_such_directive on;"),
     ("location-snippet", "more_set_headers \"X-Location: $nowhere_set\";"),
 ];

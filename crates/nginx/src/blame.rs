@@ -21,14 +21,14 @@ pub struct Fault {
 
 /// The key of the ConfigMap that rules of ModSecurity are; its companions go and stay with it.
 const RULES: &str = "modsecurity-snippet";
-/// The keys of the ConfigMap that hold configuration.
+/// The keys of the ConfigMap that hold configuration; later ones, and Ingresses, may rely on earlier ones.
 const KEYS: [&str; 6] = [
     "main-snippet",
     "http-snippet",
+    RULES,
     "server-snippet",
     "location-snippet",
     "global-auth-snippet",
-    RULES,
 ];
 
 /// A Configuration in which nothing of what is left out gets into nginx.conf but that its locations answer 503, or that
@@ -135,8 +135,14 @@ pub fn keys(configuration: &Configuration) -> Vec<Owner> {
     keys.map(|key| Owner { origin: origin.clone(), key: Some(key) }).collect()
 }
 
+/// Whether somebody can be to blame for what goes away with Ingresses. Rules for all can not: what conflicts with them
+/// is the Ingress.
+pub fn reaches_locations(owner: &Owner) -> bool {
+    owner.key.is_some_and(|key| key != RULES)
+}
+
 /// Leaves something out; false if that was done before. A text of the ConfigMap makes room for the one of `before`
-/// first, and if that does not help for none.
+/// first, and if that does not help for none; whoever may rely on it gets another chance.
 pub fn leave_out(
     left_out: &mut LeftOut,
     owner: Owner,
@@ -150,6 +156,10 @@ pub fn leave_out(
         Some(Fault { keeps: true, .. }) => false,
         Some(Fault { keeps: false, .. }) => return false,
     };
+    let rank = |owner: &Owner| KEYS.iter().position(|key| owner.key == Some(key));
+    if let Some(own) = rank(&owner) {
+        left_out.retain(|other, _| rank(other).is_some_and(|other| other <= own));
+    }
     left_out.insert(owner, Fault { reason, keeps });
     true
 }

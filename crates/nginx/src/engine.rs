@@ -296,11 +296,6 @@ impl Inner {
     ) -> Result<Option<Owner>, Failure> {
         let is_suspect = |owner: &Owner| left_out.get(owner).is_none_or(|fault| fault.keeps);
         let keys: Vec<Owner> = blame::keys(next).into_iter().filter(is_suspect).collect();
-        for key in &keys {
-            if self.is_taken_without(next, before, left_out, std::slice::from_ref(key)).await? {
-                return Ok(Some(key.clone()));
-            }
-        }
         let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
         suspects.retain(is_suspect);
         if !self.is_taken_without(next, before, left_out, &suspects).await? {
@@ -319,7 +314,17 @@ impl Inner {
                 suspects = rest;
             }
         }
-        Ok(suspects.pop())
+        let Some(suspect) = suspects.pop() else { return Ok(None) };
+        if !self.is_taken_without(next, before, left_out, std::slice::from_ref(&suspect)).await? {
+            // Either there are others, or a text of the ConfigMap is in all of them.
+            for key in keys.into_iter().filter(blame::reaches_locations) {
+                let alone = std::slice::from_ref(&key);
+                if self.is_taken_without(next, before, left_out, alone).await? {
+                    return Ok(Some(key));
+                }
+            }
+        }
+        Ok(Some(suspect))
     }
 
     async fn is_taken_without(

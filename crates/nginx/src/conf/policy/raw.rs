@@ -6,6 +6,7 @@ use super::super::tree::words;
 use super::super::{Block, Owner, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
 use model::{Configuration, Server};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What Debian's module recommends, and where its core rules are.
@@ -59,11 +60,7 @@ pub(in crate::conf) fn of_http(scope: &mut Scope<'_>, http: &mut Block) {
     let Some(raw) = configuration.global.raw.as_deref() else { return };
     if raw.modsecurity.enabled == Some(true) {
         put!(http, "modsecurity", true);
-        let mut text = rules(raw.modsecurity.rules.as_deref());
-        if raw.modsecurity.core_rules {
-            text.push_str(&core_rules());
-        }
-        let file = scope.file("modsecurity", text.into_bytes());
+        let file = scope.file("modsecurity", everybodys(&raw.modsecurity).into_bytes());
         http.put_for(owner(raw, "modsecurity-snippet"), "modsecurity_rules_file", words![file]);
     }
     of_config_map(configuration, "http-snippet", |raw| raw.http.as_ref(), http);
@@ -121,8 +118,15 @@ fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
         (None, true) => String::new(),
         (own, _) => rules(own.as_deref()),
     };
-    if *core && !(everywhere && global.is_some_and(|global| global.core_rules)) {
+    if *core {
         text.push_str(&core_rules());
+    }
+    if let Some(global) = global.filter(|_| everywhere) {
+        // What is loaded for everybody would be there twice, which ModSecurity does not take.
+        let there = everybodys(global);
+        let there: BTreeSet<&str> = there.lines().filter(|line| line.starts_with("Include ")).collect();
+        let own = text.lines().filter(|line| !there.contains(line));
+        text = own.map(|line| format!("{line}\n")).collect();
     }
     if !text.is_empty() {
         let file = at.scope.file("modsecurity", text.into_bytes());
@@ -132,6 +136,12 @@ fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
         // Variables count, and it is nginx that knows them.
         put!(at.block, "modsecurity_transaction_id", Word::plain(id));
     }
+}
+
+/// What the ConfigMap loads for everybody.
+fn everybodys(policy: &ModSecurity) -> String {
+    let core = if policy.core_rules { core_rules() } else { String::new() };
+    rules(policy.rules.as_deref()) + &core
 }
 
 /// Somebody's rules, or the recommended ones.
