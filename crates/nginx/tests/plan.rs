@@ -216,23 +216,7 @@ fn a_change_has_its_plan_in_both_directions() {
 
 #[test]
 fn what_is_only_pushed_is_not_in_nginx_conf() {
-    let place = nginx::Place {
-        directory: "/run/n".into(),
-        modules: "/usr/lib/nginx/modules".into(),
-        addresses: Vec::new(),
-        http_port: 80,
-        https_port: 443,
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
-        workers: 1,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
-        root: false,
-        ipv6: true,
-        nobody: String::new(),
-    };
+    let place = nginx::Place { directory: "/run/n".into(), ..nginx::Place::default() };
     let text = |configuration: &Configuration| {
         nginx::conf::write(configuration, &place).expect("nginx can read it").text.text
     };

@@ -39,6 +39,29 @@ pub struct Place {
     pub nobody: String,
 }
 
+impl Default for Place {
+    /// Debian's nginx on all addresses, in no folder yet.
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            modules: PathBuf::from("/usr/lib/nginx/modules"),
+            addresses: Vec::new(),
+            http_port: 80,
+            https_port: 443,
+            passthrough: false,
+            health_path: "/healthz".to_owned(),
+            workers: 1,
+            open_files: 1 << 16,
+            backlog: 511,
+            resolvers: Vec::new(),
+            geoip: None,
+            root: false,
+            ipv6: true,
+            nobody: String::new(),
+        }
+    }
+}
+
 impl Place {
     /// nginx.conf as it runs.
     pub fn conf(&self) -> PathBuf {
@@ -58,6 +81,11 @@ impl Place {
     /// The socket where TLS comes in behind passthrough.
     pub fn inner(&self) -> PathBuf {
         self.directory.join("tls.sock")
+    }
+
+    /// The socket that takes what workers measured.
+    pub fn measurements(&self) -> PathBuf {
+        self.directory.join("measurements.sock")
     }
 
     /// Certificates, keys and passwords, by what is in them.

@@ -34,23 +34,7 @@ const HOSTILE: [&str; 14] = [
 ];
 
 fn place() -> Place {
-    Place {
-        directory: PathBuf::from("/run/n"),
-        modules: PathBuf::from("/usr/lib/nginx/modules"),
-        addresses: Vec::new(),
-        http_port: 80,
-        https_port: 443,
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
-        workers: 1,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
-        root: false,
-        ipv6: true,
-        nobody: String::new(),
-    }
+    Place { directory: PathBuf::from("/run/n"), ..Place::default() }
 }
 
 fn literal(text: &str) -> Template {

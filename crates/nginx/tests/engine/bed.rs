@@ -46,20 +46,13 @@ pub fn free_port() -> u16 {
 pub fn place(folder: &TempDir, http_port: u16) -> Place {
     Place {
         directory: folder.path().join("nginx"),
-        modules: PathBuf::from("/usr/lib/nginx/modules"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port,
         https_port: free_port(),
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
         workers: 2,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
         root: rustix::process::geteuid().is_root(),
         ipv6: false,
-        nobody: String::new(),
+        ..Place::default()
     }
 }
 
@@ -70,7 +63,7 @@ pub fn program() -> PathBuf {
 
 /// An engine in a folder of its own.
 pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
-    Arc::new(Nginx::start(program(), place(folder, http_port)).expect("the engine starts"))
+    Arc::new(Nginx::start(program(), place(folder, http_port), None).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.

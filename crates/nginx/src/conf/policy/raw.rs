@@ -124,7 +124,8 @@ fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
     if let Some(global) = global.filter(|_| everywhere) {
         // What is loaded for everybody would be there twice, which ModSecurity does not take.
         let there = everybodys(global);
-        let there: BTreeSet<&str> = there.lines().filter(|line| line.starts_with("Include ")).collect();
+        let there: BTreeSet<&str> =
+            there.lines().filter(|line| line.starts_with("Include ")).collect();
         let own = text.lines().filter(|line| !there.contains(line));
         text = own.map(|line| format!("{line}\n")).collect();
     }

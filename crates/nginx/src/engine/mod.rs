@@ -1,25 +1,28 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
-use crate::blame::{self, Fault, LeftOut};
+mod acceptable;
+
+use crate::blame::{self, LeftOut};
 use crate::conf::{self, Owner, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::names::{Names, Resolved};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
-use crate::process;
-use crate::push::{General, Pusher};
-use crate::{fallback, pem, push, trial};
+use crate::process::{self, Worker};
+use crate::push::{General, Metrics, Pusher};
+use crate::requests::Requests;
+use crate::{fallback, measurements, pem, push, stub_status, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration, Listeners};
+use request_metrics::Connections;
 use rustix::process::Signal;
-use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::Child;
@@ -28,8 +31,6 @@ use tokio::time::{sleep, timeout};
 
 /// How long new workers may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Tests of nginx at most until a Configuration is given up.
-const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
 /// The shortest and the longest pause before nginx is started again.
@@ -49,7 +50,14 @@ struct Inner {
     pusher: Pusher,
     state: Mutex<State>,
     serving: watch::Sender<Configuration>,
+    /// What is counted, if anything is.
+    requests: Option<Arc<Requests>>,
+    /// The certificate of hosts without one (DER).
+    own_certificate: Vec<u8>,
     generation: AtomicU64,
+    /// The process id of the master while there is one; for those who must not wait for `state`.
+    master: AtomicI32,
+    starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
     stopped: Notify,
@@ -80,6 +88,14 @@ pub enum StartError {
     /// The Lua could not be written.
     #[error("cannot write the Lua modules: {0}")]
     Scripts(io::Error),
+    /// The socket that takes measurements could not be made.
+    #[error("cannot listen on {}: {source}", socket.display())]
+    Measurements {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The port in front is not to be had.
     #[error("cannot listen on --https-port {0}: {1}")]
     Bind(u16, io::Error),
@@ -105,13 +121,23 @@ enum Failure {
 }
 
 impl Nginx {
-    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
-    pub fn start(program: PathBuf, mut place: Place) -> Result<Self, StartError> {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`]. Requests are counted if there is
+    /// something to count them in.
+    pub fn start(
+        program: PathBuf,
+        mut place: Place,
+        requests: Option<Requests>,
+    ) -> Result<Self, StartError> {
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&place.lua()).map_err(StartError::Scripts)?;
+        let own_certificate = fallback.chain.first().cloned().unwrap_or_default();
         let pusher = Pusher::new(place.control(), Arc::new(fallback));
+        let requests = requests.map(Arc::new);
+        if let Some(requests) = requests.clone() {
+            count(&place, requests)?;
+        }
         let inner = Arc::new(Inner {
             program,
             place,
@@ -119,7 +145,11 @@ impl Nginx {
             pusher,
             state: Mutex::default(),
             serving: watch::Sender::default(),
+            requests,
+            own_certificate,
             generation: AtomicU64::new(0),
+            master: AtomicI32::new(0),
+            starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
@@ -142,6 +172,32 @@ impl Nginx {
     /// How often nginx was reloaded.
     pub fn reloads(&self) -> u64 {
         self.inner.reloads.load(Ordering::Relaxed)
+    }
+
+    /// How often nginx was started.
+    pub fn starts(&self) -> u64 {
+        self.inner.starts.load(Ordering::Relaxed)
+    }
+
+    /// What is counted of requests, if that was asked for.
+    pub fn requests(&self) -> Option<&Arc<Requests>> {
+        self.inner.requests.as_ref()
+    }
+
+    /// What connections are at; none while nginx does not say.
+    pub async fn connections(&self) -> Option<Connections> {
+        stub_status::ask(&self.inner.place).await
+    }
+
+    /// The process id of the master, and the workers; none while nginx does not run.
+    pub fn processes(&self) -> Option<(i32, Vec<Worker>)> {
+        let master = self.inner.master.load(Ordering::Relaxed);
+        (master != 0).then(|| (master, process::workers(master)))
+    }
+
+    /// The self-signed certificate of hosts without one (DER).
+    pub fn own_certificate(&self) -> &[u8] {
+        &self.inner.own_certificate
     }
 
     /// Opens the files of logs again, after somebody moved them away.
@@ -229,7 +285,7 @@ impl Inner {
             Plan::Nothing => {}
             Plan::Push => {
                 let accepted = blame::without(next, &state.running, &state.left_out);
-                self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
+                self.pusher.settle(&accepted, &resolved, self.general(&accepted)).await?;
                 state.running = accepted;
             }
             Plan::Reload => {
@@ -245,102 +301,10 @@ impl Inner {
             }
         }
         state.asked = next.clone();
+        if let Some(requests) = &self.requests {
+            requests.follow(&state.running);
+        }
         Ok(state.left_out.clone())
-    }
-
-    /// The Configuration, or as much of it as nginx takes. `before`: what runs.
-    async fn acceptable(
-        &self,
-        next: &Configuration,
-        before: &Configuration,
-    ) -> Result<(Configuration, Written, LeftOut), Failure> {
-        let (mut left_out, mut found) = (LeftOut::new(), BTreeSet::new());
-        for _ in 0..TESTS {
-            let candidate = blame::without(next, before, &left_out);
-            let (reason, blamed) = match conf::write(&candidate, &self.place) {
-                Err(unwritable) => (unwritable.to_string(), unwritable.owner),
-                Ok(written) => match self.test(&written).await? {
-                    Ok(()) => return Ok((candidate, written, left_out)),
-                    Err(fault) => {
-                        let blamed = fault.owner(&written.text).cloned();
-                        (fault.message, blamed)
-                    }
-                },
-            };
-            tracing::debug!(?blamed, reason, "nginx does not take it");
-            if let Some(owner) = &blamed
-                && blame::leave_out(&mut left_out, owner.clone(), reason.clone(), before)
-            {
-                continue;
-            }
-            // Whoever is blamed and already out is only in the way of who is to blame.
-            if let Some(innocent) = blamed.filter(|owner| !found.contains(owner)) {
-                left_out.remove(&innocent);
-            }
-            let Some(culprit) = self.search(next, before, &left_out).await? else {
-                return Err(Failure::Refused { reason, culprit: None });
-            };
-            found.insert(culprit.clone());
-            blame::leave_out(&mut left_out, culprit, reason, before);
-        }
-        let reason = format!("{TESTS} objects were left out and it is still not taken");
-        Err(Failure::Refused { reason, culprit: None })
-    }
-
-    /// Who is to blame where nginx does not say: an Ingress, by halves, or a key of the ConfigMap, one after the other.
-    async fn search(
-        &self,
-        next: &Configuration,
-        before: &Configuration,
-        left_out: &LeftOut,
-    ) -> Result<Option<Owner>, Failure> {
-        let is_suspect = |owner: &Owner| left_out.get(owner).is_none_or(|fault| fault.keeps);
-        let keys: Vec<Owner> = blame::keys(next).into_iter().filter(is_suspect).collect();
-        let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
-        suspects.retain(is_suspect);
-        if !self.is_taken_without(next, before, left_out, &suspects).await? {
-            for key in keys {
-                let all: Vec<Owner> = suspects.iter().cloned().chain([key.clone()]).collect();
-                if self.is_taken_without(next, before, left_out, &all).await? {
-                    return Ok(Some(key));
-                }
-            }
-            return Ok(None);
-        }
-        while suspects.len() > 1 {
-            let rest = suspects.split_off(suspects.len() / 2);
-            // Taken without these: one of them is to blame.
-            if !self.is_taken_without(next, before, left_out, &suspects).await? {
-                suspects = rest;
-            }
-        }
-        let Some(suspect) = suspects.pop() else { return Ok(None) };
-        if !self.is_taken_without(next, before, left_out, std::slice::from_ref(&suspect)).await? {
-            // Either there are others, or a text of the ConfigMap is in all of them.
-            for key in keys.into_iter().filter(blame::reaches_locations) {
-                let alone = std::slice::from_ref(&key);
-                if self.is_taken_without(next, before, left_out, alone).await? {
-                    return Ok(Some(key));
-                }
-            }
-        }
-        Ok(Some(suspect))
-    }
-
-    async fn is_taken_without(
-        &self,
-        next: &Configuration,
-        before: &Configuration,
-        left_out: &LeftOut,
-        suspects: &[Owner],
-    ) -> Result<bool, Failure> {
-        let nothing = Fault { reason: String::new(), keeps: false };
-        let more = suspects.iter().map(|owner| (owner.clone(), nothing.clone()));
-        let all: LeftOut = left_out.clone().into_iter().chain(more).collect();
-        match conf::write(&blame::without(next, before, &all), &self.place) {
-            Ok(written) => Ok(self.test(&written).await?.is_ok()),
-            Err(_) => Ok(false),
-        }
     }
 
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
@@ -370,9 +334,11 @@ impl Inner {
         let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
+        self.master.store(master, Ordering::Relaxed);
+        self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
         self.swap(master, written).await
     }
 
@@ -386,12 +352,12 @@ impl Inner {
     ) -> Result<(), Failure> {
         self.tell_difference(&state.written, written);
         // The new workers find everything there; the old ones keep what they have until they are gone.
-        self.pusher.extend(accepted, resolved, general(accepted)).await?;
+        self.pusher.extend(accepted, resolved, self.general(accepted)).await?;
         if written != &state.written {
             self.swap(master, written).await?;
             self.directory.sweep(&written.files);
         }
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
         Ok(())
     }
 
@@ -407,17 +373,32 @@ impl Inner {
         }
     }
 
+    /// The settings that are pushed.
+    fn general(&self, configuration: &Configuration) -> General {
+        let global = &configuration.global;
+        let socket = || self.place.measurements().display().to_string();
+        General {
+            http_redirect_code: global.redirect_status,
+            enable_ocsp: global.tls.ocsp,
+            metrics: self
+                .requests
+                .as_ref()
+                .map(|requests| Metrics { socket: socket(), batch: requests.batch }),
+        }
+    }
+
     fn tell_difference(&self, before: &Written, after: &Written) {
-        if tracing::enabled!(tracing::Level::DEBUG) && before.text != after.text {
+        if tracing::enabled!(target: "diff", tracing::Level::DEBUG) && before.text != after.text {
             let diff = similar::TextDiff::from_lines(&before.text.text, &after.text.text);
             let diff = diff.unified_diff().header("running", "next").to_string();
-            tracing::debug!("nginx.conf changes:\n{diff}");
+            tracing::debug!(target: "diff", "nginx.conf changes:\n{diff}");
         }
     }
 
     /// Waits for the end of nginx, and starts it again unless it was meant to end.
     async fn watch(self: Arc<Self>, mut child: Child, master: i32) {
         let status = child.wait().await;
+        let _ = self.master.compare_exchange(master, 0, Ordering::Relaxed, Ordering::Relaxed);
         // Workers go with their master.
         process::end_group(master);
         if self.stopping.load(Ordering::Relaxed) {
@@ -502,7 +483,7 @@ impl Inner {
             }
             let running = state.running.clone();
             let resolved = state.names.resolve(&running).await;
-            let pushed = self.pusher.settle(&running, &resolved, general(&running)).await;
+            let pushed = self.pusher.settle(&running, &resolved, self.general(&running)).await;
             if let Err(error) = pushed {
                 tracing::warn!(%error, "nginx was not told of new addresses");
             }
@@ -510,12 +491,11 @@ impl Inner {
     }
 }
 
-/// The settings that are pushed.
-fn general(configuration: &Configuration) -> General {
-    let global = &configuration.global;
-    General {
-        http_redirect_code: global.redirect_status,
-        enable_ocsp: global.tls.ocsp,
-        metrics: None,
-    }
+/// Counts what workers measure from now on.
+fn count(place: &Place, requests: Arc<Requests>) -> Result<(), StartError> {
+    let socket = place.measurements();
+    let take = move |batch: Vec<_>| requests.count(&batch);
+    let receiving = measurements::receive(&socket, take);
+    tokio::spawn(receiving.map_err(|source| StartError::Measurements { socket, source })?);
+    Ok(())
 }
