@@ -186,7 +186,8 @@ pub(crate) fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
     all.find(|(other, _)| other.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-fn config_map(settings: &[(&str, &str)]) -> Value {
+/// The ConfigMap.
+pub(crate) fn config_map(settings: &[(&str, &str)]) -> Value {
     let mut object = builders::config_map("ingress-nginx-controller", settings);
     object["metadata"]["namespace"] = json!("ingress-nginx");
     object

@@ -2,5 +2,11 @@
 //! and what becomes of text that is none of them.
 
 mod bed;
+mod injections;
 mod modsecurity;
+#[path = "../../crates/nginx/tests/conf/reader.rs"]
+mod reader;
+mod settings;
 mod snippets;
+mod without_effect;
+mod written;
