@@ -1,15 +1,15 @@
 //! The injections that ingress-nginx had to mend (injections.tsv), one after the other: the value as an attacker would
 //! write it, through translation and writer. It arrives as data or is refused and said so; it is never a directive.
 
-use crate::bed::{config_map, ingress};
+use crate::bed::{ALLOWED, config_map, ingress};
 use crate::reader::Read;
-use crate::written::translated;
+use crate::written::{translated, translated_by};
 use anyhow::{Context, Result, ensure};
 use nginx::Place;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::path::Path;
 use testkit::builders::{self, ingress_class, secret};
-use translate::Translation;
+use translate::{Options, Translation};
 
 /// What every value would like to become.
 const INJECTED: &str = "injected_directive";
@@ -66,19 +66,13 @@ fn objects(place: &str, value: &str) -> Vec<Value> {
 
 /// What is wrong with a row.
 fn wrong(place: &str, value: &str, outcome: &str) -> Result<Option<String>> {
-    let translation = translated(&objects(place, value));
-    let conf = nginx::conf::write(&translation.configuration, &Place::default())?;
-    let hashed = |name: &String| {
-        let (stem, end) = name.split_once('.').unwrap_or((name, ""));
-        stem.len() == 24
-            && stem.bytes().all(|byte| byte.is_ascii_hexdigit())
-            && !end.contains(['.', '/'])
-    };
-    ensure!(conf.files.keys().all(hashed), "{:?}", conf.files.keys());
-    let all = crate::reader::read(&conf.text.text).map_err(anyhow::Error::msg)?;
-    let (mut names, mut values) = (Vec::new(), Vec::new());
-    gather(&all, &mut names, &mut values);
-    if names.iter().any(|name| name.contains(INJECTED)) {
+    let objects = objects(place, value);
+    // Whoever looks at values could be switched off, or mistaken: the writer holds alone.
+    let blind = Options { validate_annotations: false, deep_inspect: false, ..Options::default() };
+    let unlooked_at = read_back(&translated_by(&objects, blind))?;
+    let translation = translated(&objects);
+    let (names, values) = read_back(&translation)?;
+    if names.iter().chain(&unlooked_at.0).any(|name| name.contains(INJECTED)) {
         return Ok(Some("it is a directive".to_owned()));
     }
     let arrives = values.iter().any(|value| value.contains(INJECTED));
@@ -90,6 +84,19 @@ fn wrong(place: &str, value: &str, outcome: &str) -> Result<Option<String>> {
 }
 
 /// Names of directives, and what they say.
+fn read_back(translation: &Translation) -> Result<(Vec<String>, Vec<String>)> {
+    let conf = nginx::conf::write(&translation.configuration, &Place::default())?;
+    let is_hash = |name: &String| {
+        let (stem, end) = name.split_once('.').unwrap_or((name, ""));
+        stem.len() == 24 && stem.bytes().all(|b| b.is_ascii_hexdigit()) && !end.contains(['.', '/'])
+    };
+    ensure!(conf.files.keys().all(is_hash), "{:?}", conf.files.keys());
+    let all = crate::reader::read(&conf.text.text).map_err(anyhow::Error::msg)?;
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    gather(&all, &mut names, &mut values);
+    Ok((names, values))
+}
+
 fn gather(all: &[Read], names: &mut Vec<String>, values: &mut Vec<String>) {
     for Read { words, block } in all {
         names.push(words[0].clone());
@@ -138,16 +145,7 @@ fn a_value_of_an_attacker_is_data_or_refused_and_never_a_directive() -> Result<(
 fn text_that_is_allowed_to_be_configuration_is_found_by_the_same_reader() -> Result<()> {
     let own = ingress("own", "a.test").annotate("configuration-snippet", "injected_directive on;");
     let class = ingress_class("nginx", "k8s.io/ingress-nginx");
-    let settings = config_map(&crate::bed::ALLOWED);
-    let translation = translated(&[
-        class,
-        settings,
-        own.build(),
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "demo"}}),
-    ]);
-    let all = crate::written::written(&translation, &Place::default())?;
-    let (mut names, mut values) = (Vec::new(), Vec::new());
-    gather(&all, &mut names, &mut values);
+    let (names, _) = read_back(&translated(&[class, config_map(&ALLOWED), own.build()]))?;
     ensure!(names.iter().any(|name| name == INJECTED));
     Ok(())
 }

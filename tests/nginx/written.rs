@@ -11,10 +11,15 @@ use translate::{Options, Translation, translate};
 
 /// What objects mean for the nginx engine.
 pub(crate) fn translated(objects: &[Value]) -> Translation {
+    translated_by(objects, Options::default())
+}
+
+/// The same where other things are allowed.
+pub(crate) fn translated_by(objects: &[Value], options: Options) -> Translation {
     let text: String = objects.iter().map(|object| format!("---\n{object}\n")).collect();
     let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    translate(&snapshot, &Options { raw: true, config_map, ..Options::default() })
+    translate(&snapshot, &Options { raw: true, config_map, ..options })
 }
 
 /// nginx.conf for that, as nginx's lexer has it.
