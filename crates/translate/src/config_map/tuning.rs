@@ -158,7 +158,40 @@ fn size(text: &str) -> Result<u32, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{access_log, affinity, content_type, dict};
+    use super::*;
+    use crate::settings::{CONFIG_MAP, NameFate};
+
+    #[test]
+    fn what_is_read_here_is_what_the_table_says() {
+        let read = [
+            OPEN_FILES.about.name,
+            AFFINITY.about.name,
+            MULTI_ACCEPT.about.name,
+            DEBUG.about.name,
+            REUSE_PORT.about.name,
+            AIO_WRITE.about.name,
+            DEFAULT_TYPE.about.name,
+            ONLY_IPV4_NAMES.about.name,
+            HEADER_BUFFER.about.name,
+            GRPC_BUFFER.about.name,
+            ACCESS_LOG.about.name,
+            GEOIP_RELOAD.about.name,
+            SHARED_DICTS.about.name,
+            NAMES_BUCKET.about.name,
+            NAMES.about.name,
+            MAP_BUCKET.about.name,
+            VARIABLES_BUCKET.about.name,
+            VARIABLES.about.name,
+            HEADERS_BUCKET.about.name,
+            HEADERS.about.name,
+            // Of an Ingress, too: they are read there.
+            "proxy-busy-buffers-size",
+            "proxy-max-temp-file-size",
+        ];
+        let told = CONFIG_MAP.iter().filter(|row| row.fate == NameFate::Tuning);
+        let told: std::collections::BTreeSet<&str> = told.map(|row| row.name).collect();
+        assert_eq!(read.into_iter().collect::<std::collections::BTreeSet<_>>(), told);
+    }
 
     #[test]
     fn affinity_is_auto_or_masks() {
