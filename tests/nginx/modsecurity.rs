@@ -59,6 +59,17 @@ async fn an_ingress_that_asks_for_modsecurity_has_it_and_the_others_do_not() -> 
     let id = header(&refused, "x-id").context("an id")?.to_owned();
     bed.says(&["ModSecurity: Access denied", "core.test", &format!("unique_id \"{id}\"")]).await?;
 
+    // Loaded for everybody, and an Ingress that is stricter than Debian's settings.
+    let everybody = [("enable-modsecurity", "true"), ("enable-owasp-modsecurity-crs", "true")];
+    bed.configure(&settings(&everybody)).await?;
+    bed.apply(&[ingress("strict", "strict.test")
+        .annotate("modsecurity-snippet", "SecRuleEngine On")
+        .build()])
+        .await?;
+    for (host, status) in [("strict.test", 403), ("core.test", 403), ("watching.test", 200)] {
+        bed.expect(host, ATTACK, status).await?;
+        bed.expect(host, "/?q=shoes", 200).await?;
+    }
     bed.configure(&settings(&[
         ("enable-modsecurity", "true"),
         ("enable-owasp-modsecurity-crs", "true"),
