@@ -88,8 +88,8 @@ impl Bed {
         self.settle().await
     }
 
-    /// Waits until everything that was written has taken effect: an Ingress that is written last answers, and the workers
-    /// before take no more connections.
+    /// Waits until everything that was written has taken effect: an Ingress that is written last answers, and the
+    /// workers before take no more connections.
     async fn settle(&mut self) -> Result<()> {
         self.sentinels += 1;
         let host = format!("sentinel-{}.test", self.sentinels);

@@ -1,5 +1,5 @@
-//! What only the nginx engine understands: raw configuration (`*-snippet`), ModSecurity, and how nginx is set up. Opaque
-//! to everything else; it is here only if that engine asked for it, and denied otherwise.
+//! What only the nginx engine understands: raw configuration (`*-snippet`), ModSecurity, and how nginx is set up.
+//! Opaque to everything else; it is here only if that engine asked for it, and denied otherwise.
 
 use crate::{Origin, Tuning};
 use serde::Serialize;
