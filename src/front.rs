@@ -117,7 +117,6 @@ pub(crate) fn nginx(
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let place = Place {
         directory: directory(listeners),
-        modules: modules(),
         addresses: listeners.bind_address.clone(),
         http_port: port(listeners.http_port)?,
         https_port: port(listeners.https_port)?,
@@ -130,7 +129,7 @@ pub(crate) fn nginx(
         geoip: Some(geoip),
         root: rustix::process::geteuid().is_root(),
         ipv6: TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), 0)).is_ok(),
-        nobody: String::new(),
+        ..Place::default()
     };
     let program = program().context(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
@@ -139,16 +138,30 @@ pub(crate) fn nginx(
     Ok(Nginx::start(nginx::Options { program, place, resolver: Arc::default(), requests })?)
 }
 
+/// Says which flags have no effect in the nginx engine.
+pub(crate) fn tell_without_effect(listeners: &Listeners, memory_limit: Option<u64>) {
+    let given = [
+        (
+            "trace-secret-file",
+            listeners.trace_secret_file.is_some(),
+            "nginx does not note why a request went where it went; fairway explain does, without nginx",
+        ),
+        (
+            "memory-limit",
+            memory_limit.is_some(),
+            "the memory of requests is nginx's own: bound it by max-worker-connections and the Pod's limit",
+        ),
+    ];
+    for (name, _, why) in given.iter().filter(|(_, is_given, _)| *is_given) {
+        tracing::warn!("--{name} has no effect with --engine=nginx: {why}");
+    }
+}
+
 /// The private folder, wherever this process was started.
 fn directory(listeners: &Listeners) -> PathBuf {
     let asked = listeners.nginx_directory.clone();
     let folder = asked.unwrap_or_else(|| std::env::temp_dir().join("fairway-nginx"));
     std::path::absolute(&folder).unwrap_or(folder)
-}
-
-/// Where Debian has nginx's modules.
-fn modules() -> PathBuf {
-    PathBuf::from("/usr/lib/nginx/modules")
 }
 
 /// nginx, where PATH or Debian has it.

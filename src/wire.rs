@@ -84,8 +84,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (room, passthrough) = (Room::find(worker_threads)?, classes.enable_ssl_passthrough);
     let engine = Arc::new(start_front(&listeners, room, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
-    if let Some(native) = engine.native() {
-        overload::follow(native, memory_limit, room.files);
+    match engine.native() {
+        Some(native) => overload::follow(native, memory_limit, room.files),
+        None => front::tell_without_effect(&listeners, memory_limit),
     }
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =

@@ -4,6 +4,7 @@
 use crate::policy::RawGlobal;
 use crate::{
     Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
+    Tuning,
 };
 use ipnet::IpNet;
 use serde::Serialize;
@@ -220,6 +221,13 @@ const LOG_FORMAT: &str = "$remote_addr - $remote_user [$time_local] \"$request\"
 /// `ssl-ciphers` of ingress-nginx.
 const CIPHERS: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-AES256-GCM-SHA384:\
     ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305";
+
+impl Global {
+    /// How nginx is set up, for the engine that has one.
+    pub fn tuning(&self) -> Tuning {
+        self.raw.as_ref().map(|raw| raw.tuning.clone()).unwrap_or_default()
+    }
+}
 
 impl Default for Global {
     fn default() -> Self {

@@ -30,6 +30,7 @@ mod set_header;
 mod stream;
 mod telemetry;
 mod template;
+mod tuning;
 mod upstream;
 mod url;
 
@@ -57,5 +58,6 @@ pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};
 pub use template::{Part, Template, UnknownVariable, Variable};
+pub use tuning::{Hashes, Tuning};
 pub use upstream::{Endpoints, Upstream};
 pub use url::Url;

@@ -1,6 +1,6 @@
 //! `nginx -t`: whether nginx takes a configuration, and if not, which line is to blame.
 
-use crate::conf::Place;
+use crate::conf::{Owner, Place, Text};
 use std::io;
 use std::path::Path;
 use std::process::Stdio;
@@ -18,6 +18,17 @@ pub struct Fault {
     pub message: String,
     /// The line that is to blame, where nginx says so.
     pub line: Option<usize>,
+}
+
+impl Fault {
+    /// Who is to blame, as far as nginx says. It names no line where a variable is unknown.
+    pub fn owner<'a>(&self, text: &'a Text) -> Option<&'a Owner> {
+        if let Some(line) = self.line {
+            return text.owner_of(line);
+        }
+        let rest = self.message.strip_prefix("unknown \"")?;
+        text.owner_of_variable(rest.strip_suffix("\" variable")?)
+    }
 }
 
 /// Tests a configuration. The outer error: there was no test.

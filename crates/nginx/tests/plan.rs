@@ -1,7 +1,5 @@
 //! Which change needs what (compat/behaviour.md section 27), and that a push never leaves nginx.conf behind.
 
-mod place;
-
 use model::policy::{Algorithm, Balance, Canary, CanaryRules, Cors, Origins, Policy};
 use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Global, Kind, Location, Origin,
@@ -236,7 +234,7 @@ fn a_change_has_its_plan_in_both_directions() {
 
 #[test]
 fn what_is_only_pushed_is_not_in_nginx_conf() {
-    let place = place::place("/run/n");
+    let place = nginx::Place { directory: "/run/n".into(), ..nginx::Place::default() };
     let text = |configuration: &Configuration| {
         nginx::conf::write(configuration, &place).expect("nginx can read it").text.text
     };

@@ -74,6 +74,20 @@ fn a_canary_reaches_the_ingress_that_it_stands_beside_and_others_are_told() {
 }
 
 #[test]
+fn what_neither_engine_can_do_is_said_of_who_needs_nginx() {
+    let raw = "nginx.ingress.kubernetes.io/server-snippet: 'return 418;'";
+    let traced = format!("{raw}, nginx.ingress.kubernetes.io/enable-opentelemetry: 'true'");
+    let found =
+        checked(&[ingress("raw", raw, "a.test", "/"), ingress("traced", &traced, "b.test", "/")]);
+    let says = |name: &str| {
+        let finding = of(&found, name);
+        assert_eq!(finding.standing, Standing::NeedsNginx, "{finding:?}");
+        finding.reasons.iter().any(|reason| reason.message.contains("--engine=native"))
+    };
+    assert!(says("traced") && !says("raw"));
+}
+
+#[test]
 fn refusals_snippets_typos_and_surprises_are_told_apart() {
     let found = checked(&[
         ingress("bad", "nginx.ingress.kubernetes.io/client-body-buffer-size: much", "a.test", "/"),

@@ -1,6 +1,7 @@
-//! What only the nginx engine understands: raw configuration (`*-snippet`) and ModSecurity. Opaque text to everything
-//! else; it is here only if that engine asked for it, and denied otherwise.
+//! What only the nginx engine understands: raw configuration (`*-snippet`), ModSecurity, and how nginx is set up.
+//! Opaque to everything else; it is here only if that engine asked for it, and denied otherwise.
 
+use crate::{Origin, Tuning};
 use serde::Serialize;
 
 /// What one Ingress says in nginx's own words.
@@ -14,6 +15,10 @@ pub struct Raw {
     pub auth: Option<String>,
     /// `enable-modsecurity` and its companions.
     pub modsecurity: ModSecurity,
+    /// `proxy-busy-buffers-size`: bytes of an answer that may be on their way to the client.
+    pub busy_buffers: Option<usize>,
+    /// `proxy-max-temp-file-size`: bytes of an answer that a file takes.
+    pub temporary_file: Option<u64>,
 }
 
 /// What one Ingress, or the ConfigMap, says about ModSecurity.
@@ -32,6 +37,8 @@ pub struct ModSecurity {
 /// What the ConfigMap says in nginx's own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RawGlobal {
+    /// The ConfigMap.
+    pub origin: Option<Origin>,
     /// `main-snippet`.
     pub main: Option<String>,
     /// `http-snippet`.
@@ -44,6 +51,8 @@ pub struct RawGlobal {
     pub auth: Option<String>,
     /// `enable-modsecurity`, `enable-owasp-modsecurity-crs`, `modsecurity-snippet`.
     pub modsecurity: ModSecurity,
+    /// How nginx is set up.
+    pub tuning: Tuning,
 }
 
 impl Raw {

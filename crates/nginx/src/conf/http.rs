@@ -46,6 +46,9 @@ fn base(scope: &Scope<'_>) -> Block {
     ] {
         put!(http, "lua_shared_dict", name, size);
     }
+    for (name, bytes) in scope.configuration.global.tuning().shared_dicts {
+        put!(http, "lua_shared_dict", Word::plain(name), bytes);
+    }
     put!(http, "lua_regex_match_limit", 100_000_u32);
     http.open("init_by_lua_block", vec![], lua("require(\"fairway.start\").init()"));
     http.open("init_worker_by_lua_block", vec![], lua("require(\"fairway.start\").worker()"));
@@ -63,7 +66,8 @@ fn base(scope: &Scope<'_>) -> Block {
             std::net::IpAddr::V4(four) => Word::plain(four.to_string()),
             std::net::IpAddr::V6(six) => Word::plain(format!("[{six}]")),
         });
-        let valid = words!["valid=30s", if place.ipv6 { "ipv6=on" } else { "ipv6=off" }];
+        let six = place.ipv6 && scope.configuration.global.tuning().only_ipv4_names != Some(true);
+        let valid = words!["valid=30s", if six { "ipv6=on" } else { "ipv6=off" }];
         http.put("resolver", servers.chain(valid).collect());
     }
     http

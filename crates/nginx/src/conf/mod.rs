@@ -18,7 +18,7 @@ pub(crate) use location::unsupported;
 pub use place::Place;
 pub use quote::quote;
 pub use text::{Text, Unwritable};
-pub use tree::{Block, Directive, Name, Node};
+pub use tree::{Block, Directive, Name, Node, Owner};
 pub use whole::{idle, write};
 pub use word::Word;
 

@@ -23,7 +23,7 @@ pub struct Place {
     pub health_path: String,
     /// Worker processes, unless `worker-processes` says otherwise.
     pub workers: usize,
-    /// Files that may be open at once, over all processes.
+    /// Files that a process may have open at once (RLIMIT_NOFILE).
     pub open_files: u64,
     /// Connections that may wait to be accepted (net.core.somaxconn).
     pub backlog: u32,
@@ -37,6 +37,29 @@ pub struct Place {
     pub ipv6: bool,
     /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
     pub nobody: String,
+}
+
+impl Default for Place {
+    /// Debian's nginx on all addresses, in no folder yet.
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            modules: PathBuf::from("/usr/lib/nginx/modules"),
+            addresses: Vec::new(),
+            http_port: 80,
+            https_port: 443,
+            passthrough: false,
+            health_path: "/healthz".to_owned(),
+            workers: 1,
+            open_files: 1 << 16,
+            backlog: 511,
+            resolvers: Vec::new(),
+            geoip: None,
+            root: false,
+            ipv6: true,
+            nobody: String::new(),
+        }
+    }
 }
 
 impl Place {

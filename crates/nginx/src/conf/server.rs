@@ -101,15 +101,17 @@ fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
         true => vec!["default_server".into(), Word::from("backlog=").then(place.backlog)],
         false => Vec::new(),
     };
+    let reuse = is_default && global.tuning().reuse_port.unwrap_or(true);
+    let options_of_port = || options().into_iter().chain(reuse.then(|| "reuseport".into()));
     let announced = || global.proxy_protocol.then(|| Word::from("proxy_protocol")).into_iter();
     for address in &addresses {
         let at = |port: u16| Word::plain(std::net::SocketAddr::new(*address, port).to_string());
-        let plain = words![at(place.http_port)].into_iter().chain(announced()).chain(options());
-        block.put("listen", plain.collect());
+        let plain = words![at(place.http_port)].into_iter().chain(announced());
+        block.put("listen", plain.chain(options_of_port()).collect());
         if !place.passthrough {
             let h2 = global.http2.then(|| Word::from("http2"));
             let secure = words![at(place.https_port), "ssl"].into_iter().chain(h2);
-            block.put("listen", secure.chain(announced()).chain(options()).collect());
+            block.put("listen", secure.chain(announced()).chain(options_of_port()).collect());
         }
     }
     if place.passthrough {

@@ -2,8 +2,7 @@
 
 use super::quote::quote;
 use super::snippet::is_whole;
-use super::tree::{Block, Directive, Node};
-use model::Origin;
+use super::tree::{Block, Directive, Node, Owner};
 use std::ops::Range;
 
 /// The text of a configuration.
@@ -11,8 +10,8 @@ use std::ops::Range;
 pub struct Text {
     /// What nginx reads.
     pub text: String,
-    /// The lines that came from an object, the inner ones after those that enclose them.
-    origins: Vec<(Range<usize>, Origin)>,
+    /// The lines that are somebody's, the inner ones after those that enclose them.
+    owners: Vec<(Range<usize>, Owner)>,
 }
 
 /// A value that cannot be written.
@@ -23,8 +22,8 @@ pub struct Unwritable {
     pub directive: String,
     /// What is wrong with it; completes a sentence.
     pub why: &'static str,
-    /// The object that it came from.
-    pub origin: Option<Origin>,
+    /// Whose it is.
+    pub owner: Option<Owner>,
 }
 
 impl Text {
@@ -35,11 +34,25 @@ impl Text {
         Ok(writer.out)
     }
 
-    /// The object that a line came from, counted from 1.
-    pub fn origin_of(&self, line: usize) -> Option<&Origin> {
-        let mut found = self.origins.iter().filter(|(lines, _)| lines.contains(&line));
-        found.by_ref().min_by_key(|(lines, _)| lines.len()).map(|(_, origin)| origin)
+    /// Who has a variable first. What this program writes has only variables that it knows.
+    pub fn owner_of_variable(&self, name: &str) -> Option<&Owner> {
+        let lines = (1..).zip(self.text.lines()).filter(|(_, line)| has_variable(line, name));
+        lines.filter_map(|(number, _)| self.owner_of(number)).next()
     }
+
+    /// Whose a line is, counted from 1.
+    pub fn owner_of(&self, line: usize) -> Option<&Owner> {
+        let found = self.owners.iter().filter(|(lines, _)| lines.contains(&line));
+        found.min_by_key(|(lines, _)| lines.len()).map(|(_, owner)| owner)
+    }
+}
+
+/// Whether a line has a variable.
+fn has_variable(line: &str, name: &str) -> bool {
+    line.split('$').skip(1).any(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest).strip_prefix(name);
+        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
+    })
 }
 
 const UNREADABLE: &str = "has a value that nginx cannot read: it is too long, or holds a NUL byte";
@@ -49,14 +62,14 @@ const ASTRAY: &str =
 struct Writer<'a> {
     out: Text,
     line: usize,
-    within: Vec<&'a Origin>,
+    within: Vec<&'a Owner>,
 }
 
 impl<'a> Writer<'a> {
     fn block(&mut self, block: &'a Block, depth: usize) -> Result<(), Unwritable> {
         block.nodes().iter().try_for_each(|node| match node {
             Node::Directive(directive) => self.directive(directive, depth),
-            Node::Raw { what, text, origin } => self.raw(what, text, origin.as_ref(), depth),
+            Node::Raw { what, text, owner } => self.raw(what, text, owner.as_ref(), depth),
             Node::Remark(text) => {
                 self.push(depth, &format!("# {text}"));
                 Ok(())
@@ -69,12 +82,12 @@ impl<'a> Writer<'a> {
     }
 
     fn directive(&mut self, directive: &'a Directive, depth: usize) -> Result<(), Unwritable> {
-        let Directive { name, words, block, origin } = directive;
+        let Directive { name, words, block, owner } = directive;
         if block.is_some() && depth <= 1 {
             self.push(0, "");
         }
         let begin = self.line;
-        self.enter(origin.as_ref(), depth)?;
+        self.enter(owner.as_ref(), depth)?;
         let mut line = self.quoted(name.as_str(), name.as_str())?;
         for word in words {
             line.push(' ');
@@ -88,7 +101,7 @@ impl<'a> Writer<'a> {
                 self.push(depth, "}");
             }
         }
-        self.leave(origin.as_ref(), begin);
+        self.leave(owner.as_ref(), begin);
         Ok(())
     }
 
@@ -96,11 +109,11 @@ impl<'a> Writer<'a> {
         &mut self,
         what: &str,
         text: &str,
-        origin: Option<&'a Origin>,
+        owner: Option<&'a Owner>,
         depth: usize,
     ) -> Result<(), Unwritable> {
         let begin = self.line;
-        self.enter(origin, depth)?;
+        self.enter(owner, depth)?;
         if text.contains('\0') || !is_whole(text) {
             return Err(self.unwritable(what, ASTRAY));
         }
@@ -108,24 +121,24 @@ impl<'a> Writer<'a> {
         for line in text.lines() {
             self.push(depth, line.trim_end());
         }
-        self.leave(origin, begin);
+        self.leave(owner, begin);
         Ok(())
     }
 
     /// A remark says whose the following lines are.
-    fn enter(&mut self, origin: Option<&'a Origin>, depth: usize) -> Result<(), Unwritable> {
-        if let Some(origin) = origin {
-            self.within.push(origin);
-            let name = self.quoted("remark", &origin.to_string())?;
+    fn enter(&mut self, owner: Option<&'a Owner>, depth: usize) -> Result<(), Unwritable> {
+        if let Some(owner) = owner {
+            self.within.push(owner);
+            let name = self.quoted("remark", &owner.origin.to_string())?;
             self.push(depth, &format!("# {name}"));
         }
         Ok(())
     }
 
-    fn leave(&mut self, origin: Option<&'a Origin>, begin: usize) {
-        if let Some(origin) = origin {
+    fn leave(&mut self, owner: Option<&'a Owner>, begin: usize) {
+        if let Some(owner) = owner {
             self.within.pop();
-            self.out.origins.push((begin..self.line, origin.clone()));
+            self.out.owners.push((begin..self.line, owner.clone()));
         }
     }
 
@@ -134,8 +147,8 @@ impl<'a> Writer<'a> {
     }
 
     fn unwritable(&self, directive: &str, why: &'static str) -> Unwritable {
-        let origin = self.within.last().map(|origin| (*origin).clone());
-        Unwritable { directive: directive.to_owned(), why, origin }
+        let owner = self.within.last().map(|owner| (*owner).clone());
+        Unwritable { directive: directive.to_owned(), why, owner }
     }
 
     fn push(&mut self, depth: usize, line: &str) {

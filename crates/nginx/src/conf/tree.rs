@@ -3,6 +3,21 @@
 use super::word::Word;
 use model::Origin;
 
+/// Whose something is: an object's, or that of one key of it. It is left out as a whole if nginx does not take it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// The object.
+    pub origin: Origin,
+    /// The key, where the object is more than that: the ConfigMap.
+    pub key: Option<&'static str>,
+}
+
+impl From<&Origin> for Owner {
+    fn from(origin: &Origin) -> Self {
+        Self { origin: origin.clone(), key: None }
+    }
+}
+
 /// The directives of a block, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Block {
@@ -21,7 +36,7 @@ pub enum Node {
         /// Its text.
         text: String,
         /// Whose it is.
-        origin: Option<Origin>,
+        owner: Option<Owner>,
     },
     /// A remark of this program.
     Remark(&'static str),
@@ -38,8 +53,8 @@ pub struct Directive {
     pub words: Vec<Word>,
     /// What it encloses.
     pub block: Option<Block>,
-    /// The object that it came from, where that is not the one of what encloses it.
-    pub origin: Option<Origin>,
+    /// Whose it is, where that is not who has what encloses it.
+    pub owner: Option<Owner>,
 }
 
 /// The name of a directive: one that this program knows, or the key in a block that is a table (`map`, `geo`).
@@ -85,17 +100,17 @@ impl Block {
         words: Vec<Word>,
         block: Self,
     ) {
-        self.push(Name::Known(name), words, Some(block), origin.cloned());
+        self.push(Name::Known(name), words, Some(block), origin.map(Owner::from));
     }
 
-    /// Adds a directive that came from an object.
-    pub fn put_for(&mut self, origin: Option<&Origin>, name: &'static str, words: Vec<Word>) {
-        self.push(Name::Known(name), words, None, origin.cloned());
+    /// Adds a directive that is somebody's.
+    pub fn put_for(&mut self, owner: Option<Owner>, name: &'static str, words: Vec<Word>) {
+        self.push(Name::Known(name), words, None, owner);
     }
 
     /// Adds raw configuration.
-    pub fn raw(&mut self, what: &'static str, text: &str, origin: Option<&Origin>) {
-        self.nodes.push(Node::Raw { what, text: text.to_owned(), origin: origin.cloned() });
+    pub fn raw(&mut self, what: &'static str, text: &str, owner: Option<Owner>) {
+        self.nodes.push(Node::Raw { what, text: text.to_owned(), owner });
     }
 
     /// Adds a remark.
@@ -118,8 +133,8 @@ impl Block {
         &self.nodes
     }
 
-    fn push(&mut self, name: Name, words: Vec<Word>, block: Option<Self>, origin: Option<Origin>) {
-        self.nodes.push(Node::Directive(Directive { name, words, block, origin }));
+    fn push(&mut self, name: Name, words: Vec<Word>, block: Option<Self>, owner: Option<Owner>) {
+        self.nodes.push(Node::Directive(Directive { name, words, block, owner }));
     }
 }
 

@@ -6,7 +6,7 @@ use model::{Configuration, ErrorLevel, LogTarget};
 
 /// Connections of a worker at most (`max-worker-connections` of ingress-nginx).
 const CONNECTIONS: usize = 16_384;
-/// Files that a worker may open besides what it serves.
+/// Files of a worker that are not for what it serves, and the fewest that it is granted.
 const SPARE_FILES: u64 = 1024;
 
 /// nginx.conf for a Configuration.
@@ -14,9 +14,6 @@ pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Un
     let mut scope = Scope::new(place, configuration);
     let http = http::write(&mut scope);
     let mut main = process(configuration, place);
-    if let Some(text) = configuration.global.raw.as_ref().and_then(|raw| raw.main.as_ref()) {
-        main.raw("main-snippet", text, None);
-    }
     main.open("http", Vec::new(), http);
     Ok(Written { text: Text::of(&main)?, files: scope.files })
 }
@@ -43,15 +40,31 @@ fn process(configuration: &Configuration, place: &Place) -> Block {
     }
     modules(&mut main, configuration, place);
     put!(main, "worker_processes", workers.max(1));
-    let share = (place.open_files / workers.max(1) as u64).saturating_sub(SPARE_FILES);
-    put!(main, "worker_rlimit_nofile", share.max(SPARE_FILES));
+    let tuning = global.tuning();
+    if !tuning.affinity.is_empty() {
+        main.put("worker_cpu_affinity", tuning.affinity.iter().map(Word::plain).collect());
+    }
+    let computed = place.open_files.saturating_sub(SPARE_FILES).max(SPARE_FILES);
+    let files = tuning.open_files.unwrap_or(computed);
+    put!(main, "worker_rlimit_nofile", files);
     put!(main, "worker_shutdown_timeout", global.shutdown_timeout);
     put!(main, "pcre_jit", true);
     main.put("error_log", error_log(configuration));
+    // Before any block: nginx loads no modules after one.
+    policy::raw::of_config_map(configuration, "main-snippet", |raw| raw.main.as_ref(), &mut main);
     let mut events = Block::default();
-    put!(events, "multi_accept", true);
-    put!(events, "worker_connections", global.listeners.connections.unwrap_or(CONNECTIONS));
+    put!(events, "multi_accept", tuning.multi_accept.unwrap_or(true));
+    match tuning.connections_by_files {
+        true => put!(events, "worker_connections", files * 3 / 4),
+        false => {
+            let connections = global.listeners.connections.unwrap_or(CONNECTIONS);
+            put!(events, "worker_connections", connections);
+        }
+    }
     put!(events, "use", "epoll");
+    for net in &tuning.debug {
+        put!(events, "debug_connection", Word::plain(net.to_string()));
+    }
     main.open("events", Vec::new(), events);
     main
 }

@@ -1,7 +1,6 @@
 //! Text of users that wants to be configuration (the injections that ingress-nginx had to mend: paths, aliases,
 //! redirects, headers, realms, mirror targets …): it arrives as a value, and no directive is added or lost.
 
-use super::place::place;
 use super::reader::{Read, read};
 use model::policy::{
     AuthBasic, AuthExternal, AuthScheme, ConnectionHeader, Cors, CustomHeaders, FastCgi, LimitKey,
@@ -11,7 +10,7 @@ use model::{
     Alias, Backend, Configuration, Kind, Location, Origin, Part, PathKind, Pattern, Server,
     ServerName, ServiceRef, SetHeader, Template, UpstreamId, Url,
 };
-use nginx::conf;
+use nginx::{Place, conf};
 use std::sync::Arc;
 
 /// What was tried against ingress-nginx (research/reliability.md section 5), and what nginx's lexer stumbles over.
@@ -31,6 +30,10 @@ const HOSTILE: [&str; 14] = [
     "_by_lua_block { os.execute('id') }",
     "\r\nX-Injected: 1",
 ];
+
+fn place() -> Place {
+    Place { directory: "/run/n".into(), ..Place::default() }
+}
 
 fn literal(text: &str) -> Template {
     Template::from_parts(vec![Part::Text(text.to_owned())])
@@ -138,8 +141,7 @@ fn words(all: &[Read], found: &mut Vec<String>) {
 #[test]
 fn a_value_adds_no_directive_and_takes_none_away() {
     let read = |text: &str| {
-        let written =
-            conf::write(&configuration(text), &place("/run/n")).expect("nginx can read it");
+        let written = conf::write(&configuration(text), &place()).expect("nginx can read it");
         read(&written.text.text).unwrap_or_else(|error| panic!("{error} for {text:?}"))
     };
     let harmless = skeleton(&read("harmless"));
@@ -156,8 +158,7 @@ fn a_value_adds_no_directive_and_takes_none_away() {
 #[test]
 fn a_value_that_nginx_cannot_read_names_its_ingress() {
     for text in ["a\0b".to_owned(), "a".repeat(5000)] {
-        let refused =
-            conf::write(&configuration(&text), &place("/run/n")).expect_err("it cannot be read");
-        assert_eq!(refused.origin.map(|origin| origin.kind), Some(Kind::Ingress));
+        let refused = conf::write(&configuration(&text), &place()).expect_err("it cannot be read");
+        assert_eq!(refused.owner.map(|owner| owner.origin.kind), Some(Kind::Ingress));
     }
 }

@@ -50,13 +50,14 @@ pub fn free_port() -> u16 {
 
 pub fn place(folder: &Folder, http_port: u16) -> Place {
     Place {
+        directory: folder.path().join("nginx"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port,
         https_port: free_port(),
         workers: 2,
         root: rustix::process::geteuid().is_root(),
         ipv6: false,
-        ..crate::place::place(folder.path().join("nginx"))
+        ..Place::default()
     }
 }
 

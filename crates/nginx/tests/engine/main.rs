@@ -5,8 +5,6 @@ mod changes;
 mod halfway;
 mod leaving;
 mod names;
-#[path = "../place/mod.rs"]
-mod place;
 
 use bed::{apply, backend, configuration, folder, free_port, get, is_alive, pid, start, until};
 use engine::Engine;

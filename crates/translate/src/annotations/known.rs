@@ -69,7 +69,7 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
             return settings.reject(name, "is neither true nor false");
         }
-        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
+        NameFate::NoEffect | NameFate::Tuning => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     };
     settings.note(name, Severity::Notice, message);

@@ -39,8 +39,9 @@ pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
 pub(crate) use guards::deny_by_config_map;
 pub(crate) use known::Limits;
+pub(crate) use opentelemetry::NO_SPANS;
 pub(crate) use passthrough::is_passed_through;
-pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
+pub(crate) use raw::{NO_STREAM, global as raw_global, is_key as is_raw_key};
 pub(crate) use rewrite::Rewriting;
 pub(crate) use server_alias::{Names, refuse_wildcard};
 

@@ -24,6 +24,10 @@ static TRUST: Key<bool> = Key::both("opentelemetry-trust-incoming-span", parse::
         "A trace that the client began goes on; false: every request begins a trace, whatever its header says.",
     );
 static NAME: Key<Template> = name_key(OnBad::Reject);
+/// What the nginx engine makes of tracing.
+pub(crate) const NO_SPANS: &str = "has no effect in the nginx engine, since Debian's nginx has no module for it: requests \
+    have no spans, and traces of clients pass as they came; use --engine=native, or remove it";
+
 /// ingress-nginx does not look at the name unless the same Ingress turns tracing on.
 static NAME_BESIDES: Key<Template> = name_key(OnBad::Default);
 
@@ -47,6 +51,12 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     }
     let own = settings.raw(ENABLE.about.name).is_some_and(|text| parse::boolean(&text).is_ok());
     let name = settings.get(if own { &NAME } else { &NAME_BESIDES });
+    if settings.scope().raw {
+        if own {
+            settings.note(ENABLE.about.name, Severity::Warning, NO_SPANS.to_owned());
+        }
+        return;
+    }
     let removed = removed.unwrap_or_default();
     policy.opentelemetry = Some(OpenTelemetry {
         trusts_client: settings.get(&TRUST).or(removed.trusts_client).unwrap_or(true),

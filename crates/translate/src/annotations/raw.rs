@@ -2,12 +2,13 @@
 //! matter of `known` and `guards`, which deny.
 
 use super::Limits;
-use crate::settings::{Settings, parse};
-use model::Severity;
+use crate::config_map;
+use crate::settings::{CONFIG_MAP, Key, NameFate, Settings, parse};
 use model::policy::{ModSecurity, Raw, RawGlobal};
+use model::{Kind, Origin, Severity};
 
 /// Annotations that are read here and nowhere else.
-const ANNOTATIONS: [&str; 8] = [
+const ANNOTATIONS: [&str; 10] = [
     "configuration-snippet",
     "server-snippet",
     "auth-snippet",
@@ -16,6 +17,8 @@ const ANNOTATIONS: [&str; 8] = [
     "enable-modsecurity",
     "enable-owasp-core-rules",
     "modsecurity-transaction-id",
+    "proxy-busy-buffers-size",
+    "proxy-max-temp-file-size",
 ];
 /// Keys of the ConfigMap that are read here and nowhere else.
 const KEYS: [&str; 8] = [
@@ -28,8 +31,12 @@ const KEYS: [&str; 8] = [
     "enable-modsecurity",
     "enable-owasp-modsecurity-crs",
 ];
-const STREAM: &str =
+/// What becomes of `stream-snippet`.
+pub(crate) const NO_STREAM: &str =
     "has no effect: TCP and UDP services are served by Fairway itself, without nginx";
+
+static BUSY_BUFFERS: Key<usize> = Key::both("proxy-busy-buffers-size", parse::buffer);
+static TEMPORARY_FILE: Key<u64> = Key::both("proxy-max-temp-file-size", parse::size);
 
 /// Whether an annotation is read here.
 pub(super) fn is_annotation(settings: &Settings<'_>, name: &str) -> bool {
@@ -38,7 +45,8 @@ pub(super) fn is_annotation(settings: &Settings<'_>, name: &str) -> bool {
 
 /// Whether a key of the ConfigMap is read here.
 pub(crate) fn is_key(settings: &Settings<'_>, name: &str) -> bool {
-    settings.scope().raw && KEYS.contains(&name)
+    let tunes = || CONFIG_MAP.get(name).is_some_and(|known| known.fate == NameFate::Tuning);
+    settings.scope().raw && (KEYS.contains(&name) || tunes())
 }
 
 /// What an Ingress says; none for an engine that does not understand it.
@@ -56,20 +64,24 @@ pub(super) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Option<Box<R
             rules: snippet(settings, "modsecurity-snippet", limits),
             transaction_id: text(settings, "modsecurity-transaction-id"),
         },
+        busy_buffers: settings.get(&BUSY_BUFFERS),
+        temporary_file: settings.get(&TEMPORARY_FILE),
     };
     if text(settings, "stream-snippet").is_some() {
-        settings.note("stream-snippet", Severity::Warning, STREAM.to_owned());
+        settings.note("stream-snippet", Severity::Warning, NO_STREAM.to_owned());
     }
     (!raw.is_empty()).then(|| Box::new(raw))
 }
 
 /// What the ConfigMap says; none for an engine that does not understand it.
-pub(crate) fn global(settings: &Settings<'_>) -> Option<Box<RawGlobal>> {
+pub(crate) fn global(settings: &mut Settings<'_>) -> Option<Box<RawGlobal>> {
     let scope = settings.scope();
-    let (_, data) = scope.config_map.filter(|_| scope.raw)?;
+    let (name, data) = scope.config_map.filter(|_| scope.raw)?;
+    let origin = Origin::new(Kind::ConfigMap, name.namespace.clone(), name.name.clone());
     let text = |name: &str| data.get(name).filter(|text| !text.trim().is_empty()).cloned();
     let boolean = |name: &str| text(name).and_then(|text| parse::boolean(text.trim()).ok());
     let global = RawGlobal {
+        origin: Some(origin),
         main: text("main-snippet"),
         http: text("http-snippet"),
         server: text("server-snippet"),
@@ -81,8 +93,9 @@ pub(crate) fn global(settings: &Settings<'_>) -> Option<Box<RawGlobal>> {
             rules: text("modsecurity-snippet"),
             transaction_id: None,
         },
+        tuning: config_map::tuning(settings),
     };
-    (global != RawGlobal::default()).then(|| Box::new(global))
+    Some(Box::new(global))
 }
 
 /// A snippet, if the ConfigMap allows them. What it may hold is judged by nginx.

@@ -75,7 +75,8 @@ pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
         shared: Shared::among(&ours, options),
         surprises: surprises::by_ingress(&translation.configuration),
     };
-    let ingresses = ours.iter().map(|ingress| checker.finding(ingress)).collect();
+    let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
+    checker.look_at_nginx(&ours, &mut ingresses);
     let mut objects = checker.about_config_map();
     objects.extend(unused::secrets(snapshot, &ours, options));
     Check { ingresses, others: others.len(), objects }
@@ -117,6 +118,27 @@ impl Checker<'_> {
         notes.dedup();
         let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
         Finding { ingress, standing, reasons, notes }
+    }
+
+    /// Adds what the nginx engine cannot do of Ingresses that need it.
+    fn look_at_nginx(&self, ingresses: &[&Ingress], findings: &mut [Finding]) {
+        if findings.iter().all(|finding| finding.standing != Standing::NeedsNginx) {
+            return;
+        }
+        let options = Options { raw: true, ..self.options.clone() };
+        let translation = translate(self.snapshot, &options);
+        for (ingress, finding) in ingresses.iter().zip(findings) {
+            if finding.standing != Standing::NeedsNginx {
+                continue;
+            }
+            let origin = origin(&ingress.meta.key);
+            let known = self.translation.problems.of(&origin);
+            let new = translation.problems.of(&origin).iter().filter(|it| !known.contains(it));
+            finding.reasons.extend(new.map(|problem| Remark {
+                key: problem.key.clone(),
+                message: format!("there: {}", problem.message),
+            }));
+        }
     }
 
     /// What a problem makes of its Ingress. A Service that does not exist answered 503 under ingress-nginx, too.

@@ -16,11 +16,13 @@ mod real_ip;
 mod redirects;
 mod streams;
 mod tls;
+mod tuning;
 
 pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
+pub(crate) use tuning::read as tuning;
 
-use crate::annotations::{FAMILIES, is_raw_key, raw_global};
+use crate::annotations::{FAMILIES, NO_STREAM, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use model::{Global, Severity};
 
@@ -88,6 +90,10 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {
+            // In the nginx engine, too: layer 4 is not a matter of nginx.
+            Some(known) if settings.scope().raw && known.fate == NameFate::Nginx => {
+                (Severity::Warning, NO_STREAM.to_owned())
+            }
             // Nobody can tell whether the text holds a guard.
             Some(known) if known.fate == NameFate::Nginx && name.ends_with("-snippet") => {
                 (Severity::Error, SNIPPET.to_owned())
@@ -103,7 +109,7 @@ fn without_key(known: &Name) -> String {
     match known.fate {
         NameFate::Later => "not supported yet".to_owned(),
         NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
-        NameFate::NoEffect => format!("has no effect here: {}", known.reason),
+        NameFate::NoEffect | NameFate::Tuning => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     }
 }

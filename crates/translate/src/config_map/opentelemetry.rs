@@ -1,6 +1,7 @@
 //! Where spans go, which of them, and how traces travel on.
 
 use super::{Area, opentracing};
+use crate::annotations::NO_SPANS;
 use crate::settings::{Key, Settings, parse};
 use model::{Collector, Global, OtlpProtocol, Propagator, Ratio, Sampler, Severity, Template};
 use std::time::Duration;
@@ -126,8 +127,10 @@ fn apply(settings: &mut Settings<'_>, global: &mut Global) {
         telemetry.propagators = propagators;
     }
     batches(settings, global);
-    if global.telemetry.collector.is_none() {
-        note_nowhere(settings);
+    if settings.scope().raw {
+        note(settings, Severity::Warning, NO_SPANS);
+    } else if global.telemetry.collector.is_none() {
+        note(settings, Severity::Notice, NOWHERE);
     }
 }
 
@@ -146,14 +149,16 @@ fn batches(settings: &mut Settings<'_>, global: &mut Global) {
     }
 }
 
-/// Tracing that ends here is worth a word; the Pod's environment is not known to the translation.
-fn note_nowhere(settings: &mut Settings<'_>) {
+/// The Pod's environment is not known to the translation.
+const NOWHERE: &str = "needs otlp-collector-host, the name or address of an OpenTelemetry Collector, unless \
+    OTEL_EXPORTER_OTLP_ENDPOINT of the container names one: traces travel on, but no span is sent";
+
+/// Tracing that ends here is worth a word.
+fn note(settings: &mut Settings<'_>, severity: Severity, message: &str) {
     for name in ["enable-opentelemetry", opentracing::ENABLE] {
         let text = settings.scope().config_map.and_then(|(_, data)| data.get(name));
         if text.is_some_and(|text| parse::boolean(text.trim()) == Ok(true)) {
-            let message = "needs otlp-collector-host, the name or address of an OpenTelemetry Collector, unless \
-                OTEL_EXPORTER_OTLP_ENDPOINT of the container names one: traces travel on, but no span is sent";
-            settings.note(name, Severity::Notice, message.to_owned());
+            settings.note(name, severity, message.to_owned());
         }
     }
 }

@@ -41,6 +41,8 @@ pub struct Row {
     pub doc: &'static str,
     /// Why it does nothing, if it does nothing.
     pub reason: &'static str,
+    /// Whether it does something in the nginx engine all the same.
+    pub in_nginx: bool,
     /// Whether the other of annotation and ConfigMap has it, too.
     pub in_both: bool,
 }
@@ -75,6 +77,7 @@ fn works(family: &'static str, about: &About, name: &'static str) -> Row {
         fate: Fate::Works,
         doc: about.doc,
         reason: "",
+        in_nginx: false,
         in_both: about.in_annotations() && about.in_config_map().is_some(),
     }
 }
@@ -83,7 +86,7 @@ fn unread(name: &super::names::Name) -> Row {
     let fate = match name.fate {
         NameFate::Later => Fate::NotYet,
         NameFate::Nginx => Fate::Nginx,
-        NameFate::NoEffect => Fate::NoEffect,
+        NameFate::NoEffect | NameFate::Tuning => Fate::NoEffect,
         NameFate::Removed => Fate::Removed,
     };
     Row {
@@ -96,6 +99,7 @@ fn unread(name: &super::names::Name) -> Row {
         fate,
         doc: name.doc,
         reason: name.reason,
+        in_nginx: name.fate == NameFate::Tuning,
         in_both: false,
     }
 }
@@ -159,7 +163,10 @@ fn section(page: &mut String, title: &str, rows: &[Row], fate: Fate, risk: bool)
         let cells = [cell(row.kind), cell(row.default)].join(" | ");
         let (doc, why) = match row.reason {
             "" => (row.doc, String::new()),
-            why => (row.doc.trim_end_matches('.'), format!(". No effect: {}.", cell(why))),
+            why => {
+                let but = if row.in_nginx { " but in the nginx engine" } else { "" };
+                (row.doc.trim_end_matches('.'), format!(". No effect{but}: {}.", cell(why)))
+            }
         };
         writeln!(text, "| {} | {cells} |{risk} {}{both}{why} |", names.join(", "), cell(doc))
             .expect("a String takes all");

@@ -12,6 +12,8 @@ pub(crate) enum NameFate {
     Nginx,
     /// It sets something that does not exist here.
     NoEffect,
+    /// The same, but in the nginx engine it has its effect.
+    Tuning,
     /// ingress-nginx does not read it either.
     Removed,
 }
@@ -69,6 +71,7 @@ fn row(line: &'static str) -> Option<Name> {
         "later" => NameFate::Later,
         "nginx" => NameFate::Nginx,
         "no-effect" => NameFate::NoEffect,
+        "tuning" => NameFate::Tuning,
         "removed" => NameFate::Removed,
         _ => return None,
     };
@@ -100,7 +103,8 @@ mod tests {
     #[test]
     fn what_has_no_effect_has_a_reason() {
         for row in ANNOTATIONS.iter().chain(CONFIG_MAP.iter()) {
-            assert_eq!(row.fate == NameFate::NoEffect, !row.reason.is_empty(), "{}", row.name);
+            let is_idle = matches!(row.fate, NameFate::NoEffect | NameFate::Tuning);
+            assert_eq!(is_idle, !row.reason.is_empty(), "{}", row.name);
         }
     }
 

@@ -5,15 +5,17 @@ use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
 use model::{
-    Block as Blocked, BlockList, Compression, Configuration, Global, LogFormat, RealIp,
-    TlsSettings, TlsVersion, Unwanted,
+    Block as Blocked, BlockList, Compression, Configuration, Global, Hashes, LogFormat, LogTarget,
+    RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
 };
 
 /// Writes them.
 pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     let global = scope.configuration.global.clone();
-    names(scope.configuration, http);
-    connections(&global, http);
+    let tuning = global.tuning();
+    names(scope.configuration, &tuning.hashes, http);
+    hashes(&tuning.hashes, http);
+    connections(&global, &tuning, http);
     real_ip(&global, scope.place.passthrough, http);
     headers(&global, http);
     tls(scope, &global.tls, http);
@@ -24,7 +26,7 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
 }
 
 /// Sizes of the hash of server names, as ingress-nginx computes them.
-fn names(configuration: &Configuration, http: &mut Block) {
+fn names(configuration: &Configuration, hashes: &Hashes, http: &mut Block) {
     let (mut longest, mut total) = (0, 0);
     for server in configuration.servers.values() {
         let names = server.other_names().into_iter().map(|alias| alias.to_string().len());
@@ -33,25 +35,45 @@ fn names(configuration: &Configuration, http: &mut Block) {
             total += length;
         }
     }
-    // An entry of the hash: its pointers and the name with its length, aligned.
+    // An entry of the hash: two pointers, and the name with its length, aligned.
     const WORD: usize = size_of::<usize>();
-    let entry = 2 * WORD + (longest + 2 + WORD).next_multiple_of(WORD);
-    put!(http, "server_names_hash_bucket_size", entry.next_power_of_two().max(64));
-    put!(http, "server_names_hash_max_size", total.next_power_of_two().max(1024));
+    let entry = 2 * WORD + (longest + 2).next_multiple_of(WORD);
+    let at_least = |asked: Option<u32>, least: usize| {
+        asked.and_then(|asked| usize::try_from(asked).ok()).unwrap_or(0).max(least)
+    };
+    let bucket = at_least(hashes.names_bucket, entry.next_power_of_two().max(64));
+    let size = at_least(hashes.names.or(Some(1024)), total.next_power_of_two());
+    put!(http, "server_names_hash_bucket_size", bucket);
+    put!(http, "server_names_hash_max_size", size);
 }
 
-fn connections(global: &Global, http: &mut Block) {
+/// Sizes of the other hashes: what our own blocks need, at least.
+fn hashes(hashes: &Hashes, http: &mut Block) {
+    let at_least = |asked: Option<u32>, least: u32| asked.unwrap_or(least).max(least);
+    put!(http, "types_hash_max_size", 2048_u32);
+    put!(http, "variables_hash_bucket_size", at_least(hashes.variables_bucket, 256));
+    put!(http, "variables_hash_max_size", at_least(hashes.variables, 2048));
+    put!(http, "map_hash_bucket_size", at_least(hashes.map_bucket, 128));
+    put!(http, "map_hash_max_size", 65_536_u32);
+    put!(http, "proxy_headers_hash_max_size", at_least(hashes.headers, 1024));
+    put!(http, "proxy_headers_hash_bucket_size", at_least(hashes.headers_bucket, 128));
+}
+
+fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     let limits = &global.limits;
+    put!(http, "aio", "threads");
+    put!(http, "aio_write", tuning.aio_write.unwrap_or(true));
     put!(http, "sendfile", true);
     put!(http, "tcp_nopush", true);
     put!(http, "tcp_nodelay", true);
     put!(http, "reset_timedout_connection", true);
     put!(http, "log_subrequest", true);
-    put!(http, "default_type", "text/html");
+    let default_type = tuning.default_type.as_deref().unwrap_or("text/html");
+    put!(http, "default_type", Word::plain(default_type));
     put!(http, "keepalive_timeout", global.keep_alive.idle);
     put!(http, "keepalive_requests", global.keep_alive.requests);
     put!(http, "keepalive_time", global.keep_alive.age);
-    put!(http, "client_header_buffer_size", "1k");
+    put!(http, "client_header_buffer_size", tuning.header_buffer.unwrap_or(1 << 10));
     let count = (limits.header_total / limits.header_line.max(1)).max(1);
     put!(http, "large_client_header_buffers", count, limits.header_line);
     put!(http, "client_header_timeout", limits.header_timeout);
@@ -59,13 +81,6 @@ fn connections(global: &Global, http: &mut Block) {
     put!(http, "send_timeout", limits.send_timeout);
     put!(http, "client_body_buffer_size", limits.body_buffer);
     put!(http, "http2_max_concurrent_streams", global.http2_streams);
-    put!(http, "types_hash_max_size", 2048_u32);
-    put!(http, "variables_hash_bucket_size", 256_u32);
-    put!(http, "variables_hash_max_size", 2048_u32);
-    put!(http, "map_hash_bucket_size", 128_u32);
-    put!(http, "map_hash_max_size", 65_536_u32);
-    put!(http, "proxy_headers_hash_max_size", 1024_u32);
-    put!(http, "proxy_headers_hash_bucket_size", 128_u32);
     put!(http, "proxy_ssl_session_reuse", true);
     put!(http, "uninitialized_variable_warn", false);
     put!(http, "port_in_redirect", false);
@@ -215,8 +230,8 @@ fn types(types: Option<&std::collections::BTreeSet<String>>) -> Vec<Word> {
 fn logs(global: &Global, http: &mut Block) {
     let LogFormat { template, json, raw } = &global.log_format;
     let escape = match (json, raw) {
-        (true, _) => "escape=json",
-        (false, true) => "escape=none",
+        (_, true) => "escape=none",
+        (true, false) => "escape=json",
         (false, false) => "escape=default",
     };
     put!(http, "log_format", "upstreaminfo", escape, Word::log(template));
@@ -237,7 +252,14 @@ fn logs(global: &Global, http: &mut Block) {
 
 /// The parameters of `access_log`.
 pub(in crate::conf) fn access_log(global: &Global) -> Vec<Word> {
-    words![log_target(&global.logs.access), "upstreaminfo", "if=$loggable"]
+    let more = match &global.logs.access {
+        // It takes one line at a time.
+        LogTarget::Syslog(_) => Vec::new(),
+        _ => global.tuning().access_log,
+    };
+    let more = more.into_iter().map(Word::plain);
+    let target = words![log_target(&global.logs.access), "upstreaminfo"];
+    target.into_iter().chain(more).chain(words!["if=$loggable"]).collect()
 }
 
 fn blocked(block: &Blocked, http: &mut Block) {
@@ -278,6 +300,9 @@ fn geoip2(scope: &Scope<'_>, http: &mut Block) {
     for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "mmdb")) {
         let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let mut block = Block::default();
+        if let Some(pause) = global.tuning().geoip_reload {
+            put!(block, "auto_reload", pause);
+        }
         for variable in model::GeoVariable::all() {
             let is_here = variable.databases.iter().any(|end| stem.ends_with(end));
             if is_here && known.insert(variable.name) {

@@ -2,9 +2,11 @@
 
 use super::super::location::At;
 use super::super::tree::put;
-use super::super::{Block, Scope, Word};
+use super::super::tree::words;
+use super::super::{Block, Owner, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
-use model::{Configuration, Origin, Server};
+use model::{Configuration, Server};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What Debian's module recommends, and where its core rules are.
@@ -15,6 +17,29 @@ const CORE_RULES: [&str; 4] = [
     "/usr/share/modsecurity-crs/rules/*.conf",
     "/etc/modsecurity/crs/RESPONSE-999-EXCLUSION-RULES-AFTER-CRS.conf",
 ];
+/// Where the image of ingress-nginx had them: rules that people wrote include these.
+const ITS_RECOMMENDED: &str = "/etc/nginx/modsecurity/modsecurity.conf";
+const ITS_CORE_RULES: &str = "/etc/nginx/owasp-modsecurity-crs/nginx-modsecurity.conf";
+/// Logs of a container are its standard output, one line each; Debian's settings name a file that nobody rotates there.
+const AUDIT_LOG: &str = "SecAuditLog /dev/stdout\nSecAuditLogFormat JSON\n";
+
+/// What the ConfigMap says at one of its keys, as its own.
+pub(in crate::conf) fn of_config_map(
+    configuration: &Configuration,
+    key: &'static str,
+    text: fn(&RawGlobal) -> Option<&String>,
+    block: &mut Block,
+) {
+    if let Some(raw) = configuration.global.raw.as_deref()
+        && let Some(text) = text(raw)
+    {
+        block.raw(key, text, owner(raw, key));
+    }
+}
+
+fn owner(raw: &RawGlobal, key: &'static str) -> Option<Owner> {
+    raw.origin.clone().map(|origin| Owner { origin, key: Some(key) })
+}
 
 /// Whether anything asks for ModSecurity, so that its module has to be there.
 pub(in crate::conf) fn wants_modsecurity(configuration: &Configuration) -> bool {
@@ -31,20 +56,14 @@ pub(in crate::conf) fn wants_modsecurity(configuration: &Configuration) -> bool 
 
 /// What the ConfigMap says for all of `http`.
 pub(in crate::conf) fn of_http(scope: &mut Scope<'_>, http: &mut Block) {
-    let Some(raw) = scope.configuration.global.raw.clone() else { return };
-    let RawGlobal { main: _, http: snippet, server: _, location: _, auth: _, modsecurity } = *raw;
-    if modsecurity.enabled == Some(true) {
+    let configuration = scope.configuration;
+    let Some(raw) = configuration.global.raw.as_deref() else { return };
+    if raw.modsecurity.enabled == Some(true) {
         put!(http, "modsecurity", true);
-        let mut text = modsecurity.rules.unwrap_or_else(recommended);
-        if modsecurity.core_rules {
-            text.push_str(&core_rules());
-        }
-        let file = scope.file("modsecurity", text.into_bytes());
-        put!(http, "modsecurity_rules_file", file);
+        let file = scope.file("modsecurity", everybodys(&raw.modsecurity).into_bytes());
+        http.put_for(owner(raw, "modsecurity-snippet"), "modsecurity_rules_file", words![file]);
     }
-    if let Some(text) = snippet {
-        http.raw("http-snippet", &text, None);
-    }
+    of_config_map(configuration, "http-snippet", |raw| raw.http.as_ref(), http);
 }
 
 /// What the first Ingress of a host says for the host, and the ConfigMap for all hosts.
@@ -55,46 +74,60 @@ pub(in crate::conf) fn of_server(scope: &Scope<'_>, server: &Server, block: &mut
         Some((text, location.origin.as_ref()))
     });
     if let Some((text, origin)) = own {
-        block.raw("server-snippet", text, origin);
+        block.raw("server-snippet", text, origin.map(Owner::from));
     }
-    if let Some(text) = scope.configuration.global.raw.as_ref().and_then(|raw| raw.server.as_ref())
-    {
-        block.raw("server-snippet of the ConfigMap", text, None);
-    }
+    of_config_map(scope.configuration, "server-snippet", |raw| raw.server.as_ref(), block);
 }
 
 pub(in crate::conf) fn write(policy: Option<&Raw>, at: &mut At<'_, '_>) {
-    let global = at.scope.configuration.global.raw.as_ref();
-    if let Some(text) = global.and_then(|raw| raw.location.as_ref())
-        && at.location.origin.is_some()
-    {
-        at.block.raw("location-snippet of the ConfigMap", text, None);
+    let all = at.scope.configuration;
+    if at.location.origin.is_some() {
+        of_config_map(all, "location-snippet", |raw| raw.location.as_ref(), &mut at.block);
     }
-    let Some(Raw { configuration, server: _, auth: _, modsecurity }) = policy else { return };
-    let everywhere = global.is_some_and(|raw| raw.modsecurity.enabled == Some(true));
-    guard(modsecurity, everywhere, at);
+    let Some(Raw {
+        configuration,
+        server: _,
+        auth: _,
+        modsecurity,
+        // Beside the other buffers.
+        busy_buffers: _,
+        temporary_file: _,
+    }) = policy
+    else {
+        return;
+    };
+    guard(modsecurity, at);
     if let Some(text) = configuration {
-        at.block.raw("configuration-snippet", text, at.location.origin.as_ref());
+        at.block.raw("configuration-snippet", text, origin(at));
     }
 }
 
 /// ModSecurity at a location, as ingress-nginx puts its rules together.
-fn guard(policy: &ModSecurity, everywhere: bool, at: &mut At<'_, '_>) {
-    let ModSecurity { enabled, core_rules: core, rules, transaction_id } = policy;
+fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
+    let ModSecurity { enabled, core_rules: core, rules: own, transaction_id } = policy;
+    let global = at.scope.configuration.global.raw.as_ref().map(|raw| &raw.modsecurity);
+    let everywhere = global.is_some_and(|global| global.enabled == Some(true));
     match enabled {
-        Some(false) => return put!(at.block, "modsecurity", false),
+        Some(false) if everywhere => return put!(at.block, "modsecurity", false),
         Some(true) if !everywhere => put!(at.block, "modsecurity", true),
-        None if !everywhere => return,
-        Some(true) | None => {}
+        // Without anybody who asks for it nginx does not know the word.
+        Some(false) | None if !everywhere => return,
+        Some(_) | None => {}
     }
-    let mut text = rules.clone().unwrap_or_default();
-    if !everywhere {
-        if rules.is_none() {
-            text.push_str(&recommended());
-        }
-        if *core {
-            text.push_str(&core_rules());
-        }
+    let mut text = match (own, everywhere) {
+        (None, true) => String::new(),
+        (own, _) => rules(own.as_deref()),
+    };
+    if *core {
+        text.push_str(&core_rules());
+    }
+    if let Some(global) = global.filter(|_| everywhere) {
+        // What is loaded for everybody would be there twice, which ModSecurity does not take.
+        let there = everybodys(global);
+        let there: BTreeSet<&str> =
+            there.lines().filter(|line| line.starts_with("Include ")).collect();
+        let own = text.lines().filter(|line| !there.contains(line));
+        text = own.map(|line| format!("{line}\n")).collect();
     }
     if !text.is_empty() {
         let file = at.scope.file("modsecurity", text.into_bytes());
@@ -106,8 +139,25 @@ fn guard(policy: &ModSecurity, everywhere: bool, at: &mut At<'_, '_>) {
     }
 }
 
-fn recommended() -> String {
-    format!("Include {RECOMMENDED}\n")
+/// What the ConfigMap loads for everybody.
+fn everybodys(policy: &ModSecurity) -> String {
+    let core = if policy.core_rules { core_rules() } else { String::new() };
+    rules(policy.rules.as_deref()) + &core
+}
+
+/// Somebody's rules, or the recommended ones.
+fn rules(own: Option<&str>) -> String {
+    let Some(own) = own else { return format!("Include {RECOMMENDED}\n{AUDIT_LOG}") };
+    let included = |line: &str| {
+        let (word, path) = line.trim().split_once(char::is_whitespace)?;
+        let path = path.trim().trim_matches('"');
+        match word.eq_ignore_ascii_case("include").then_some(path)? {
+            ITS_RECOMMENDED => Some(format!("Include {RECOMMENDED}")),
+            ITS_CORE_RULES => Some(core_rules().trim_end().to_owned()),
+            _ => None,
+        }
+    };
+    own.lines().map(|line| included(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
 }
 
 fn core_rules() -> String {
@@ -118,14 +168,15 @@ fn core_rules() -> String {
 /// `auth-snippet`, or `global-auth-snippet` where the authenticator is that of everybody.
 pub(in crate::conf) fn of_auth(at: &At<'_, '_>, block: &mut Block) {
     let own = at.location.policy.raw.as_ref().and_then(|raw| raw.auth.as_ref());
-    let global = at.scope.configuration.global.raw.as_ref().and_then(|raw| raw.auth.as_ref());
-    match (own, global) {
-        (Some(text), _) => block.raw("auth-snippet", text, origin(at)),
-        (None, Some(text)) => block.raw("global-auth-snippet", text, None),
-        (None, None) => {}
+    match own {
+        Some(text) => block.raw("auth-snippet", text, origin(at)),
+        None => {
+            let all = at.scope.configuration;
+            of_config_map(all, "global-auth-snippet", |raw| raw.auth.as_ref(), block);
+        }
     }
 }
 
-fn origin<'b>(at: &At<'_, 'b>) -> Option<&'b Origin> {
-    at.location.origin.as_ref()
+fn origin(at: &At<'_, '_>) -> Option<Owner> {
+    at.location.origin.as_ref().map(Owner::from)
 }

@@ -1,7 +1,9 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
+mod acceptable;
+
 use crate::blame::{self, LeftOut};
-use crate::conf::{self, Place, Written};
+use crate::conf::{self, Owner, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
 use crate::names::{Known, Names};
@@ -13,7 +15,7 @@ use crate::requests::Requests;
 use crate::{fallback, measurements, pem, push, stub_status, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
-use model::{Changes, Configuration, Listeners, Origin};
+use model::{Changes, Configuration, Listeners};
 use request_metrics::Connections;
 use rustix::process::Signal;
 use std::io;
@@ -31,8 +33,6 @@ use tokio::time::{sleep, timeout};
 
 /// How long new workers may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Tests of nginx at most until a Configuration is given up.
-const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
 /// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
@@ -126,7 +126,7 @@ pub enum StartError {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("nginx does not take it: {reason}")]
-    Refused { reason: String, culprit: Option<Origin> },
+    Refused { reason: String, culprit: Option<Owner> },
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error("cannot start nginx: {0}")]
@@ -251,13 +251,13 @@ impl Engine for Nginx {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
             let reason = unwritable.to_string();
-            rejected(generation, Failure::Refused { reason, culprit: unwritable.origin })
+            rejected(generation, Failure::Refused { reason, culprit: unwritable.owner })
         })?;
         let _state = self.inner.state.lock().await;
         match self.inner.test(&written).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(fault)) => {
-                let culprit = fault.line.and_then(|line| written.text.origin_of(line)).cloned();
+                let culprit = fault.owner(&written.text).cloned();
                 Err(rejected(generation, Failure::Refused { reason: fault.message, culprit }))
             }
             Err(failure) => Err(rejected(generation, failure)),
@@ -284,7 +284,7 @@ impl Engine for Nginx {
 fn rejected(generation: u64, failure: Failure) -> Rejected {
     let reason = failure.to_string();
     let culprit = match failure {
-        Failure::Refused { culprit, .. } => culprit,
+        Failure::Refused { culprit, .. } => culprit.map(|owner| owner.origin),
         _ => None,
     };
     Rejected { generation, reason, culprit }
@@ -305,12 +305,12 @@ impl Inner {
             (Plan::Nothing, _) => {}
             (Plan::Push, _) => {
                 state.owed = todo;
-                let accepted = blame::without(next, &state.left_out);
+                let accepted = blame::without(next, &state.running, &state.left_out);
                 self.settle(state, &accepted).await?;
                 state.running = accepted;
             }
             (Plan::Reload, master) => {
-                let (accepted, written, left_out) = self.acceptable(next).await?;
+                let (accepted, written, left_out) = self.acceptable(next, &state.running).await?;
                 match master {
                     Some(master) => self.reload(master, state, &accepted, &written).await?,
                     None => self.boot(state, &accepted, &written).await?,
@@ -325,74 +325,6 @@ impl Inner {
             requests.follow(&state.running);
         }
         Ok(state.left_out.clone())
-    }
-
-    /// The Configuration, or as much of it as nginx takes.
-    async fn acceptable(
-        &self,
-        next: &Configuration,
-    ) -> Result<(Configuration, Written, LeftOut), Failure> {
-        let mut left_out = LeftOut::new();
-        for _ in 0..TESTS {
-            let candidate = blame::without(next, &left_out);
-            let (reason, culprit) = match conf::write(&candidate, &self.place) {
-                Err(unwritable) => (unwritable.to_string(), unwritable.origin),
-                Ok(written) => match self.test(&written).await? {
-                    Ok(()) => return Ok((candidate, written, left_out)),
-                    Err(fault) => {
-                        let line = fault.line.and_then(|line| written.text.origin_of(line));
-                        (fault.message, line.cloned())
-                    }
-                },
-            };
-            let culprit = match culprit.filter(|origin| !left_out.contains_key(origin)) {
-                Some(culprit) => Some(culprit),
-                None => self.search(next, &left_out).await?,
-            };
-            let Some(culprit) = culprit else {
-                return Err(Failure::Refused { reason, culprit: None });
-            };
-            tracing::debug!(%culprit, reason, "nginx does not take it");
-            left_out.insert(culprit, reason);
-        }
-        let reason = format!("{TESTS} objects were left out and it is still not taken");
-        Err(Failure::Refused { reason, culprit: None })
-    }
-
-    /// Which Ingress is to blame where nginx does not say: by halves.
-    async fn search(
-        &self,
-        next: &Configuration,
-        left_out: &LeftOut,
-    ) -> Result<Option<Origin>, Failure> {
-        let known = |origin: &Origin| left_out.contains_key(origin);
-        let mut suspects: Vec<Origin> =
-            blame::ingresses(next).into_iter().filter(|origin| !known(origin)).collect();
-        if !self.is_taken_without(next, left_out, &suspects).await? {
-            return Ok(None);
-        }
-        while suspects.len() > 1 {
-            let rest = suspects.split_off(suspects.len() / 2);
-            // Taken without these: one of them is to blame.
-            if !self.is_taken_without(next, left_out, &suspects).await? {
-                suspects = rest;
-            }
-        }
-        Ok(suspects.pop())
-    }
-
-    async fn is_taken_without(
-        &self,
-        next: &Configuration,
-        left_out: &LeftOut,
-        suspects: &[Origin],
-    ) -> Result<bool, Failure> {
-        let more = suspects.iter().map(|origin| (origin.clone(), String::new()));
-        let all: LeftOut = left_out.clone().into_iter().chain(more).collect();
-        match conf::write(&blame::without(next, &all), &self.place) {
-            Ok(written) => Ok(self.test(&written).await?.is_ok()),
-            Err(_) => Ok(false),
-        }
     }
 
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {

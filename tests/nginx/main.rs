@@ -1,0 +1,12 @@
+//! The binary with `--engine=nginx`: what raw configuration, ModSecurity and settings of the ConfigMap do to requests,
+//! and what becomes of text that is none of them.
+
+mod bed;
+mod injections;
+mod modsecurity;
+#[path = "../../crates/nginx/tests/conf/reader.rs"]
+mod reader;
+mod settings;
+mod snippets;
+mod without_effect;
+mod written;
