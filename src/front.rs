@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration};
-use nginx::{Nginx, Place};
+use nginx::{Nginx, Place, Requests};
 use proxy::Native;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -49,6 +49,22 @@ impl Front {
     /// What is wrong with the threads of traffic; nginx watches over its own.
     pub(crate) fn ailment(&self) -> Option<&'static str> {
         self.native().and_then(|native| native.ailment())
+    }
+
+    /// What is counted of requests, if that was asked for.
+    pub(crate) fn requests(&self) -> Option<&Arc<request_metrics::Metrics>> {
+        match self {
+            Self::Native(native) => native.metrics(),
+            Self::Nginx(nginx) => nginx.requests().map(|requests| requests.metrics()),
+        }
+    }
+
+    /// The certificate of hosts without one (DER).
+    pub(crate) fn own_certificate(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Native(native) => native.current().certificates.own().map(<[u8]>::to_vec),
+            Self::Nginx(nginx) => Some(nginx.own_certificate().to_vec()),
+        }
     }
 
     /// What is being served.
@@ -96,6 +112,7 @@ pub(crate) fn nginx(
     room: Room,
     geoip: PathBuf,
     passthrough: bool,
+    requests: Option<Requests>,
 ) -> Result<Nginx> {
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let place = Place {
@@ -119,7 +136,7 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(program, place, Arc::default())?)
+    Ok(Nginx::start(program, place, requests, Arc::default())?)
 }
 
 /// The private folder, wherever this process was started.

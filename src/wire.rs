@@ -11,6 +11,7 @@ use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
+use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::{Ready, Shutdown, log, signal};
 use std::collections::BTreeSet;
@@ -151,7 +152,9 @@ fn start_front(
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
-        let nginx = front::nginx(listeners, room, directory, passthrough)?;
+        let settings = metrics.settings()?;
+        let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
+        let nginx = front::nginx(listeners, room, directory, passthrough, requests)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
     let native = start_engine(listeners, room, metrics)?;

@@ -12,6 +12,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Resolver;
 use tempfile::TempDir;
 
 /// How long anything may take.
@@ -75,10 +76,12 @@ pub fn program() -> PathBuf {
 
 /// An engine in a folder of its own.
 pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
-    Arc::new(
-        Nginx::start(program(), place(folder, http_port), Arc::default())
-            .expect("the engine starts"),
-    )
+    start_with(place(folder, http_port), Arc::default())
+}
+
+/// The same in a place that is prepared, with names from `resolver`.
+pub fn start_with(place: Place, resolver: Arc<Resolver>) -> Arc<Nginx> {
+    Arc::new(Nginx::start(program(), place, None, resolver).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.

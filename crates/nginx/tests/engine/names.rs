@@ -1,12 +1,11 @@
 //! Upstreams that stand for names: nginx follows what a real name server says, and nobody waits for one that is silent.
 
 use crate::bed::{
-    PATIENCE, apply, backend, backend_at, configuration, free_port, get, place, program, until,
+    PATIENCE, apply, backend, backend_at, configuration, free_port, get, place, start_with, until,
 };
 use crate::ok;
 use engine::Engine;
 use model::{Configuration, Server, ServerName, Upstream, UpstreamId};
-use nginx::Nginx;
 use openssl::ssl::{SslConnector, SslMethod};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -44,8 +43,7 @@ async fn a_name_server_that_is_silent_delays_no_other_change() {
     let (one, two) = (backend("one"), backend("two"));
     let named = backend_at("named", SocketAddr::new(ONE, 0));
     server.says("db.example", Says::Nothing);
-    let engine = Nginx::start(program(), place(&folder, port), resolver(&server));
-    let engine = Arc::new(engine.expect("the engine starts"));
+    let engine = start_with(place(&folder, port), resolver(&server));
     for (address, body) in [(one, "one"), (two, "two")] {
         let mut next = configuration(&[("a.test", address, None), ("n.test", one, None)]);
         stands_for(&mut next, "n.test", "db.example", named.port());
@@ -73,8 +71,7 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     // Asked again as soon as it may be, and never kept by the resolver.
     let says = |address| server.says("db.example", Says::Addresses(vec![address], 0));
     says(ONE);
-    let engine = Nginx::start(program(), place(&folder, port), resolver(&server));
-    let engine = Arc::new(engine.expect("the engine starts"));
+    let engine = start_with(place(&folder, port), resolver(&server));
     let hosts = [("n.test", one, None), ("other.test", one, None)];
     let mut with_name = configuration(&hosts);
     stands_for(&mut with_name, "n.test", "db.example", one.port());
@@ -110,8 +107,7 @@ async fn tls_is_passed_through_to_a_name() {
     let mut place = place(&folder, port);
     place.passthrough = true;
     let https = place.https_port;
-    let engine = Nginx::start(program(), place, resolver(&server)).expect("the engine starts");
-    let engine = Arc::new(engine);
+    let engine = start_with(place, resolver(&server));
     let mut next = configuration(&[("p.test", behind, None)]);
     stands_for(&mut next, "p.test", "db.example", behind.port());
     let host = ServerName::new("p.test");
