@@ -34,7 +34,11 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
     let log = log::init(flags.v)?;
-    if let Err(error) = runtime::ports::take_up_low_ports() {
+    let mut low_ports = runtime::ports::take_up_low_ports();
+    if flags.listeners.engine == EngineName::Nginx {
+        low_ports = low_ports.and_then(|()| runtime::ports::hand_on_low_ports());
+    }
+    if let Err(error) = low_ports {
         tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
     }
     let control =
