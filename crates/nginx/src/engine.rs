@@ -36,7 +36,7 @@ const TESTS: usize = 64;
 const FRONT_SHARE: u64 = 4;
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// When nginx is told again of addresses that it was not to be told of.
+/// How long after a push of new addresses that failed it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves HTTP in a supervised nginx.
