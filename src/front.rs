@@ -136,7 +136,7 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(program, place, requests, Arc::default())?)
+    Ok(Nginx::start(nginx::Options { program, place, resolver: Arc::default(), requests })?)
 }
 
 /// The private folder, wherever this process was started.

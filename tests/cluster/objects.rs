@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
+use serde_json::{Value, json};
 use testkit::cluster::{Cluster, eventually};
 
 use crate::fairway::PATIENCE;
@@ -93,6 +94,23 @@ stringData: {{tls.crt: \"{}\", tls.key: \"{}\"}}
         quote(certificate),
         quote(key)
     )
+}
+
+/// One of many Ingresses of Service `a`, each with a host of its own.
+pub(crate) fn numbered(number: usize) -> Value {
+    let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
+    json!({
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "Ingress",
+        "metadata": {"name": format!("host-{number}"), "namespace": "demo"},
+        "spec": {
+            "ingressClassName": "nginx",
+            "rules": [{
+                "host": format!("host-{number}.test"),
+                "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
+            }],
+        },
+    })
 }
 
 /// Namespace `demo` with Pod `a` behind Service `a`, and Ingress `a` for host a.test.

@@ -1,11 +1,10 @@
 //! Ready means: everything that existed at the start is being served.
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
 use testkit::cluster;
 
 use crate::fairway::Fairway;
-use crate::objects::{GROUND, one_host, pod_behind_service};
+use crate::objects::{GROUND, numbered, one_host, pod_behind_service};
 
 #[test]
 fn with_no_ingress_it_is_ready_and_answers_404() {
@@ -118,20 +117,4 @@ fn what_flags_and_environment_name_has_to_be_there() {
         }
         Ok(())
     });
-}
-
-fn numbered(number: usize) -> Value {
-    let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
-    json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": {"name": format!("host-{number}"), "namespace": "demo"},
-        "spec": {
-            "ingressClassName": "nginx",
-            "rules": [{
-                "host": format!("host-{number}.test"),
-                "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
-            }],
-        },
-    })
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
-use crate::objects::{GROUND, ingress, ingress_with, one_host, pod_behind_service};
+use crate::objects::{GROUND, ingress, ingress_with, numbered, one_host, pod_behind_service};
 use crate::replicas::{ingresses, replica, tells, told, write_as};
 
 const FIXED: &str = "--publish-status-address=192.0.2.1";
@@ -344,20 +344,4 @@ async fn all_tell(cluster: &Cluster, many: usize, address: &str, patience: Durat
     };
     let told = tokio::time::timeout(patience, watching).await;
     told.unwrap_or_else(|_| bail!("after {patience:?}, {} of {many} do not tell it", waiting.len()))
-}
-
-fn numbered(number: usize) -> Value {
-    let backend = json!({"service": {"name": "a", "port": {"number": 80}}});
-    json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "Ingress",
-        "metadata": {"name": format!("host-{number}"), "namespace": "demo"},
-        "spec": {
-            "ingressClassName": "nginx",
-            "rules": [{
-                "host": format!("host-{number}.test"),
-                "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]},
-            }],
-        },
-    })
 }

@@ -46,7 +46,7 @@ pub(crate) struct Shared {
     /// Measures only this, may be repeated; a wrong name prints all names
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) only: Vec<String>,
-    /// Measures only this proxy, may be repeated: fairway, nginx or haproxy
+    /// Measures only this proxy, may be repeated: fairway, fairway-nginx, nginx or haproxy
     #[arg(long, global = true, value_name = "NAME")]
     pub(crate) peer: Vec<String>,
     /// How often every proxy has its turn, and how often Fairway is started for the control side [default: 3]

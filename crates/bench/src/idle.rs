@@ -33,7 +33,7 @@ impl Bench {
                 let bytes = self.idle_turn(scenario, peer, count)?;
                 let name = peer.name();
                 eprintln!(
-                    "{:12} {name:8} round {round} {count} idle connections, {bytes:.0} bytes each",
+                    "{:12} {name:13} round {round} {count} idle connections, {bytes:.0} bytes each",
                     scenario.name
                 );
                 grown.entry(name.to_owned()).or_default().push(bytes);

@@ -224,7 +224,7 @@ fn spread(turns: &[Turn], value: fn(&Turn) -> Option<f64>) -> Option<Spread> {
 fn progress(scenario: &Scenario, running: &Running, round: usize, kind: &str, turn: &Turn) {
     let Turn { outcome, .. } = turn;
     eprintln!(
-        "{:12} {:8} round {round} {kind:6} {:9.0} req/s {:8.2} us CPU per request, proxy {:3.0} %, \
+        "{:12} {:13} round {round} {kind:6} {:9.0} req/s {:8.2} us CPU per request, proxy {:3.0} %, \
          generator {:3.0} %, {} errors",
         scenario.name,
         running.peer.name(),

@@ -4,6 +4,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// A process and its descendants, as they were when they were looked up.
@@ -49,6 +50,15 @@ impl Family {
             next += 1;
         }
         Self { members }
+    }
+
+    /// Ends all of them at once.
+    pub(crate) fn kill(&self) {
+        let pids = self.members.iter().filter_map(|member| Pid::from_raw(member.cast_signed()));
+        for pid in pids {
+            // One that has ended needs no signal.
+            let _ = kill_process(pid, Signal::KILL);
+        }
     }
 
     /// Processor time of all threads of all its processes, with the scheduler's resolution.

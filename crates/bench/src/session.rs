@@ -71,9 +71,9 @@ fn chosen(flags: &Shared) -> Result<Vec<&str>> {
 
 /// Whom `--peer` names, or everybody.
 fn peers(flags: &Shared) -> Result<Vec<Peer>> {
-    let known = |name: &String| Peer::ALL.iter().any(|peer| peer.name() == name);
-    if let Some(wrong) = flags.peer.iter().find(|name| !known(name)) {
-        bail!("--peer {wrong}: there are fairway, nginx and haproxy");
+    let all = Peer::ALL.map(Peer::name);
+    if let Some(wrong) = flags.peer.iter().find(|name| !all.contains(&name.as_str())) {
+        bail!("--peer {wrong}: there is no such proxy; there are {}", all.join(", "));
     }
     let named = |peer: &Peer| flags.peer.is_empty() || flags.peer.iter().any(|n| n == peer.name());
     Ok(Peer::ALL.into_iter().filter(named).collect())

@@ -88,11 +88,11 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the files that no configuration names any more.
-    pub fn sweep(&self, kept: &BTreeMap<String, Vec<u8>>) {
+    /// Removes the files that nobody reads any more.
+    pub fn sweep(&self, is_read: impl Fn(&str) -> bool) {
         let entries = fs::read_dir(self.place.files()).into_iter().flatten().flatten();
         for entry in entries {
-            if entry.file_name().to_str().is_none_or(|name| !kept.contains_key(name)) {
+            if !entry.file_name().to_str().is_some_and(&is_read) {
                 drop(fs::remove_file(entry.path()));
             }
         }

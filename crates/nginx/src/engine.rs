@@ -3,7 +3,8 @@
 use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
-use crate::names::{Known, Names, Resolved};
+use crate::leaving::Leaving;
+use crate::names::{Known, Names};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
@@ -34,15 +35,28 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
+/// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
+const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
-/// How long after a push of new addresses that failed it is tried again.
-const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves HTTP in a supervised nginx.
 #[derive(Debug)]
 pub struct Nginx {
     inner: Arc<Inner>,
+}
+
+/// What the engine is given at start.
+#[derive(Debug)]
+pub struct Options {
+    /// nginx.
+    pub program: PathBuf,
+    /// Where it runs.
+    pub place: Place,
+    /// Looks the names of ExternalName Services up.
+    pub resolver: Arc<Resolver>,
+    /// Where requests are counted, if they are.
+    pub requests: Option<Requests>,
 }
 
 #[derive(Debug)]
@@ -77,6 +91,10 @@ struct State {
     running: Configuration,
     left_out: LeftOut,
     written: Written,
+    /// What workers of earlier reloads still serve.
+    leaving: Leaving,
+    /// What has to be done in any case, as an attempt at it failed halfway.
+    owed: Plan,
 }
 
 /// Why the engine cannot start.
@@ -124,14 +142,9 @@ enum Failure {
 }
 
 impl Nginx {
-    /// Prepares everything; nginx itself starts with the first [`Engine::apply`]. Requests are counted if there is
-    /// something to count them in, and names are looked up by `resolver`.
-    pub fn start(
-        program: PathBuf,
-        mut place: Place,
-        requests: Option<Requests>,
-        resolver: Arc<Resolver>,
-    ) -> Result<Self, StartError> {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let Options { program, mut place, resolver, requests } = options;
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
@@ -159,7 +172,7 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        tokio::spawn(follow_names(Arc::downgrade(&inner), inner.names.changes()));
+        tokio::spawn(tend(Arc::downgrade(&inner), inner.names.changes()));
         inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
@@ -221,7 +234,7 @@ impl Engine for Nginx {
         // What stands in front of nginx has to know first who passes it by.
         let before = self.inner.serving.send_replace(next.clone());
         let applied = self.inner.apply(&mut state, next).await;
-        self.inner.names.keep(&state.asked);
+        self.inner.names.keep(&state.leaving.and(&state.asked));
         match applied {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
@@ -283,31 +296,30 @@ impl Inner {
         state: &mut State,
         next: &Configuration,
     ) -> Result<LeftOut, Failure> {
-        let resolved = self.names.resolved(next);
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
-            Some(_) => plan(&state.asked, next),
+            Some(_) => plan(&state.asked, next).max(state.owed),
             None => Plan::Reload,
         };
-        match todo {
-            Plan::Nothing => {}
-            Plan::Push => {
+        match (todo, state.master) {
+            (Plan::Nothing, _) => {}
+            (Plan::Push, _) => {
+                state.owed = todo;
                 let accepted = blame::without(next, &state.left_out);
-                self.pusher.settle(&accepted, &resolved, self.general(&accepted)).await?;
+                self.settle(state, &accepted).await?;
                 state.running = accepted;
             }
-            Plan::Reload => {
+            (Plan::Reload, master) => {
                 let (accepted, written, left_out) = self.acceptable(next).await?;
-                match state.master {
-                    Some(master) => {
-                        self.reload(master, state, &accepted, &written, &resolved).await?;
-                    }
-                    None => self.boot(state, &accepted, &written, &resolved).await?,
+                match master {
+                    Some(master) => self.reload(master, state, &accepted, &written).await?,
+                    None => self.boot(state, &accepted, &written).await?,
                 }
                 (state.running, state.written) = (accepted, written);
                 state.left_out = left_out;
             }
         }
+        state.owed = Plan::Nothing;
         state.asked = next.clone();
         if let Some(requests) = &self.requests {
             requests.follow(&state.running);
@@ -394,7 +406,6 @@ impl Inner {
         state: &mut State,
         accepted: &Configuration,
         written: &Written,
-        resolved: &Resolved,
     ) -> Result<(), Failure> {
         process::end_left_behind(&self.place).await;
         let refused = |unwritable: conf::Unwritable| Failure::Refused {
@@ -410,31 +421,46 @@ impl Inner {
         let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
+        state.leaving = Leaving::default();
         self.master.store(master, Ordering::Relaxed);
         self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
+        let resolved = self.names.resolved(accepted);
+        self.pusher.settle(accepted, &resolved, self.general(accepted)).await?;
         self.swap(master, written).await
     }
 
     async fn reload(
         &self,
         master: i32,
-        state: &State,
+        state: &mut State,
         accepted: &Configuration,
         written: &Written,
-        resolved: &Resolved,
     ) -> Result<(), Failure> {
         self.tell_difference(&state.written, written);
-        // The new workers find everything there; the old ones keep what they have until they are gone.
-        self.pusher.extend(accepted, resolved, self.general(accepted)).await?;
-        if written != &state.written {
-            self.swap(master, written).await?;
-            self.directory.sweep(&written.files);
+        let swaps = written != &state.written || state.owed == Plan::Reload;
+        state.owed = Plan::Reload;
+        let workers = process::workers(master);
+        state.leaving.forget(&workers);
+        if swaps {
+            state.leaving.add(&workers, state.running.clone(), &state.written);
         }
-        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
-        Ok(())
+        // The new workers find everything there; the old ones keep what they have until they are gone.
+        let both = state.leaving.and(accepted);
+        let resolved = self.names.resolved(&both);
+        self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
+        if swaps {
+            self.swap(master, written).await?;
+        }
+        Ok(self.settle(state, accepted).await?)
+    }
+
+    /// Lua gets what a Configuration says, and what workers that leave still need.
+    async fn settle(&self, state: &State, accepted: &Configuration) -> Result<(), push::PushError> {
+        let both = state.leaving.and(accepted);
+        let resolved = self.names.resolved(&both);
+        self.pusher.settle(&both, &resolved, self.general(accepted)).await.map(drop)
     }
 
     /// Installs a configuration that was tested, and waits until new workers have taken over.
@@ -504,8 +530,7 @@ impl Inner {
     async fn once_more(self: &Arc<Self>) -> bool {
         let mut state = self.state.lock().await;
         let (running, written) = (state.running.clone(), state.written.clone());
-        let resolved = self.names.resolved(&running);
-        match self.boot(&mut state, &running, &written, &resolved).await {
+        match self.boot(&mut state, &running, &written).await {
             Ok(()) => {
                 tracing::info!("nginx runs again");
                 true
@@ -547,23 +572,32 @@ impl Inner {
     }
 }
 
-/// Tells nginx of names whose addresses have changed.
-async fn follow_names(engine: Weak<Inner>, mut changes: watch::Receiver<Known>) {
-    while changes.changed().await.is_ok() {
+/// Tells nginx of names whose addresses have changed, and takes away what only workers needed that have left.
+async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
+    loop {
+        let renamed = match timeout(LOOK, names.changed()).await {
+            Ok(Ok(())) => true,
+            Ok(Err(_)) => return,
+            Err(_) => false,
+        };
         let Some(inner) = engine.upgrade() else { return };
-        let state = inner.state.lock().await;
-        if state.master.is_none() {
-            // It will be told everything when it starts.
+        let mut state = inner.state.lock().await;
+        // One that does not run is told everything when it starts.
+        let Some(master) = state.master else { continue };
+        let left = !state.leaving.is_empty() && state.leaving.forget(&process::workers(master));
+        if left {
+            let State { written, leaving, .. } = &*state;
+            inner.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
+            inner.names.keep(&leaving.and(&state.asked));
+        }
+        if !left && !renamed {
             continue;
         }
-        let running = &state.running;
-        let resolved = inner.names.resolved(running);
-        let pushed = inner.pusher.settle(running, &resolved, inner.general(running)).await;
-        if let Err(error) = pushed {
+        if let Err(error) = inner.settle(&state, &state.running).await {
             tracing::warn!(%error, "nginx was not told of new addresses");
-            changes.mark_changed();
+            names.mark_changed();
             drop(state);
-            sleep(AGAIN).await;
+            sleep(LOOK).await;
         }
     }
 }

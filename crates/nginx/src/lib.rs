@@ -8,6 +8,7 @@ pub mod conf;
 mod directory;
 mod engine;
 mod fallback;
+mod leaving;
 pub mod measurements;
 mod names;
 mod passthrough;
@@ -19,7 +20,7 @@ mod requests;
 mod stub_status;
 mod trial;
 
-pub use crate::engine::{Nginx, StartError};
+pub use crate::engine::{Nginx, Options, StartError};
 pub use conf::Place;
 pub use process::Worker;
 pub use requests::Requests;

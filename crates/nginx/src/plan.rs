@@ -2,13 +2,16 @@
 //! 27; compat/mechanisms.md row 9).
 
 use model::policy::{Balance, Policy};
-use model::{Changes, Configuration, Global, Location, Server, StreamSettings};
+use model::{
+    Changes, Configuration, Global, Location, Server, StreamSettings, Telemetry, TlsSettings,
+};
 use std::sync::Arc;
 
 /// What has to be done so that nginx follows a Configuration, the least first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plan {
     /// Nothing: nginx has all of it.
+    #[default]
     Nothing,
     /// Lua has to be told: endpoints, certificates and who has them, weights, affinity, algorithms.
     Push,
@@ -29,16 +32,20 @@ pub fn plan(old: &Configuration, new: &Configuration) -> Plan {
     if changes.servers.iter().any(differs) {
         return Plan::Reload;
     }
-    let pushed = !changes.servers.is_empty()
+    let pushed = old.global.tls.ocsp != new.global.tls.ocsp
+        || !changes.servers.is_empty()
         || !changes.upstreams.is_empty()
         || !changes.certificates.is_empty()
         || changes.default_certificate;
     if pushed { Plan::Push } else { Plan::Nothing }
 }
 
-/// The settings of the process that stand in nginx.conf: TCP and UDP services are a matter of another part.
+/// The settings of the process that stand in nginx.conf: TCP and UDP services are a matter of another part, nobody
+/// makes spans, and Lua staples.
 fn written(global: &Global) -> Global {
-    Global { streams: StreamSettings::default(), ..global.clone() }
+    let tls = TlsSettings { ocsp: false, ..global.tls.clone() };
+    let (streams, telemetry) = (StreamSettings::default(), Telemetry::default());
+    Global { streams, telemetry, tls, ..global.clone() }
 }
 
 /// A server without what Lua is told of it.

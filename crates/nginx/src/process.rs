@@ -38,9 +38,8 @@ pub fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
 
 /// The workers of a master process.
 pub fn workers(master: i32) -> Vec<Worker> {
-    let children = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"));
-    let pids = children.unwrap_or_default();
-    let pids = pids.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
+    let children = children(master);
+    let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
     pids.filter_map(|pid| {
         let title = title(pid)?;
         title
@@ -48,6 +47,20 @@ pub fn workers(master: i32) -> Vec<Worker> {
             .then(|| Worker { pid, is_leaving: title.contains("shutting down") })
     })
     .collect()
+}
+
+/// The process ids of its children. The kernel may skip some while others end (proc(5)), so what it says twice counts.
+fn children(pid: i32) -> String {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let read = || std::fs::read_to_string(&path).unwrap_or_default();
+    let mut last = read();
+    loop {
+        let next = read();
+        if next == last {
+            return next;
+        }
+        last = next;
+    }
 }
 
 fn title(pid: i32) -> Option<String> {

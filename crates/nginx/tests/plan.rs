@@ -1,9 +1,12 @@
 //! Which change needs what (compat/behaviour.md section 27), and that a push never leaves nginx.conf behind.
 
+mod place;
+
 use model::policy::{Algorithm, Balance, Canary, CanaryRules, Cors, Origins, Policy};
 use model::{
     Backend, Certificate, CertificateId, Configuration, Endpoints, Global, Kind, Location, Origin,
-    PathKind, PrivateKey, Server, ServerName, StreamSettings, Upstream, UpstreamId,
+    PathKind, PrivateKey, Server, ServerName, StreamSettings, Telemetry, TlsSettings, Upstream,
+    UpstreamId,
 };
 use nginx::plan::{Plan, plan};
 use std::sync::Arc;
@@ -113,6 +116,23 @@ fn small() -> Vec<Change<'static>> {
             }),
         ),
         (
+            "stapling",
+            Plan::Push,
+            Box::new(|c| {
+                let tls = TlsSettings { ocsp: true, ..TlsSettings::default() };
+                c.global = Arc::new(Global { tls, ..Global::default() });
+            }),
+        ),
+        (
+            "tracing",
+            Plan::Nothing,
+            Box::new(|c| {
+                let service_name = "edge".to_owned();
+                let telemetry = Telemetry { service_name, ..Telemetry::default() };
+                c.global = Arc::new(Global { telemetry, ..Global::default() });
+            }),
+        ),
+        (
             "an algorithm",
             Plan::Push,
             Box::new(with_policy(|| Policy {
@@ -216,23 +236,7 @@ fn a_change_has_its_plan_in_both_directions() {
 
 #[test]
 fn what_is_only_pushed_is_not_in_nginx_conf() {
-    let place = nginx::Place {
-        directory: "/run/n".into(),
-        modules: "/usr/lib/nginx/modules".into(),
-        addresses: Vec::new(),
-        http_port: 80,
-        https_port: 443,
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
-        workers: 1,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
-        root: false,
-        ipv6: true,
-        nobody: String::new(),
-    };
+    let place = place::place("/run/n");
     let text = |configuration: &Configuration| {
         nginx::conf::write(configuration, &place).expect("nginx can read it").text.text
     };

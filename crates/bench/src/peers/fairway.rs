@@ -46,6 +46,14 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
     Ok(run(site.binary, ports, &[&source, site.flags].concat()))
 }
 
+/// The same for the nginx engine.
+pub(super) fn on_nginx(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Vec<String>> {
+    let mut command = command(site, folder, ports)?;
+    let directory = folder.join("engine").display().to_string();
+    command.extend(["--engine=nginx".to_owned(), "--nginx-directory".to_owned(), directory]);
+    Ok(command)
+}
+
 /// The command line with one thread for traffic and these ports.
 pub(crate) fn run(binary: &Path, ports: Ports, source: &[String]) -> Vec<String> {
     let mut command = vec![binary.display().to_string(), "run".to_owned()];

@@ -28,6 +28,8 @@ const STOP: Duration = Duration::from_secs(10);
 pub(crate) enum Peer {
     /// The subject.
     Fairway,
+    /// The same with `--engine=nginx`: its own process and Debian's nginx under it.
+    FairwayNginx,
     /// Debian's nginx, configured as ingress-nginx configures its own.
     Nginx,
     /// Debian's HAProxy.
@@ -82,12 +84,14 @@ pub(crate) struct Ports {
 
 impl Peer {
     /// All of them, in the order in which they take turns.
-    pub(crate) const ALL: [Self; 3] = [Self::Fairway, Self::Nginx, Self::Haproxy];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::Fairway, Self::FairwayNginx, Self::Nginx, Self::Haproxy];
 
     /// Its name in reports and on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Fairway => "fairway",
+            Self::FairwayNginx => "fairway-nginx",
             Self::Nginx => "nginx",
             Self::Haproxy => "haproxy",
         }
@@ -96,7 +100,7 @@ impl Peer {
     /// The version that it says it has; an error when it cannot be started.
     pub(crate) fn version(self, binary: &Path) -> Result<String> {
         let (program, flag) = match self {
-            Self::Fairway => (binary, "--version"),
+            Self::Fairway | Self::FairwayNginx => (binary, "--version"),
             Self::Nginx => (Path::new("nginx"), "-v"),
             Self::Haproxy => (Path::new("haproxy"), "-v"),
         };
@@ -106,14 +110,18 @@ impl Peer {
             .with_context(|| format!("start {}: {}", program.display(), self.remedy()))?;
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
-        let line = text.lines().next().unwrap_or_default();
+        // Fairway says several things about itself.
+        let release = text.lines().find_map(|line| line.trim().strip_prefix("Release:"));
+        let line = release.or(text.lines().next()).unwrap_or_default();
         let line = line.trim_start_matches("nginx version: ");
         Ok(line.split(" - ").next().unwrap_or_default().trim().to_owned())
     }
 
     fn remedy(self) -> &'static str {
         match self {
-            Self::Fairway => "build it with `cargo build --release`, or name it with --binary",
+            Self::Fairway | Self::FairwayNginx => {
+                "build it with `cargo build --release`, or name it with --binary"
+            }
             Self::Nginx => "install Debian's package nginx, or leave it out with --peer",
             Self::Haproxy => "install Debian's package haproxy, or leave it out with --peer",
         }
@@ -129,6 +137,7 @@ impl Peer {
         let ports = Ports { http: free_port()?, https: free_port()?, health: free_port()? };
         let command = match self {
             Self::Fairway => fairway::command(site, &folder, ports)?,
+            Self::FairwayNginx => fairway::on_nginx(site, &folder, ports)?,
             Self::Nginx => nginx::command(site, &folder, ports)?,
             Self::Haproxy => haproxy::command(site, &folder, ports)?,
         };
@@ -229,6 +238,7 @@ impl Drop for Running {
             // nginx ends at once with SIGTERM; Fairway may wait for open connections, so its time is bounded.
             let _ = kill_process(pid, Signal::TERM);
         }
+        let family = self.family();
         let start = Instant::now();
         while start.elapsed() < STOP {
             if !matches!(self.child.try_wait(), Ok(None)) {
@@ -236,7 +246,8 @@ impl Drop for Running {
             }
             pause(Duration::from_millis(10));
         }
-        drop(self.child.kill());
+        // What it started would outlive it.
+        family.kill();
         drop(self.child.wait());
     }
 }

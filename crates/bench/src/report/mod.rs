@@ -30,6 +30,8 @@ const METHOD: &str = "\
   Where the proxy's core was busy for less than 95 % of the time, it could do more than the number says: `≥`.
 - *Fixed rate* is an open loop: requests are due at a constant rate, the same for all, half of what the slowest peer could do;
   latency counts from the moment when a request was due.
+- *fairway-nginx* is Fairway with `--engine=nginx`, the same manifests and one worker of nginx; CPU and memory are those of its own
+  process and of nginx's together. Rate limits, the control side and instructions are measured with the native engine alone.
 - All proxies serve the same ECDSA P-256 certificate with TLS 1.3; clients offer X25519 and AES-128-GCM only. Sessions are kept at
   the server, as ingress-nginx has it.
 - nginx has the settings that ingress-nginx writes by default: request buffering on, response buffering off, 320 idle connections
@@ -114,12 +116,13 @@ mod tests {
 
     #[test]
     fn ratios_and_targets_follow_from_what_was_measured() {
-        let peers = [("fairway", 15.0), ("nginx", 20.0)];
+        let peers = [("fairway", 15.0), ("fairway-nginx", 30.0), ("nginx", 20.0)];
         let peers = peers.map(|(name, cpu)| (name.to_owned(), measured(cpu))).into();
         let mut results = Results::default();
         results.traffic.insert("http1".to_owned(), Traffic { peers, ..Traffic::default() });
         let text = document(&results);
-        assert!(text.contains("| 0.75 |"), "{text}");
+        let row = "| 15.0 | 30.0 | 20.0 | – | 0.75 | – | 1.50 |";
+        assert!(text.contains(row), "{text}");
         assert!(text.contains("| ≤ 0.80 | 0.75 | met |"), "{text}");
         assert!(text.contains("| ≤ 1.00 | – | not measured |"), "{text}");
     }

@@ -169,7 +169,7 @@ fn measured(results: &Results) -> impl Iterator<Item = (&'static str, &crate::re
         .filter_map(|Scenario { name, title, .. }| Some((*title, results.traffic.get(*name)?)))
 }
 
-/// A row with a cell for each peer and Fairway's share of nginx and of HAProxy.
+/// A row with a cell for each peer, Fairway's share of nginx and of HAProxy, and that of its nginx engine of nginx.
 fn compared<T>(
     title: &str,
     peers: &BTreeMap<String, T>,
@@ -182,9 +182,13 @@ fn compared<T>(
         row += &format!(" {} |", cell.unwrap_or_else(|| "–".to_owned()));
     }
     let median = |peer: Peer| peers.get(peer.name()).map(|figures| spread(figures).median);
-    for other in [Peer::Nginx, Peer::Haproxy] {
-        let ratio = median(Peer::Fairway).zip(median(other));
-        let ratio = ratio.map(|(fairway, other)| format!("{:.2}", fairway / other));
+    for (ours, other) in [
+        (Peer::Fairway, Peer::Nginx),
+        (Peer::Fairway, Peer::Haproxy),
+        (Peer::FairwayNginx, Peer::Nginx),
+    ] {
+        let ratio = median(ours).zip(median(other));
+        let ratio = ratio.map(|(ours, other)| format!("{:.2}", ours / other));
         row += &format!(" {} |", ratio.unwrap_or_else(|| "–".to_owned()));
     }
     row + "\n"
@@ -194,8 +198,8 @@ fn table(title: &str, head: &str, rows: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let compared = "| traffic | Fairway | nginx | HAProxy | Fairway / nginx | Fairway / HAProxy |\n\
-                    |---|--:|--:|--:|--:|--:|\n";
+    let compared = "| traffic | Fairway | Fairway, nginx engine | nginx | HAProxy | Fairway / nginx | \
+                    Fairway / HAProxy | nginx engine / nginx |\n|---|--:|--:|--:|--:|--:|--:|--:|\n";
     format!("{title}\n{}{rows}", if head.is_empty() { compared } else { head })
 }
 

@@ -79,6 +79,12 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
         }
     }
     block.append(beside.block);
+    if server.locations.is_empty() {
+        // Otherwise nginx would look for files.
+        let mut nothing = Block::default();
+        put!(nothing, "return", 404_u16);
+        block.open("location", words!["/"], nothing);
+    }
     let health = &scope.place.health_path;
     if server.name.as_str() == "_" && !health.is_empty() && !taken.contains(&("", health.clone())) {
         let mut healthy = Block::default();

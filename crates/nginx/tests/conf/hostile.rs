@@ -1,6 +1,7 @@
 //! Text of users that wants to be configuration (the injections that ingress-nginx had to mend: paths, aliases,
 //! redirects, headers, realms, mirror targets …): it arrives as a value, and no directive is added or lost.
 
+use super::place::place;
 use super::reader::{Read, read};
 use model::policy::{
     AuthBasic, AuthExternal, AuthScheme, ConnectionHeader, Cors, CustomHeaders, FastCgi, LimitKey,
@@ -10,9 +11,7 @@ use model::{
     Alias, Backend, Configuration, Kind, Location, Origin, Part, PathKind, Pattern, Server,
     ServerName, ServiceRef, SetHeader, Template, UpstreamId, Url,
 };
-use nginx::Place;
 use nginx::conf;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 /// What was tried against ingress-nginx (research/reliability.md section 5), and what nginx's lexer stumbles over.
@@ -32,26 +31,6 @@ const HOSTILE: [&str; 14] = [
     "_by_lua_block { os.execute('id') }",
     "\r\nX-Injected: 1",
 ];
-
-fn place() -> Place {
-    Place {
-        directory: PathBuf::from("/run/n"),
-        modules: PathBuf::from("/usr/lib/nginx/modules"),
-        addresses: Vec::new(),
-        http_port: 80,
-        https_port: 443,
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
-        workers: 1,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
-        root: false,
-        ipv6: true,
-        nobody: String::new(),
-    }
-}
 
 fn literal(text: &str) -> Template {
     Template::from_parts(vec![Part::Text(text.to_owned())])
@@ -159,7 +138,8 @@ fn words(all: &[Read], found: &mut Vec<String>) {
 #[test]
 fn a_value_adds_no_directive_and_takes_none_away() {
     let read = |text: &str| {
-        let written = conf::write(&configuration(text), &place()).expect("nginx can read it");
+        let written =
+            conf::write(&configuration(text), &place("/run/n")).expect("nginx can read it");
         read(&written.text.text).unwrap_or_else(|error| panic!("{error} for {text:?}"))
     };
     let harmless = skeleton(&read("harmless"));
@@ -176,7 +156,8 @@ fn a_value_adds_no_directive_and_takes_none_away() {
 #[test]
 fn a_value_that_nginx_cannot_read_names_its_ingress() {
     for text in ["a\0b".to_owned(), "a".repeat(5000)] {
-        let refused = conf::write(&configuration(&text), &place()).expect_err("it cannot be read");
+        let refused =
+            conf::write(&configuration(&text), &place("/run/n")).expect_err("it cannot be read");
         assert_eq!(refused.origin.map(|origin| origin.kind), Some(Kind::Ingress));
     }
 }

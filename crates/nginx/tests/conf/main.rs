@@ -1,6 +1,8 @@
 //! What is written is what nginx reads: a reader of its own, after nginx's rules, gets back exactly what was put in.
 
 mod hostile;
+#[path = "../place/mod.rs"]
+mod place;
 mod reader;
 
 use nginx::conf::{Block, Name, Node, Text, Word};

@@ -6,7 +6,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
-use nginx::{Nginx, Place};
+use nginx::{Nginx, Options, Place};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use stream::Resolver;
 use tempfile::TempDir;
 
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A backend that answers every request with its name.
 pub fn backend(name: &'static str) -> SocketAddr {
@@ -49,23 +49,15 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("bound").port()
 }
 
-pub fn place(folder: &TempDir, http_port: u16) -> Place {
+pub fn place(folder: &Folder, http_port: u16) -> Place {
     Place {
-        directory: folder.path().join("nginx"),
-        modules: PathBuf::from("/usr/lib/nginx/modules"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
         http_port,
         https_port: free_port(),
-        passthrough: false,
-        health_path: "/healthz".to_owned(),
         workers: 2,
-        open_files: 1 << 16,
-        backlog: 511,
-        resolvers: Vec::new(),
-        geoip: None,
         root: rustix::process::geteuid().is_root(),
         ipv6: false,
-        nobody: String::new(),
+        ..crate::place::place(folder.path().join("nginx"))
     }
 }
 
@@ -74,14 +66,36 @@ pub fn program() -> PathBuf {
     usual.into_iter().find(|path| path.exists()).expect("scripts/need nginx")
 }
 
-/// An engine in a folder of its own.
-pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
-    start_with(place(folder, http_port), Arc::default())
+/// A folder for an nginx, which does not outlive it even if the test fails.
+pub struct Folder(TempDir);
+
+pub fn folder() -> Folder {
+    Folder(tempfile::tempdir().expect("a folder"))
 }
 
-/// The same in a place that is prepared, with names from `resolver`.
-pub fn start_with(place: Place, resolver: Arc<Resolver>) -> Arc<Nginx> {
-    Arc::new(Nginx::start(program(), place, None, resolver).expect("the engine starts"))
+impl Folder {
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let left = pid(self).filter(|pid| is_alive(*pid));
+        if let Some(master) = left.and_then(rustix::process::Pid::from_raw) {
+            let _ = rustix::process::kill_process_group(master, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// What an engine at a place is given where nothing special is asked.
+pub fn options(place: Place) -> Options {
+    Options { program: program(), place, resolver: Arc::default(), requests: None }
+}
+
+/// An engine in a folder of its own.
+pub fn start(folder: &Folder, http_port: u16) -> Arc<Nginx> {
+    Arc::new(Nginx::start(options(place(folder, http_port))).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.
@@ -135,7 +149,7 @@ pub fn get(port: u16, host: &str) -> Option<(u16, String)> {
 }
 
 /// The process id of nginx; none while it does not run.
-pub fn pid(folder: &TempDir) -> Option<i32> {
+pub fn pid(folder: &Folder) -> Option<i32> {
     let text = std::fs::read_to_string(folder.path().join("nginx/nginx.pid")).ok()?;
     text.trim().parse().ok()
 }

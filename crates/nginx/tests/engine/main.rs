@@ -1,12 +1,15 @@
 //! The engine drives a real nginx: what reloads it and what does not, what it does not take, and how it ends.
 
 mod bed;
+mod changes;
+mod halfway;
+mod leaving;
 mod names;
+#[path = "../place/mod.rs"]
+mod place;
 
-use bed::{apply, backend, configuration, free_port, get, is_alive, pid, start, until};
+use bed::{apply, backend, configuration, folder, free_port, get, is_alive, pid, start, until};
 use engine::Engine;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 fn ok(name: &str) -> Option<(u16, String)> {
@@ -15,7 +18,7 @@ fn ok(name: &str) -> Option<(u16, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (engine, one, two) = (start(&folder, port), backend("one"), backend("two"));
     apply(&engine, &configuration(&[("a.test", one, None)])).await;
     assert_eq!(get(port, "a.test"), ok("one"));
@@ -31,7 +34,7 @@ async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nginx_does_not_take_is_left_out_and_the_rest_is_served() {
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (engine, one) = (start(&folder, port), backend("one"));
     let good = [("a.test", one, Some("more_set_headers \"X-A: 1\";"))];
     assert!(apply(&engine, &configuration(&good)).await.is_empty());
@@ -54,7 +57,7 @@ async fn what_nginx_does_not_take_is_left_out_and_the_rest_is_served() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_nginx_that_dies_is_started_again_with_all_it_knew() {
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (engine, one) = (start(&folder, port), backend("one"));
     apply(&engine, &configuration(&[("a.test", one, None)])).await;
     let first = pid(&folder);
@@ -68,7 +71,7 @@ async fn an_nginx_that_dies_is_started_again_with_all_it_knew() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_left_when_the_engine_ends() {
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (engine, one) = (start(&folder, port), backend("one"));
     apply(&engine, &configuration(&[("a.test", one, None)])).await;
     let master = pid(&folder).expect("nginx runs");
@@ -79,7 +82,7 @@ async fn nothing_is_left_when_the_engine_ends() {
 
 #[test]
 fn what_a_crash_left_behind_is_found_and_ended() {
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
+    let (folder, port) = (folder(), free_port());
     let (one, two) = (backend("one"), backend("two"));
     let run = |address, end: bool| {
         let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -101,42 +104,4 @@ fn what_a_crash_left_behind_is_found_and_ended() {
     assert_eq!(get(port, "a.test"), ok("one"));
     let second = run(two, true);
     assert!(!is_alive(first) && !is_alive(second));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn changes_under_load_fail_no_request_and_reload_as_often_as_planned() {
-    const CHANGES: u64 = 24;
-    let (folder, port) = (tempfile::tempdir().expect("a folder"), free_port());
-    let (engine, one, two) = (start(&folder, port), backend("one"), backend("two"));
-    apply(&engine, &configuration(&[("a.test", one, None)])).await;
-    let (stop, before) = (Arc::new(AtomicBool::new(false)), engine.reloads());
-    let clients: Vec<_> = (0..3)
-        .map(|_| {
-            let stop = stop.clone();
-            std::thread::spawn(move || {
-                let (mut good, mut bad) = (0, Vec::new());
-                while !stop.load(Ordering::Relaxed) {
-                    match get(port, "a.test") {
-                        Some((200, _)) => good += 1,
-                        other => bad.push(other),
-                    }
-                }
-                (good, bad)
-            })
-        })
-        .collect();
-    for change in 0..CHANGES {
-        let address = if change % 2 == 0 { two } else { one };
-        // Every other change brings or takes a host; all of them move the endpoints.
-        let more = (change / 2 % 2 == 0).then_some(("b.test", one, None));
-        let all: Vec<_> = [("a.test", address, None)].into_iter().chain(more).collect();
-        apply(&engine, &configuration(&all)).await;
-    }
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        let (good, bad) = client.join().expect("a client");
-        assert!(good > 0 && bad.is_empty(), "{good} good, {bad:?}");
-    }
-    assert_eq!(engine.reloads() - before, CHANGES / 2);
-    engine.drain(Duration::from_secs(5)).await;
 }

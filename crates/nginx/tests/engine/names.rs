@@ -1,11 +1,13 @@
 //! Upstreams that stand for names: nginx follows what a real name server says, and nobody waits for one that is silent.
 
 use crate::bed::{
-    PATIENCE, apply, backend, backend_at, configuration, free_port, get, place, start_with, until,
+    PATIENCE, apply, backend, backend_at, configuration, folder, free_port, get, options, place,
+    until,
 };
 use crate::ok;
 use engine::Engine;
 use model::{Configuration, Server, ServerName, Upstream, UpstreamId};
+use nginx::{Nginx, Options, Place};
 use openssl::ssl::{SslConnector, SslMethod};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -19,9 +21,10 @@ use tokio::time::timeout;
 const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 10));
 const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 77, 0, 11));
 
-/// A resolver that waits for an answer longer than a test may take: whoever waits for it fails.
-fn resolver(server: &NameServer) -> Arc<Resolver> {
-    Arc::new(Resolver::from(server.resolver(PATIENCE * 10)))
+/// An engine whose resolver waits for an answer longer than a test may take: whoever waits for it fails.
+fn options_with(place: Place, server: &NameServer) -> Options {
+    let resolver = Arc::new(Resolver::from(server.resolver(PATIENCE * 10)));
+    Options { resolver, ..options(place) }
 }
 
 /// The upstream of `host` stands for a name from now on.
@@ -38,12 +41,12 @@ async fn a_name_server_that_is_silent_delays_no_other_change() {
     if !namespace::run_test(name).expect("a namespace") {
         return;
     }
-    let (folder, port, server) =
-        (tempfile::tempdir().expect("a folder"), free_port(), NameServer::start().await);
+    let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
     let (one, two) = (backend("one"), backend("two"));
     let named = backend_at("named", SocketAddr::new(ONE, 0));
     server.says("db.example", Says::Nothing);
-    let engine = start_with(place(&folder, port), resolver(&server));
+    let engine = Nginx::start(options_with(place(&folder, port), &server));
+    let engine = Arc::new(engine.expect("the engine starts"));
     for (address, body) in [(one, "one"), (two, "two")] {
         let mut next = configuration(&[("a.test", address, None), ("n.test", one, None)]);
         stands_for(&mut next, "n.test", "db.example", named.port());
@@ -64,14 +67,14 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     if !namespace::run_test(name).expect("a namespace") {
         return;
     }
-    let (folder, port, server) =
-        (tempfile::tempdir().expect("a folder"), free_port(), NameServer::start().await);
+    let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
     let one = backend_at("one", SocketAddr::new(ONE, 0));
     backend_at("two", SocketAddr::new(TWO, one.port()));
     // Asked again as soon as it may be, and never kept by the resolver.
     let says = |address| server.says("db.example", Says::Addresses(vec![address], 0));
     says(ONE);
-    let engine = start_with(place(&folder, port), resolver(&server));
+    let engine = Nginx::start(options_with(place(&folder, port), &server));
+    let engine = Arc::new(engine.expect("the engine starts"));
     let hosts = [("n.test", one, None), ("other.test", one, None)];
     let mut with_name = configuration(&hosts);
     stands_for(&mut with_name, "n.test", "db.example", one.port());
@@ -84,10 +87,19 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     until("it is asked again", || server.asked("db.example") >= enough).await;
     assert_eq!(get(port, "n.test"), ok("two"), "the last good answer stays");
 
-    apply(&engine, &configuration(&hosts[1..])).await;
     server.says("db.example", Says::Nothing);
-    apply(&engine, &with_name).await;
-    assert_eq!(get(port, "n.test").map(|(status, _)| status), Some(503), "it was forgotten");
+    // Workers that leave keep it until they are gone.
+    let mut status = None;
+    for _ in 0..10 {
+        apply(&engine, &configuration(&hosts[1..])).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        apply(&engine, &with_name).await;
+        status = get(port, "n.test").map(|(status, _)| status);
+        if status == Some(503) {
+            break;
+        }
+    }
+    assert_eq!(status, Some(503), "it was forgotten");
     says(ONE);
     until("it is known again", || get(port, "n.test") == ok("one")).await;
     engine.drain(Duration::from_secs(5)).await;
@@ -99,15 +111,15 @@ async fn tls_is_passed_through_to_a_name() {
     if !namespace::run_test(name).expect("a namespace") {
         return;
     }
-    let (folder, port, server) =
-        (tempfile::tempdir().expect("a folder"), free_port(), NameServer::start().await);
+    let (folder, port, server) = (folder(), free_port(), NameServer::start().await);
     let backend = TcpListener::bind((ONE, 0)).expect("a port");
     let behind = backend.local_addr().expect("bound");
     server.says("db.example", Says::Addresses(vec![ONE], 60));
     let mut place = place(&folder, port);
     place.passthrough = true;
     let https = place.https_port;
-    let engine = start_with(place, resolver(&server));
+    let engine = Nginx::start(options_with(place, &server)).expect("the engine starts");
+    let engine = Arc::new(engine);
     let mut next = configuration(&[("p.test", behind, None)]);
     stands_for(&mut next, "p.test", "db.example", behind.port());
     let host = ServerName::new("p.test");

@@ -13,6 +13,8 @@ use testkit::{eventually, ports};
 
 /// How long nginx may take for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// As nginx.conf has it.
+const WORKERS: usize = 3;
 
 /// A running nginx; it ends when this is dropped.
 pub struct Nginx {
@@ -82,7 +84,9 @@ impl Nginx {
 
     async fn wait(&self) {
         let socket = self.socket();
-        let up = eventually(PATIENCE, || async { UnixStream::connect(&socket).ok() }).await;
+        // The master listens before it has started all workers.
+        let is_up = || UnixStream::connect(&socket).is_ok() && self.workers().len() == WORKERS;
+        let up = eventually(PATIENCE, || async { is_up().then_some(()) }).await;
         assert!(up.is_some(), "nginx does not start: {}", self.log());
     }
 
