@@ -12,7 +12,6 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use stream::Resolver;
 use tempfile::TempDir;
 
 /// How long anything may take.
