@@ -17,10 +17,12 @@ pub mod plan;
 mod process;
 pub mod push;
 mod requests;
+mod start_error;
 mod stub_status;
 mod trial;
 
-pub use crate::engine::{Nginx, Options, StartError};
+pub use crate::engine::{Nginx, Options};
 pub use conf::Place;
 pub use process::Worker;
 pub use requests::Requests;
+pub use start_error::StartError;

@@ -2,46 +2,33 @@
 
 mod bed;
 
-use bed::{MAIN, answering, apply, start};
+use bed::{MAIN, answering, apply, start, talk};
 use engine::Engine;
 use model::Configuration;
 use model::policy::{Body, Policy};
-use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 
 fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
     bed::configuration(&[(MAIN, endpoints)], policy)
 }
 
-/// Sends bytes and reads until the proxy closes, or is silent for a while.
-async fn talk(native: &Native, request: &[u8]) -> String {
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, native.listening().http_port))
-        .await
-        .expect("listening");
-    tcp.write_all(request).await.expect("written");
-    let mut answer = Vec::new();
-    let mut buffer = [0; 4096];
-    while let Ok(Ok(count @ 1..)) =
-        tokio::time::timeout(Duration::from_millis(300), tcp.read(&mut buffer)).await
-    {
-        answer.extend_from_slice(&buffer[..count]);
-    }
-    String::from_utf8_lossy(&answer).into_owned()
-}
-
+const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Up: yes\r\n\r\nok";
 
 #[tokio::test]
 async fn a_request_reaches_the_upstream_and_its_answer_the_client() {
     let (address, mut seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
-    let answer = talk(&native, b"GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nX-A: b\r\n\r\n").await;
+    let answer = talk(
+        &native,
+        b"GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nX-A: b\r\n\r\n",
+    )
+    .await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
-        answer.ends_with("X-Up: yes\r\nContent-Length: 2\r\nConnection: keep-alive\r\n\r\nok"),
+        answer.ends_with("X-Up: yes\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"),
         "{answer}"
     );
     let seen = seen.recv().await.expect("one request");
@@ -55,7 +42,7 @@ async fn several_requests_share_a_connection() {
     let (address, _seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
     let one = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    let answer = talk(&native, one.repeat(5).as_bytes()).await;
+    let answer = talk(&native, &[one.repeat(4).as_bytes(), GET].concat()).await;
     assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 5, "{answer}");
 }
 
@@ -63,7 +50,7 @@ async fn several_requests_share_a_connection() {
 async fn a_chunked_body_is_measured_before_it_is_sent() {
     let (address, mut seen) = answering(OK).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
-    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1\r\n!\r\n0\r\n\r\n";
     let answer = talk(&native, request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let seen = seen.recv().await.expect("one request");
@@ -79,7 +66,7 @@ async fn a_streamed_body_goes_out_in_whole_chunks() {
     let body = Body { request_buffering: false, ..Body::default() };
     let policy = Policy { body, ..Policy::default() };
     let native = start(&configuration(vec![address], policy)).await;
-    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
     let answer = talk(&native, request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let seen = seen.recv().await.expect("one request");
@@ -93,7 +80,7 @@ async fn early_hints_come_before_the_answer() {
     )
     .await;
     let native = start(&configuration(vec![address], Policy::default())).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
     assert!(answer.starts_with(hints), "{answer}");
 }
@@ -105,19 +92,20 @@ async fn an_endpoint_that_refuses_is_passed_over() {
     drop(refusing);
     let (address, _seen) = answering(OK).await;
     let native = start(&configuration(vec![gone, address], Policy::default())).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let native = start(&configuration(vec![gone], Policy::default())).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     assert!(answer.starts_with("HTTP/1.1 502 Bad Gateway"), "{answer}");
 }
 
 #[tokio::test]
 async fn no_endpoints_are_503_and_unknown_hosts_404() {
     let native = start(&configuration(Vec::new(), Policy::default())).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     assert!(answer.starts_with("HTTP/1.1 503 Service Temporarily Unavailable"), "{answer}");
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n").await;
+    let answer =
+        talk(&native, b"GET / HTTP/1.1\r\nHost: b.test\r\nConnection: close\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 404 Not Found"), "{answer}");
 }
 
@@ -126,7 +114,7 @@ async fn an_answer_that_breaks_off_is_not_completed() {
     let (address, _seen) =
         answering(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nX\r\n").await;
     let native = start(&configuration(vec![address], Policy::default())).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     assert!(answer.contains("2\r\nok\r\n") && !answer.contains("0\r\n\r\n"), "{answer}");
 }
 
@@ -138,7 +126,7 @@ async fn a_change_of_endpoints_takes_effect_and_draining_ends_the_threads() {
     let (second, _seen) = answering(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n").await;
     let after = configuration(vec![second], Policy::default());
     apply(&native, &before, &after).await;
-    let answer = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await;
+    let answer = talk(&native, GET).await;
     assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
     native.drain(Duration::from_secs(5)).await;
 }

@@ -12,6 +12,7 @@ use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
 use crate::push::{General, Metrics, Pusher};
 use crate::requests::Requests;
+use crate::start_error::StartError;
 use crate::{fallback, measurements, pem, push, stub_status, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
@@ -95,31 +96,6 @@ struct State {
     leaving: Leaving,
     /// What has to be done in any case, as an attempt at it failed halfway.
     owed: Plan,
-}
-
-/// Why the engine cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The private folder cannot be used.
-    #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    /// The self-signed certificate could not be made.
-    #[error("cannot make the default certificate: {0}")]
-    Certificate(#[from] rcgen::Error),
-    /// The Lua could not be written.
-    #[error("cannot write the Lua modules: {0}")]
-    Scripts(io::Error),
-    /// The socket that takes measurements could not be made.
-    #[error("cannot listen on {}: {source}", socket.display())]
-    Measurements {
-        /// The socket.
-        socket: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The port in front is not to be had.
-    #[error("cannot listen on --https-port {0}: {1}")]
-    Bind(u16, io::Error),
 }
 
 /// What an apply may come to grief of; it becomes a [`Rejected`].
