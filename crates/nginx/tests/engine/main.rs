@@ -4,6 +4,7 @@ mod bed;
 mod changes;
 mod halfway;
 mod leaving;
+mod names;
 #[path = "../place/mod.rs"]
 mod place;
 

@@ -1,5 +1,7 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
+mod tend;
+
 use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
@@ -23,6 +25,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
+use stream::Resolver;
 use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
@@ -34,8 +37,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
-/// How often it is looked whether workers have left.
-const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
@@ -45,12 +46,26 @@ pub struct Nginx {
     inner: Arc<Inner>,
 }
 
+/// What the engine is given at start.
+#[derive(Debug)]
+pub struct Options {
+    /// nginx.
+    pub program: PathBuf,
+    /// Where it runs.
+    pub place: Place,
+    /// Looks the names of ExternalName Services up.
+    pub resolver: Arc<Resolver>,
+    /// Where requests are counted, if they are.
+    pub requests: Option<Requests>,
+}
+
 #[derive(Debug)]
 struct Inner {
     program: PathBuf,
     place: Place,
     directory: Directory,
     pusher: Pusher,
+    names: Arc<Names>,
     state: Mutex<State>,
     serving: watch::Sender<Configuration>,
     /// What is counted, if anything is.
@@ -80,7 +95,6 @@ struct State {
     leaving: Leaving,
     /// What has to be done in any case, as an attempt at it failed halfway.
     owed: Plan,
-    names: Names,
 }
 
 /// Why the engine cannot start.
@@ -128,13 +142,9 @@ enum Failure {
 }
 
 impl Nginx {
-    /// Prepares everything; nginx itself starts with the first [`Engine::apply`]. Requests are counted if there is
-    /// something to count them in.
-    pub fn start(
-        program: PathBuf,
-        mut place: Place,
-        requests: Option<Requests>,
-    ) -> Result<Self, StartError> {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let Options { program, mut place, resolver, requests } = options;
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
@@ -150,6 +160,7 @@ impl Nginx {
             place,
             directory,
             pusher,
+            names: Arc::new(Names::new(resolver)),
             state: Mutex::default(),
             serving: watch::Sender::default(),
             requests,
@@ -161,7 +172,8 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        tokio::spawn(inner.clone().tend());
+        tokio::spawn(tend::follow_names(Arc::downgrade(&inner), inner.names.changes()));
+        tokio::spawn(tend::follow_leaving(Arc::downgrade(&inner)));
         inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
@@ -218,10 +230,13 @@ impl Nginx {
 impl Engine for Nginx {
     async fn apply(&self, next: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
+        self.inner.names.follow(next).await;
         let mut state = self.inner.state.lock().await;
         // What stands in front of nginx has to know first who passes it by.
         let before = self.inner.serving.send_replace(next.clone());
-        match self.inner.apply(&mut state, next).await {
+        let applied = self.inner.apply(&mut state, next).await;
+        self.inner.names.keep(&state.leaving.and(&state.asked));
+        match applied {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
                 Ok(Applied { generation, left_out: blame::problems(&left_out) })
@@ -292,7 +307,7 @@ impl Inner {
             (Plan::Push, _) => {
                 state.owed = todo;
                 let accepted = blame::without(next, &state.left_out);
-                self.settle(state, &accepted).await?;
+                self.settle(&state.leaving, &accepted).await?;
                 state.running = accepted;
             }
             (Plan::Reload, master) => {
@@ -412,7 +427,7 @@ impl Inner {
         self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        let resolved = state.names.resolve(accepted).await;
+        let resolved = self.names.resolved(accepted);
         self.pusher.settle(accepted, &resolved, self.general(accepted)).await?;
         self.swap(master, written).await
     }
@@ -434,22 +449,22 @@ impl Inner {
         }
         // The new workers find everything there; the old ones keep what they have until they are gone.
         let both = state.leaving.and(accepted);
-        let resolved = state.names.resolve(&both).await;
+        let resolved = self.names.resolved(&both);
         self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
         if swaps {
             self.swap(master, written).await?;
         }
-        Ok(self.settle(state, accepted).await?)
+        Ok(self.settle(&state.leaving, accepted).await?)
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.
     async fn settle(
         &self,
-        state: &mut State,
+        leaving: &Leaving,
         accepted: &Configuration,
     ) -> Result<(), push::PushError> {
-        let both = state.leaving.and(accepted);
-        let resolved = state.names.resolve(&both).await;
+        let both = leaving.and(accepted);
+        let resolved = self.names.resolved(&both);
         self.pusher.settle(&both, &resolved, self.general(accepted)).await.map(drop)
     }
 
@@ -549,6 +564,7 @@ impl Inner {
         let most = usize::try_from(place.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
         let front = passthrough::Front {
             serving: self.serving.subscribe(),
+            names: self.names.clone(),
             inner: place.inner(),
             places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
         };
@@ -558,35 +574,6 @@ impl Inner {
             tokio::spawn(front.clone().accept(listener));
         }
         Ok(())
-    }
-
-    /// Looks names up again when their time is over, and takes away what only workers needed that have left.
-    async fn tend(self: Arc<Self>) {
-        loop {
-            let (next, leave) = {
-                let state = self.state.lock().await;
-                (state.names.next(), !state.leaving.is_empty())
-            };
-            let pause = next.filter(|next| !leave || *next < LOOK).unwrap_or(LOOK);
-            sleep(pause).await;
-            let mut state = self.state.lock().await;
-            if self.stopping.load(Ordering::Relaxed) {
-                return;
-            }
-            let Some(master) = state.master else { continue };
-            let left = state.leaving.forget(&process::workers(master));
-            if left || next.is_some_and(|next| next <= pause) {
-                let running = state.running.clone();
-                if let Err(error) = self.settle(&mut state, &running).await {
-                    tracing::warn!(%error, "nginx was not told of new addresses");
-                }
-            }
-            if left {
-                let State { written, leaving, .. } = &*state;
-                self.directory
-                    .sweep(|file| written.files.contains_key(file) || leaving.reads(file));
-            }
-        }
     }
 }
 
