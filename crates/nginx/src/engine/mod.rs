@@ -235,7 +235,7 @@ impl Engine for Nginx {
         // What stands in front of nginx has to know first who passes it by.
         let before = self.inner.serving.send_replace(next.clone());
         let applied = self.inner.apply(&mut state, next).await;
-        self.inner.names.keep(&state.leaving.and(&state.asked));
+        self.inner.names.keep(&state.asked);
         match applied {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
@@ -445,7 +445,8 @@ impl Inner {
         let workers = process::workers(master);
         state.leaving.forget(&workers);
         if swaps {
-            state.leaving.add(&workers, state.running.clone(), &state.written);
+            let running = self.names.addressed(&state.running);
+            state.leaving.add(&workers, running, &state.written);
         }
         // The new workers find everything there; the old ones keep what they have until they are gone.
         let both = state.leaving.and(accepted);
