@@ -104,16 +104,6 @@ impl Names {
         }
     }
 
-    /// A Configuration that has the addresses of now in place of names: it needs nobody to follow them.
-    pub fn addressed(&self, configuration: &Configuration) -> Configuration {
-        let mut all = configuration.clone();
-        for (id, endpoints) in self.resolved(configuration) {
-            let upstream = Upstream { id: id.clone(), endpoints, external: None };
-            all.upstreams.insert(id, Arc::new(upstream));
-        }
-        all
-    }
-
     /// Tells when endpoints differ from those before.
     pub fn changes(&self) -> watch::Receiver<Known> {
         self.known.subscribe()

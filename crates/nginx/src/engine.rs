@@ -1,12 +1,10 @@
 //! The engine: tests, compares, swaps, reloads, and pushes what needs no reload.
 
-mod tend;
-
 use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
-use crate::names::Names;
+use crate::names::{Known, Names};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
@@ -22,8 +20,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use stream::Resolver;
 use tokio::net::TcpListener;
@@ -37,6 +35,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const TESTS: usize = 64;
 /// One in so many file descriptors is a connection in front of nginx: each takes two.
 const FRONT_SHARE: u64 = 4;
+/// How often it is looked whether workers have left, and when nginx is told again of what it was not to be told of.
+const LOOK: Duration = Duration::from_secs(1);
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
 
@@ -172,8 +172,7 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        tokio::spawn(tend::follow_names(Arc::downgrade(&inner), inner.names.changes()));
-        tokio::spawn(tend::follow_leaving(Arc::downgrade(&inner)));
+        tokio::spawn(tend(Arc::downgrade(&inner), inner.names.changes()));
         inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
@@ -235,7 +234,7 @@ impl Engine for Nginx {
         // What stands in front of nginx has to know first who passes it by.
         let before = self.inner.serving.send_replace(next.clone());
         let applied = self.inner.apply(&mut state, next).await;
-        self.inner.names.keep(&state.asked);
+        self.inner.names.keep(&state.leaving.and(&state.asked));
         match applied {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
@@ -307,7 +306,7 @@ impl Inner {
             (Plan::Push, _) => {
                 state.owed = todo;
                 let accepted = blame::without(next, &state.left_out);
-                self.settle(&state.leaving, &accepted).await?;
+                self.settle(state, &accepted).await?;
                 state.running = accepted;
             }
             (Plan::Reload, master) => {
@@ -445,8 +444,7 @@ impl Inner {
         let workers = process::workers(master);
         state.leaving.forget(&workers);
         if swaps {
-            let running = self.names.addressed(&state.running);
-            state.leaving.add(&workers, running, &state.written);
+            state.leaving.add(&workers, state.running.clone(), &state.written);
         }
         // The new workers find everything there; the old ones keep what they have until they are gone.
         let both = state.leaving.and(accepted);
@@ -455,16 +453,12 @@ impl Inner {
         if swaps {
             self.swap(master, written).await?;
         }
-        Ok(self.settle(&state.leaving, accepted).await?)
+        Ok(self.settle(state, accepted).await?)
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.
-    async fn settle(
-        &self,
-        leaving: &Leaving,
-        accepted: &Configuration,
-    ) -> Result<(), push::PushError> {
-        let both = leaving.and(accepted);
+    async fn settle(&self, state: &State, accepted: &Configuration) -> Result<(), push::PushError> {
+        let both = state.leaving.and(accepted);
         let resolved = self.names.resolved(&both);
         self.pusher.settle(&both, &resolved, self.general(accepted)).await.map(drop)
     }
@@ -575,6 +569,36 @@ impl Inner {
             tokio::spawn(front.clone().accept(listener));
         }
         Ok(())
+    }
+}
+
+/// Tells nginx of names whose addresses have changed, and takes away what only workers needed that have left.
+async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
+    loop {
+        let renamed = match timeout(LOOK, names.changed()).await {
+            Ok(Ok(())) => true,
+            Ok(Err(_)) => return,
+            Err(_) => false,
+        };
+        let Some(inner) = engine.upgrade() else { return };
+        let mut state = inner.state.lock().await;
+        // One that does not run is told everything when it starts.
+        let Some(master) = state.master else { continue };
+        let left = !state.leaving.is_empty() && state.leaving.forget(&process::workers(master));
+        if left {
+            let State { written, leaving, .. } = &*state;
+            inner.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
+            inner.names.keep(&leaving.and(&state.asked));
+        }
+        if !left && !renamed {
+            continue;
+        }
+        if let Err(error) = inner.settle(&state, &state.running).await {
+            tracing::warn!(%error, "nginx was not told of new addresses");
+            names.mark_changed();
+            drop(state);
+            sleep(LOOK).await;
+        }
     }
 }
 
