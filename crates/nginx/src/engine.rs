@@ -186,8 +186,8 @@ impl Engine for Nginx {
         }
     }
 
-    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
-        conf::unsupported(policy)
+    fn unsupported(&self, _: &Policy) -> Vec<&'static str> {
+        Vec::new()
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {

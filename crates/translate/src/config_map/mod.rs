@@ -20,7 +20,7 @@ mod tls;
 pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
 
-use crate::annotations::{FAMILIES, is_raw_key, raw_global};
+use crate::annotations::{FAMILIES, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use model::{Global, Severity};
 
@@ -84,7 +84,7 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
-        if is_read || is_raw_key(settings, name) {
+        if is_read || is_raw_key(settings, name) || is_guard(name) {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {
