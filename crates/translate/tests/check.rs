@@ -117,7 +117,7 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         own("auth", "auth-snippet: 'proxy_set_header A b;'"),
         own("modsecurity", "enable-modsecurity: 'true'"),
         own("rules", "modsecurity-snippet: 'SecRuleEngine On'"),
-        own("off", "enable-modsecurity: 'false'"),
+        own("without", "enable-modsecurity: 'false'"),
         own("rewrite", "rewrite-target: /"),
         own("digest", "auth-type: digest"),
         ingress("plain", "", "plain.test", "/"),
