@@ -7,16 +7,9 @@ use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 /// Bytes of the path of a socket (sockaddr_un).
 const LONGEST: usize = 100;
-
-/// How long one that has ended may keep the folder: a process that it was about to start has it, too, until that is
-/// another program.
-const HANDOVER: Duration = Duration::from_secs(2);
-/// How often the lock is tried meanwhile.
-const LOOK: Duration = Duration::from_millis(10);
 
 /// Why the folder cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -76,13 +69,8 @@ impl Directory {
         let lock = path.join("lock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&lock);
         let file = file.map_err(failed(&lock))?;
-        let deadline = Instant::now() + HANDOVER;
-        while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            if Instant::now() > deadline {
-                return Err(DirectoryError::Taken { path: path.clone() });
-            }
-            std::thread::sleep(LOOK);
-        }
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|_| DirectoryError::Taken { path: path.clone() })?;
         for folder in [place.files(), place.lua(), place.temporary("")] {
             make(&folder)?;
         }

@@ -101,6 +101,8 @@ enum Failure {
     NoWorkers,
     #[error("nginx has ended; it is being started again")]
     Ended,
+    #[error("nginx is meant to end")]
+    Stopping,
 }
 
 impl Nginx {
@@ -316,8 +318,14 @@ impl Inner {
     }
 
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
+        self.unless_stopping()?;
         let conf = self.directory.try_out(written)?;
         trial::test(&self.program, &self.place, &conf).await.map_err(Failure::Trial)
+    }
+
+    /// Nothing is started once nginx is meant to end: nobody would see to it.
+    fn unless_stopping(&self) -> Result<(), Failure> {
+        if self.stopping.load(Ordering::Relaxed) { Err(Failure::Stopping) } else { Ok(()) }
     }
 
     /// Starts nginx: first without traffic, so that nobody comes before the endpoints are there.
@@ -328,6 +336,7 @@ impl Inner {
         written: &Written,
         resolved: &Resolved,
     ) -> Result<(), Failure> {
+        self.unless_stopping()?;
         process::end_left_behind(&self.place).await;
         let refused = |unwritable: conf::Unwritable| Failure::Refused {
             reason: unwritable.to_string(),

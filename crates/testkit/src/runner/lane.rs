@@ -9,7 +9,7 @@ use std::{
 
 use anyhow::{Context, Result};
 use tokio::sync::{
-    mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    mpsc::{Receiver, Sender, channel},
     watch,
 };
 
@@ -41,7 +41,7 @@ pub(super) struct Lanes {
 struct Lane {
     options: Options,
     work: Arc<Mutex<VecDeque<Batch>>>,
-    tell: UnboundedSender<Result<Outcomes>>,
+    tell: Sender<Result<Outcomes>>,
     stopped: watch::Receiver<bool>,
 }
 
@@ -50,10 +50,10 @@ impl Lanes {
     pub(super) fn start(
         options: &Options,
         work: VecDeque<Batch>,
-    ) -> (Self, UnboundedReceiver<Result<Outcomes>>) {
+    ) -> (Self, Receiver<Result<Outcomes>>) {
         let count = options.lanes.clamp(1, work.len().max(1));
         let work = Arc::new(Mutex::new(work));
-        let (tell, told) = unbounded_channel();
+        let (tell, told) = channel(count);
         let (stop, stopped) = watch::channel(false);
         let start = |number: usize| {
             let ending = format!("{}-{number}.log", options.engine.name());
@@ -64,7 +64,7 @@ impl Lanes {
             thread::spawn(move || {
                 if let Err(error) = lane.run() {
                     // Nobody listens any more once another lane has failed.
-                    let _late = lane.tell.send(Err(error));
+                    let _late = lane.tell.blocking_send(Err(error));
                 }
             })
         };
@@ -104,7 +104,8 @@ impl Lane {
         while let Some(Batch { flags, cases }) = self.next() {
             bed.start(&flags).await?;
             let outcomes = run_batch(bed, &cases).await?;
-            let _stopping = self.tell.send(Ok(cases.into_iter().zip(outcomes).collect()));
+            let outcomes = cases.into_iter().zip(outcomes).collect();
+            let _stopping = self.tell.send(Ok(outcomes)).await;
         }
         Ok(())
     }
