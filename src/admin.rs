@@ -27,9 +27,9 @@ pub(crate) fn start(
     let path = &listeners.health_check_path;
     let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
         .near("/configuration", move |_| written(served.clone()))
-        .page("/metrics", {
+        .later("/metrics", {
             let metrics = metrics.clone();
-            move || metrics.page()
+            move || metrics.clone().page()
         });
     let admin = if profiling.is_on() { profile::pages(admin) } else { admin };
     let address = SocketAddr::new(listeners.healthz_host, listeners.healthz_port);

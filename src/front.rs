@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration};
-use nginx::{Nginx, Place};
+use nginx::{Nginx, Place, Requests};
 use proxy::Native;
 use runtime::limits;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
@@ -50,6 +50,22 @@ impl Front {
     /// What is wrong with the threads of traffic; nginx watches over its own.
     pub(crate) fn ailment(&self) -> Option<&'static str> {
         self.native().and_then(|native| native.ailment())
+    }
+
+    /// What is counted of requests, if that was asked for.
+    pub(crate) fn requests(&self) -> Option<&Arc<request_metrics::Metrics>> {
+        match self {
+            Self::Native(native) => native.metrics(),
+            Self::Nginx(nginx) => nginx.requests().map(|requests| requests.metrics()),
+        }
+    }
+
+    /// The certificate of hosts without one (DER).
+    pub(crate) fn own_certificate(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Native(native) => native.current().certificates.own().map(<[u8]>::to_vec),
+            Self::Nginx(nginx) => Some(nginx.own_certificate().to_vec()),
+        }
     }
 
     /// What is being served.
@@ -97,6 +113,7 @@ pub(crate) fn nginx(
     threads: Option<NonZeroUsize>,
     geoip: PathBuf,
     passthrough: bool,
+    requests: Option<Requests>,
 ) -> Result<Nginx> {
     let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -121,7 +138,7 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(program, place)?)
+    Ok(Nginx::start(program, place, requests)?)
 }
 
 /// The private folder, wherever this process was started.

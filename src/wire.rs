@@ -10,6 +10,7 @@ use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
+use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::{Ready, Shutdown, limits, log, signal};
 use std::collections::BTreeSet;
@@ -32,7 +33,11 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
     let log = log::init(flags.v)?;
-    if let Err(error) = runtime::ports::take_up_low_ports() {
+    let mut low_ports = runtime::ports::take_up_low_ports();
+    if flags.listeners.engine == EngineName::Nginx {
+        low_ports = low_ports.and_then(|()| runtime::ports::hand_on_low_ports());
+    }
+    if let Err(error) = low_ports {
         tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
     }
     let control =
@@ -151,7 +156,9 @@ fn start_front(
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
-        let nginx = front::nginx(listeners, threads, directory, passthrough)?;
+        let settings = metrics.settings()?;
+        let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
+        let nginx = front::nginx(listeners, threads, directory, passthrough, requests)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
     let native = start_engine(listeners, threads, metrics)?;

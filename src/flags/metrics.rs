@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use clap::{ArgAction, Args};
-use proxy::metrics::{Measure, Settings};
+use request_metrics::{Measure, Settings};
 use std::collections::BTreeSet;
 
 /// What ingress-nginx's names may begin with.
@@ -58,6 +58,10 @@ pub(crate) struct Metrics {
     /// Combinations of labels at most under which requests are counted; further ones are counted as overflow.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     pub(crate) metrics_series_limit: usize,
+    /// Requests of one worker and second that --engine=nginx measures; 10000 at least. The rest is not counted, and the
+    /// log says how many those were.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    pub(crate) monitor_max_batch_size: u32,
 }
 
 impl Metrics {
@@ -112,7 +116,7 @@ fn bounds(flag: &str, given: &[f64]) -> Result<Vec<f64>> {
 mod tests {
     use super::Metrics;
     use clap::{Args, Command, FromArgMatches};
-    use proxy::metrics::Measure;
+    use request_metrics::Measure;
 
     fn given(arguments: &[&str]) -> Metrics {
         let command = Metrics::augment_args(Command::new("fairway").no_binary_name(true));

@@ -2,7 +2,7 @@
 
 use super::families::{ALL, Family, request_help};
 use super::requests::PREFIX;
-use proxy::metrics::Measure;
+use request_metrics::Measure;
 use runtime::exposition::Kind;
 use std::fmt::Write;
 use std::path::Path;

@@ -102,6 +102,14 @@ families! {
         "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused).";
     UPSTREAM_IDLE = Gauge false "fairway_upstream_idle_connections" []
         "HTTP/1 connections to upstreams that wait for a request.";
+    NGINX_STARTS = Counter false "fairway_nginx_starts_total" []
+        "How often the nginx of --engine=nginx was started: more than once means that it died.";
+    NGINX_RELOADS = Counter false "fairway_nginx_reloads_total" []
+        "How often it was reloaded.";
+    NGINX_WORKERS = Gauge false "fairway_nginx_workers" ["state"]
+        "Its worker processes: those that take connections (serving) and those that only finish what they have (leaving).";
+    NGINX_WORKER_MEMORY = Gauge false "fairway_nginx_workers_resident_memory_bytes" ["state"]
+        "Bytes of memory that they have in use; what they share counts for each of them.";
     PRESSURE = Gauge false "fairway_pressure" []
         "How hard the process is pressed for memory and file descriptors: 0 not at all, 1 high, 2 full.";
     REFUSED = Counter false "fairway_connections_refused_total" ["reason"]
@@ -152,8 +160,8 @@ families! {
 }
 
 /// What is said of each measure of requests.
-pub(crate) fn request_help(measure: proxy::metrics::Measure) -> &'static str {
-    use proxy::metrics::Measure as M;
+pub(crate) fn request_help(measure: request_metrics::Measure) -> &'static str {
+    use request_metrics::Measure as M;
     match measure {
         M::Requests => "The total number of client requests.",
         M::RequestDuration => {

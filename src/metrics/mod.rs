@@ -8,6 +8,7 @@ mod objects;
 mod page;
 mod requests;
 mod sections;
+mod traffic;
 
 use crate::front::Front;
 use bytes::Bytes;
@@ -16,11 +17,12 @@ use controller::lease;
 use page::{Identity, Writer};
 use requests::Pieces;
 use runtime::admin::Page;
-use std::iter::once_with;
+use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use stream::Streams;
 use tokio::sync::watch;
+use traffic::Traffic;
 
 /// Where the numbers come from.
 pub(crate) struct Metrics {
@@ -52,18 +54,16 @@ struct Leadership {
 }
 
 /// A scrape until its last piece.
-struct Scrape(Arc<Metrics>);
+struct Scrape {
+    metrics: Arc<Metrics>,
+    /// None where metrics are not wanted.
+    traffic: Option<Traffic>,
+}
 
 impl Drop for Scrape {
     fn drop(&mut self) {
-        self.0.scraping.fetch_sub(1, Ordering::Relaxed);
-        self.0.scrapes.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl AsRef<Identity> for Scrape {
-    fn as_ref(&self) -> &Identity {
-        &self.0.identity
+        self.metrics.scraping.fetch_sub(1, Ordering::Relaxed);
+        self.metrics.scrapes.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -100,31 +100,25 @@ impl Metrics {
     }
 
     /// The page.
-    pub(crate) fn page(self: &Arc<Self>) -> Page {
+    pub(crate) async fn page(self: Arc<Self>) -> Page {
         self.scraping.fetch_add(1, Ordering::Relaxed);
-        let scrape = Scrape(self.clone());
-        let own = self.clone();
+        let mut scrape = Scrape { metrics: self.clone(), traffic: None };
+        let Some(requests) = self.engine.requests().cloned() else {
+            return Page::metrics(iter::once_with(move || scrape.section(sections::process)));
+        };
+        scrape.traffic = Some(Traffic::of(&self.engine).await);
+        let scrape = Arc::new(scrape);
+        let own = scrape.clone();
         let all = sections::ALL.iter().map(move |section| own.section(*section));
-        let Some(native) = self.engine.native() else {
-            // Requests are nginx's; the loop, the webhook and layer 4 are here.
-            return Page::metrics(all);
-        };
-        let Some(requests) = native.metrics().cloned() else {
-            return Page::metrics(once_with(move || scrape.section(sections::process)));
-        };
         Page::metrics(all.chain(Pieces::new(scrape, requests)))
-    }
-
-    fn section(&self, section: fn(&Self, &mut Writer<'_>)) -> Bytes {
-        let mut writer = Writer::new(&self.identity);
-        section(self, &mut writer);
-        writer.finish()
     }
 }
 
 impl Scrape {
-    fn section(&self, section: fn(&Metrics, &mut Writer<'_>)) -> Bytes {
-        self.0.section(section)
+    fn section(&self, section: fn(&Self, &mut Writer<'_>)) -> Bytes {
+        let mut writer = Writer::new(&self.metrics.identity);
+        section(self, &mut writer);
+        writer.finish()
     }
 }
 

@@ -1,9 +1,10 @@
 //! The families about requests: eight for each combination of labels, so they are written a piece at a time.
 
+use super::Scrape;
 use super::families::request_help;
 use super::page::Identity;
 use bytes::Bytes;
-use proxy::metrics::{Metrics, Part, Reading, Series};
+use request_metrics::{Metrics, Part, Reading, Series};
 use runtime::exposition::{Exposition, Kind};
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ const PIECE: usize = 64 << 10;
 pub(crate) const PREFIX: &str = "nginx_ingress_controller_";
 
 /// The pieces of the page about requests.
-pub(crate) struct Pieces<T> {
-    of: T,
+pub(super) struct Pieces {
+    of: Arc<Scrape>,
     metrics: Arc<Metrics>,
     /// Those that there were when it began.
     series: Option<Vec<Arc<Series>>>,
@@ -24,13 +25,13 @@ pub(crate) struct Pieces<T> {
     begun: bool,
 }
 
-impl<T: AsRef<Identity>> Pieces<T> {
-    pub(crate) fn new(of: T, metrics: Arc<Metrics>) -> Self {
+impl Pieces {
+    pub(super) fn new(of: Arc<Scrape>, metrics: Arc<Metrics>) -> Self {
         Self { of, metrics, series: None, part: 0, next: 0, begun: false }
     }
 }
 
-impl<T: AsRef<Identity>> Iterator for Pieces<T> {
+impl Iterator for Pieces {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
@@ -54,7 +55,7 @@ impl<T: AsRef<Identity>> Iterator for Pieces<T> {
                 };
                 page.family(&name, kind, request_help(part.measure));
             }
-            write(&mut page, &name, self.of.as_ref(), one, part, &reading);
+            write(&mut page, &name, &self.of.metrics.identity, one, part, &reading);
             if page.len() >= PIECE {
                 break;
             }

@@ -2,7 +2,8 @@
 
 use super::families as f;
 use super::page::Writer;
-use super::{Metrics, objects};
+use super::traffic::Supervised;
+use super::{Scrape, objects};
 use model::Transport;
 use proxy::{Pressure, Spans};
 use runtime::Usage;
@@ -10,8 +11,19 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// What is written, in this order, where metrics are wanted.
-pub(super) const ALL: &[fn(&Metrics, &mut Writer<'_>)] =
-    &[process, build, reloads, connections, shed, ingresses, certificates, admission, own, streams];
+pub(super) const ALL: &[fn(&Scrape, &mut Writer<'_>)] = &[
+    process,
+    build,
+    reloads,
+    connections,
+    supervised,
+    shed,
+    ingresses,
+    certificates,
+    admission,
+    own,
+    streams,
+];
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -21,7 +33,7 @@ fn commit() -> &'static str {
 }
 
 /// What is always there.
-pub(super) fn process(metrics: &Metrics, page: &mut Writer<'_>) {
+pub(super) fn process(scrape: &Scrape, page: &mut Writer<'_>) {
     page.family(&f::OWN_BUILD, [([VERSION, commit()], 1.0)]);
     if let Some(usage) = Usage::now() {
         page.single(&f::PROCESS_CPU, usage.cpu_seconds);
@@ -32,18 +44,22 @@ pub(super) fn process(metrics: &Metrics, page: &mut Writer<'_>) {
         page.single(&f::PROCESS_STARTED, usage.started);
         page.single(&f::PROCESS_THREADS, usage.threads as f64);
     }
-    let scrapes = metrics.scrapes.load(Ordering::Relaxed) as f64;
+    let scrapes = scrape.metrics.scrapes.load(Ordering::Relaxed) as f64;
     page.family(&f::SCRAPES, [(["200"], scrapes), (["500"], 0.0), (["503"], 0.0)]);
-    page.single(&f::SCRAPING, metrics.scraping.load(Ordering::Relaxed) as f64);
+    page.single(&f::SCRAPING, scrape.metrics.scraping.load(Ordering::Relaxed) as f64);
 }
 
-fn build(_: &Metrics, page: &mut Writer<'_>) {
+fn build(_: &Scrape, page: &mut Writer<'_>) {
     page.family(&f::BUILD_INFO, [([VERSION, commit(), "fairway"], 1.0)]);
 }
 
-fn reloads(metrics: &Metrics, page: &mut Writer<'_>) {
-    let progress =
-        metrics.controller.get().map(|controller| controller.loops.progress()).unwrap_or_default();
+fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
+    let progress = scrape
+        .metrics
+        .controller
+        .get()
+        .map(|controller| controller.loops.progress())
+        .unwrap_or_default();
     let successful = progress.last_applied == Some(true);
     page.single(&f::CONFIG_HASH, progress.hash as f64);
     page.single(&f::CONFIG_SUCCESSFUL, f64::from(u8::from(successful)));
@@ -54,42 +70,63 @@ fn reloads(metrics: &Metrics, page: &mut Writer<'_>) {
         page.single(&f::ERRORS, progress.refused as f64);
     }
     if let Some((name, leads)) =
-        metrics.leadership.get().and_then(|own| Some((own.name.as_str(), own.now()?)))
+        scrape.metrics.leadership.get().and_then(|own| Some((own.name.as_str(), own.now()?)))
     {
         page.family(&f::LEADER, [([name], f64::from(u8::from(leads)))]);
     }
 }
 
-fn connections(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(requests) = metrics.engine.native().and_then(|native| native.metrics()) else {
-        return;
-    };
-    let now = requests.connections();
-    let handled = now.accepted.saturating_sub(now.refused);
-    let totals = [("accepted", now.accepted), ("handled", handled)];
-    page.family(&f::CONNECTIONS_TOTAL, totals.map(|(state, count)| ([state], count as f64)));
-    page.single(&f::REQUESTS_TOTAL, now.requests as f64);
-    let states = [
-        ("active", now.active),
-        ("reading", now.reading),
-        ("writing", now.writing),
-        ("waiting", now.waiting),
-    ];
-    page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
-    page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
-    if let Some(usage) = Usage::now() {
-        page.single(&f::NUM_PROCS, 1.0);
-        page.single(&f::CPU, usage.cpu_seconds);
-        page.single(&f::READ_BYTES, usage.read_bytes as f64);
-        page.single(&f::WRITE_BYTES, usage.written_bytes as f64);
-        page.single(&f::RESIDENT, usage.resident_bytes as f64);
-        page.single(&f::VIRTUAL, usage.virtual_bytes as f64);
-        page.single(&f::OLDEST, usage.started);
+fn connections(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(traffic) = &scrape.traffic else { return };
+    if let Some(now) = &traffic.connections {
+        let handled = now.accepted.saturating_sub(now.refused);
+        let totals = [("accepted", now.accepted), ("handled", handled)];
+        page.family(&f::CONNECTIONS_TOTAL, totals.map(|(state, count)| ([state], count as f64)));
+        page.single(&f::REQUESTS_TOTAL, now.requests as f64);
+        let states = [
+            ("active", now.active),
+            ("reading", now.reading),
+            ("writing", now.writing),
+            ("waiting", now.waiting),
+        ];
+        page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
+        if scrape.metrics.engine.native().is_some() {
+            page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
+        }
     }
+    processes(&traffic.processes, page);
 }
 
-fn ingresses(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(controller) = metrics.controller.get() else { return };
+/// What the processes that carry traffic take together.
+fn processes(all: &[Usage], page: &mut Writer<'_>) {
+    let Some(oldest) = all.iter().map(|usage| usage.started).min_by(f64::total_cmp) else { return };
+    let sum = |what: fn(&Usage) -> f64| all.iter().map(what).sum();
+    page.single(&f::NUM_PROCS, all.len() as f64);
+    page.single(&f::CPU, sum(|usage| usage.cpu_seconds + usage.ended_children_cpu_seconds));
+    page.single(&f::READ_BYTES, sum(|usage| usage.read_bytes as f64));
+    page.single(&f::WRITE_BYTES, sum(|usage| usage.written_bytes as f64));
+    page.single(&f::RESIDENT, sum(|usage| usage.resident_bytes as f64));
+    page.single(&f::VIRTUAL, sum(|usage| usage.virtual_bytes as f64));
+    page.single(&f::OLDEST, oldest);
+}
+
+/// The nginx of `--engine=nginx`.
+fn supervised(scrape: &Scrape, page: &mut Writer<'_>) {
+    let nginx = scrape.traffic.as_ref().and_then(|traffic| traffic.nginx.as_ref());
+    let Some(Supervised { starts, reloads, serving, leaving }) = nginx else { return };
+    page.single(&f::NGINX_STARTS, *starts as f64);
+    page.single(&f::NGINX_RELOADS, *reloads as f64);
+    let kinds = [("serving", serving), ("leaving", leaving)];
+    page.family(&f::NGINX_WORKERS, kinds.map(|(kind, all)| ([kind], all.len() as f64)));
+    let memory = kinds.map(|(kind, all)| {
+        let bytes: u64 = all.iter().map(|usage| usage.resident_bytes).sum();
+        ([kind], bytes as f64)
+    });
+    page.family(&f::NGINX_WORKER_MEMORY, memory);
+}
+
+fn ingresses(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(controller) = scrape.metrics.controller.get() else { return };
     let known = controller.known.borrow().clone();
     let orphans = objects::orphans(&known);
     let both = orphans.iter().flat_map(|((namespace, ingress), lacks)| {
@@ -101,17 +138,17 @@ fn ingresses(metrics: &Metrics, page: &mut Writer<'_>) {
     page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
 }
 
-/// Expiry is told by the leader; all of it is gone with a lost election (compat/metrics.csv).
-fn certificates(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(controller) = metrics.controller.get() else { return };
-    let leads = metrics.leadership.get().map_or(Some(true), |own| own.now());
+/// Expiry is told by the leader; all of it is gone with a lost election (compat/scrape.metrics.csv).
+fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(controller) = scrape.metrics.controller.get() else { return };
+    let leads = scrape.metrics.leadership.get().map_or(Some(true), |own| own.now());
     if leads == Some(false) {
         return;
     }
-    let Some(native) = metrics.engine.native() else { return };
-    let (known, generation) = (controller.known.borrow().clone(), native.current());
-    let mut certificates = metrics.certificates.lock().unwrap_or_else(PoisonError::into_inner);
-    let shown = certificates.of(&known.configuration, generation.certificates.own());
+    let (known, own) = (controller.known.borrow().clone(), scrape.metrics.engine.own_certificate());
+    let mut certificates =
+        scrape.metrics.certificates.lock().unwrap_or_else(PoisonError::into_inner);
+    let shown = certificates.of(&known.configuration, own.as_deref());
     drop(certificates);
     let class = page.class();
     if leads == Some(true) {
@@ -140,8 +177,8 @@ fn certificates(metrics: &Metrics, page: &mut Writer<'_>) {
     page.family(&f::SSL_INFO, told);
 }
 
-fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(reviews) = metrics.reviews.get() else { return };
+fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(reviews) = scrape.metrics.reviews.get() else { return };
     let (checks, last) = (reviews.by_ingress(), reviews.last());
     let of = |count: fn(&controller::admission::Checks) -> u64| {
         let counts = checks.iter().map(move |(key, checks)| (key, count(checks)));
@@ -161,8 +198,8 @@ fn admission(metrics: &Metrics, page: &mut Writer<'_>) {
 }
 
 /// What was turned away, and what broke.
-fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(native) = metrics.engine.native() else { return };
+fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(native) = scrape.metrics.engine.native() else { return };
     let shed = native.shed();
     let pressure = match shed.pressure {
         Pressure::Normal => 0.0,
@@ -182,12 +219,18 @@ fn shed(metrics: &Metrics, page: &mut Writer<'_>) {
 }
 
 /// What ingress-nginx does not tell.
-fn own(metrics: &Metrics, page: &mut Writer<'_>) {
-    if let Some(controller) = metrics.controller.get() {
+fn own(scrape: &Scrape, page: &mut Writer<'_>) {
+    if let Some(controller) = scrape.metrics.controller.get() {
         page.timings(&f::PROPAGATION, &controller.loops.propagation);
         page.timings(&f::APPLYING, &controller.loops.applying);
     }
-    let Some(native) = metrics.engine.native() else { return };
+    if let Some(requests) = scrape.metrics.engine.requests() {
+        let (series, most) = requests.budget();
+        page.single(&f::SERIES, series as f64);
+        page.single(&f::SERIES_LIMIT, most as f64);
+        page.single(&f::OVERFLOWED, requests.overflowed() as f64);
+    }
+    let Some(native) = scrape.metrics.engine.native() else { return };
     let generation = native.current();
     let reuse = generation.reuse().flat_map(|(upstream, reuse)| {
         let kinds = [("opened", reuse.opened), ("reused", reuse.reused)];
@@ -199,16 +242,10 @@ fn own(metrics: &Metrics, page: &mut Writer<'_>) {
     let Spans { exported, dropped, failed } = native.spans();
     let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
     page.family(&f::SPANS, spans.map(|(outcome, count)| ([outcome], count as f64)));
-    if let Some(requests) = native.metrics() {
-        let (series, most) = requests.budget();
-        page.single(&f::SERIES, series as f64);
-        page.single(&f::SERIES_LIMIT, most as f64);
-        page.single(&f::OVERFLOWED, requests.overflowed() as f64);
-    }
 }
 
-fn streams(metrics: &Metrics, page: &mut Writer<'_>) {
-    let Some(controller) = metrics.controller.get() else { return };
+fn streams(scrape: &Scrape, page: &mut Writer<'_>) {
+    let Some(controller) = scrape.metrics.controller.get() else { return };
     let traffic = controller.streams.traffic();
     let of = |value: fn(&stream::Traffic) -> u64| {
         traffic.iter().map(move |(port, service, traffic)| {

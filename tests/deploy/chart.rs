@@ -179,6 +179,33 @@ fn values_become_flags_and_extra_args_go_before_them() {
 }
 
 #[test]
+fn the_nginx_engine_has_its_image_its_flag_and_a_folder_that_can_be_written() {
+    let plain = render(&[]).expect("the defaults");
+    let settings = ["controller.engine=nginx", "controller.extraArgs.engine=nginx"];
+    for setting in settings {
+        let objects = render(&["--set", setting]).expect("the engine can be chosen");
+        let pod = |objects: &[Value]| {
+            let workload = object(objects, "Deployment", "ingress-nginx-controller");
+            workload["spec"]["template"]["spec"].clone()
+        };
+        let (pod, plain) = (pod(&objects), pod(&plain));
+        let container = &pod["containers"][0];
+        let own = plain["containers"][0]["image"].as_str().expect("an image");
+        assert_eq!(container["image"], format!("{own}-nginx"), "{setting}");
+        let flags = container["args"].as_array().expect("arguments");
+        assert_eq!(flags.iter().filter(|flag| **flag == "--engine=nginx").count(), 1, "{setting}");
+        let mounts = container["volumeMounts"].as_array().expect("mounts");
+        let mount = mounts.iter().find(|mount| mount["mountPath"] == "/tmp").expect("/tmp");
+        let volumes = pod["volumes"].as_array().expect("volumes");
+        let volume = volumes.iter().find(|volume| volume["name"] == mount["name"]).expect("it is");
+        assert!(volume["emptyDir"].is_object(), "{volume}");
+        assert!(!plain.to_string().contains("/tmp"), "the native engine writes no file");
+    }
+    let mistaken = refusal(r#"controller.engine="envoy""#);
+    assert!(mistaken.contains("at '/controller/engine'"), "{mistaken}");
+}
+
+#[test]
 fn helm_has_nothing_against_the_chart_whatever_the_values() {
     let chart = chart();
     let chart = chart.to_str().expect("a path that is text");

@@ -49,6 +49,23 @@ fn start(place: &Path, bounds: &str, program: &str, flags: &[&str], log: &Path) 
     Process::start(&mut command, log)
 }
 
+/// A root file system like that of the image with nginx: this machine's Debian, the program, and a volume at /tmp.
+async fn assemble_with_nginx(folder: &Path) -> Result<PathBuf> {
+    let place = assemble(folder).await?;
+    let at = place.to_str().context("a path that is text")?;
+    run("mount", &["-o", "remount,bind,rw", at]).await?;
+    for name in ["usr", "etc", "lib", "lib64", "dev", "var"] {
+        let mount = place.join(name);
+        fs::create_dir_all(&mount)?;
+        let mount = mount.to_str().context("text")?;
+        run("mount", &["--rbind", &format!("/{name}"), mount]).await?;
+        run("mount", &["-o", "remount,bind,ro", mount]).await?;
+    }
+    run("mount", &["-o", "remount,bind,ro", at]).await?;
+    run("mount", &["-t", "tmpfs", "-o", "mode=1777", "tmpfs", &format!("{at}/tmp")]).await?;
+    Ok(place)
+}
+
 async fn answer(port: u16, path: &str) -> Result<u16> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Ok(Connection::open(address).await?.get("a.test", path).await?.status)
@@ -104,6 +121,33 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
 }
 
 #[test]
+fn with_nginx_it_serves_low_ports_as_nobody_special_on_a_read_only_root() {
+    cluster::private_network(async || {
+        let folder = tempfile::tempdir()?;
+        let place = assemble_with_nginx(folder.path()).await?;
+        let log = folder.path().join("fairway.log");
+        // As a container runtime does with what it gives to a user: nginx opens /dev/stdout by its name.
+        fs::write(&log, "")?;
+        std::os::unix::fs::chown(&log, Some(101), Some(82))?;
+        let flags = ["run", "--manifests=/empty", "--engine=nginx", "--worker-threads=1"];
+        let mut fairway = start(&place, ",+net_bind_service", "/fairway", &flags, &log)?;
+        let ready = async || (answer(10254, "/healthz").await? == 200).then_some(()).context("500");
+        eventually("the first configuration", PATIENCE, ready)
+            .await
+            .with_context(|| fs::read_to_string(&log).unwrap_or_default())?;
+        ensure!(answer(80, "/").await? == 404);
+        let master = fs::read_to_string(place.join("tmp/fairway-nginx/nginx.pid"))?;
+        let status = fs::read_to_string(format!("/proc/{}/status", master.trim()))?;
+        ensure!(status.contains(&format!("CapEff:\t{LOW_PORTS}")), "{status}");
+        ensure!(status.contains("\nUid:\t101\t"), "{status}");
+        let ended = fairway.stop(Duration::from_secs(20)).await?;
+        ensure!(ended.success(), "SIGTERM ended it with {ended}");
+        ensure!(!Path::new(&format!("/proc/{}", master.trim())).exists(), "nginx is still there");
+        Ok(())
+    });
+}
+
+#[test]
 fn it_holds_the_program_its_libraries_and_little_else() {
     cluster::private_network(async || {
         let folder = tempfile::tempdir()?;
@@ -131,6 +175,20 @@ fn it_holds_the_program_its_libraries_and_little_else() {
 fn the_image_runs_as_the_user_that_manifests_name() {
     let file = read("Dockerfile");
     assert!(file.contains("\nUSER 101:82\n") && file.contains("scripts/rootfs /fairway /rootfs"));
+    let nginx = file.split("\nFROM ").find(|stage| stage.contains(" AS nginx\n"));
+    let nginx = nginx.expect("an image with nginx");
+    assert!(nginx.contains("\nUSER 101:82\n"));
+    let makefile = read("Makefile");
+    let of = |name: &str| {
+        let line = makefile.lines().find_map(|line| line.strip_prefix(name)).expect("a variable");
+        line.split(' ').filter(|word| !word.contains('$')).collect::<Vec<_>>()
+    };
+    for package in of("NGINX := ") {
+        assert!(nginx.contains(&format!(" {package} ")), "{package} is tested with");
+    }
+    for module in of("MODULES := ") {
+        assert!(nginx.contains(&format!(" libnginx-mod-http-{module} ")), "{module}");
+    }
     let rust = read("rust-toolchain.toml");
     let version = rust.split('"').nth(1).expect("a channel");
     assert!(

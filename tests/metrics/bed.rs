@@ -55,10 +55,12 @@ impl Fairway {
             format!("--validating-webhook-certificate={}", certificate.display()),
             format!("--validating-webhook-key={}", key.display()),
         ];
+        let nginx = folder.path().join("nginx");
+        let own = own.into_iter().chain([format!("--nginx-directory={}", nginx.display())]);
         let off = "--enable-metrics=false";
         let enable = Some("--enable-metrics").filter(|_| !flags.contains(&off));
         let flags = enable.into_iter().chain(flags.iter().copied()).map(str::to_owned);
-        let flags: Vec<_> = own.into_iter().chain(flags).collect();
+        let flags: Vec<_> = own.chain(flags).collect();
         let binary = Path::new(env!("CARGO_BIN_EXE_fairway"));
         let process = Started::on_folder(binary, &manifests, &flags, &folder.path().join("log"));
         let process = process.expect("the program starts");
@@ -101,6 +103,11 @@ impl Fairway {
     /// Sends bytes that ask for the end of the connection; the status.
     pub(crate) async fn send(&self, request: &str) -> u16 {
         talk(self.http, request).await.expect("an answer").0
+    }
+
+    /// A connection to its port for HTTP.
+    pub(crate) async fn open(&self) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.http)).await.expect("it listens")
     }
 
     /// Asks over TLS for a path of `demo.test`, on the port for HTTPS or another one; the status.

@@ -16,6 +16,9 @@ const FAMILIES: &str = include_str!("families.tsv");
 /// What its dashboards ask for: file, metric, labels.
 const DASHBOARDS: &str = include_str!("dashboards.tsv");
 
+/// The flags of each engine: what counts is the same.
+const ENGINES: [&[&str]; 2] = [&["--engine=native"], &["--engine=nginx"]];
+
 const REQUESTS: &str = "nginx_ingress_controller_requests";
 
 /// The rows of a table, without its head.
@@ -84,77 +87,92 @@ async fn loaded(fairway: &Fairway) -> Page {
 
 #[tokio::test]
 async fn every_family_of_ingress_nginx_is_there_with_its_type_and_labels() {
-    let fairway = Fairway::start(&[]).await;
-    let page = loaded(&fairway).await;
-    for [name, kind, labels, when] in rows::<4>(FAMILIES) {
-        if when == "election" {
-            assert!(!page.0.contains_key(name), "a folder has no election");
-            continue;
+    for engine in ENGINES {
+        let fairway = Fairway::start(engine).await;
+        let page = loaded(&fairway).await;
+        for [name, kind, labels, when] in rows::<4>(FAMILIES) {
+            if when == "election" {
+                assert!(!page.0.contains_key(name), "a folder has no election");
+                continue;
+            }
+            let family = page.0.get(name).unwrap_or_else(|| panic!("there is no {name}"));
+            assert_eq!(family.kind, kind, "{name}");
+            let wanted: BTreeSet<&str> =
+                labels.split(',').filter(|label| !label.is_empty()).collect();
+            for sample in &family.samples {
+                let own: BTreeSet<&str> = sample
+                    .labels
+                    .keys()
+                    .map(String::as_str)
+                    .filter(|label| *label != "le")
+                    .collect();
+                assert_eq!(own, wanted, "{name}");
+            }
         }
-        let family = page.0.get(name).unwrap_or_else(|| panic!("there is no {name}"));
-        assert_eq!(family.kind, kind, "{name}");
-        let wanted: BTreeSet<&str> = labels.split(',').filter(|label| !label.is_empty()).collect();
-        for sample in &family.samples {
-            let own: BTreeSet<&str> =
-                sample.labels.keys().map(String::as_str).filter(|label| *label != "le").collect();
-            assert_eq!(own, wanted, "{name}");
-        }
+        let known: BTreeSet<&str> = rows::<4>(FAMILIES).iter().map(|row| row[0]).collect();
+        let theirs = page.0.keys().filter(|name| name.starts_with("nginx_ingress_controller_"));
+        let unknown: Vec<_> = theirs.filter(|name| !known.contains(name.as_str())).collect();
+        assert!(unknown.is_empty(), "ingress-nginx has no {unknown:?}");
+        fairway.stop().await;
     }
-    let known: BTreeSet<&str> = rows::<4>(FAMILIES).iter().map(|row| row[0]).collect();
-    let theirs = page.0.keys().filter(|name| name.starts_with("nginx_ingress_controller_"));
-    let unknown: Vec<_> = theirs.filter(|name| !known.contains(name.as_str())).collect();
-    assert!(unknown.is_empty(), "ingress-nginx has no {unknown:?}");
-    fairway.stop().await;
 }
 
 #[tokio::test]
 async fn the_numbers_are_those_of_the_load() {
-    let fairway = Fairway::start(&[]).await;
-    let page = loaded(&fairway).await;
-    let of = |labels: &[(&str, &str)]| page.sum(REQUESTS, labels);
-    let shop = ("ingress", "shop");
-    // 4 + POST + canary + BREW + alias + TLS
-    assert_eq!(of(&[shop]), 9.0);
-    assert_eq!(of(&[shop, ("path", "/api")]), 1.0);
-    assert_eq!(of(&[shop, ("status", "404")]) + of(&[shop, ("status", "500")]), 2.0);
-    assert_eq!(of(&[shop, ("method", "POST")]), 1.0);
-    assert_eq!(of(&[shop, ("method", "other")]), 1.0, "BREW is no method");
-    assert_eq!(of(&[shop, ("canary", "demo-canary-80")]), 1.0);
-    assert_eq!(of(&[shop, ("host", "alias.test")]), 1.0);
-    assert_eq!(of(&[("ingress", "wild")]), 0.0, "nobody names this host");
-    assert_eq!(of(&[("ingress", "orphan"), ("status", "503"), ("service", "nobody")]), 1.0);
-    let connect = "nginx_ingress_controller_connect_duration_seconds_count";
-    assert_eq!(page.sum(connect, &[shop]), 9.0);
-    assert_eq!(page.sum(connect, &[("ingress", "orphan")]), 0.0, "no upstream was asked");
-    let size = "nginx_ingress_controller_request_size_sum";
-    assert!(page.sum(size, &[("method", "POST")]) >= 70.0);
-    let orphan = |kind| {
-        page.sum(
-            "nginx_ingress_controller_orphan_ingress",
-            &[("ingress", "orphan"), ("type", kind)],
-        )
-    };
-    assert_eq!((orphan("no-service"), orphan("no-endpoint")), (1.0, 0.0));
-    assert_eq!(page.sum("nginx_ingress_controller_check_success", &[("ingress", "fine")]), 1.0);
-    assert_eq!(page.sum("nginx_ingress_controller_check_errors", &[("ingress", "taken")]), 1.0);
-    assert_eq!(page.sum("nginx_ingress_controller_config_last_reload_successful", &[]), 1.0);
-    assert!(page.sum("nginx_ingress_controller_config_hash", &[]) > 0.0);
-    assert!(page.sum("fairway_upstream_requests_total", &[("connection", "reused")]) > 0.0);
-    assert_eq!(page.sum("fairway_stream_sessions_total", &[("service", "demo/shop:80")]), 1.0);
-    assert!(page.sum("fairway_stream_sent_bytes_total", &[]) >= 12.0);
-    fairway.stop().await;
+    for engine in ENGINES {
+        let fairway = Fairway::start(engine).await;
+        let page = loaded(&fairway).await;
+        let of = |labels: &[(&str, &str)]| page.sum(REQUESTS, labels);
+        let shop = ("ingress", "shop");
+        // 4 + POST + canary + BREW + alias + TLS
+        assert_eq!(of(&[shop]), 9.0);
+        assert_eq!(of(&[shop, ("path", "/api")]), 1.0);
+        assert_eq!(of(&[shop, ("status", "404")]) + of(&[shop, ("status", "500")]), 2.0);
+        assert_eq!(of(&[shop, ("method", "POST")]), 1.0);
+        assert_eq!(of(&[shop, ("method", "other")]), 1.0, "BREW is no method");
+        assert_eq!(of(&[shop, ("canary", "demo-canary-80")]), 1.0);
+        assert_eq!(of(&[shop, ("host", "alias.test")]), 1.0);
+        assert_eq!(of(&[("ingress", "wild")]), 0.0, "nobody names this host");
+        assert_eq!(of(&[("ingress", "orphan"), ("status", "503"), ("service", "nobody")]), 1.0);
+        let connect = "nginx_ingress_controller_connect_duration_seconds_count";
+        assert_eq!(page.sum(connect, &[shop]), 9.0);
+        assert_eq!(page.sum(connect, &[("ingress", "orphan")]), 0.0, "no upstream was asked");
+        let size = "nginx_ingress_controller_request_size_sum";
+        assert!(page.sum(size, &[("method", "POST")]) >= 70.0);
+        let orphan = |kind| {
+            page.sum(
+                "nginx_ingress_controller_orphan_ingress",
+                &[("ingress", "orphan"), ("type", kind)],
+            )
+        };
+        assert_eq!((orphan("no-service"), orphan("no-endpoint")), (1.0, 0.0));
+        assert_eq!(page.sum("nginx_ingress_controller_check_success", &[("ingress", "fine")]), 1.0);
+        assert_eq!(page.sum("nginx_ingress_controller_check_errors", &[("ingress", "taken")]), 1.0);
+        assert_eq!(page.sum("nginx_ingress_controller_config_last_reload_successful", &[]), 1.0);
+        assert!(page.sum("nginx_ingress_controller_config_hash", &[]) > 0.0);
+        if engine == ENGINES[0] {
+            let reused = [("connection", "reused")];
+            assert!(page.sum("fairway_upstream_requests_total", &reused) > 0.0);
+        }
+        assert_eq!(page.sum("fairway_stream_sessions_total", &[("service", "demo/shop:80")]), 1.0);
+        assert!(page.sum("fairway_stream_sent_bytes_total", &[]) >= 12.0);
+        fairway.stop().await;
+    }
 }
 
 #[tokio::test]
 async fn the_queries_of_the_published_dashboards_find_series() {
-    let fairway = Fairway::start(&[]).await;
-    let page = loaded(&fairway).await;
-    for [dashboard, metric, labels] in rows::<3>(DASHBOARDS) {
-        let found = page.samples(metric).into_iter().map(scraped);
-        let found = found.filter(|series| labels.split(' ').all(|label| matches(series, label)));
-        assert!(found.count() > 0, "{dashboard} finds no {metric} with {labels}");
+    for engine in ENGINES {
+        let fairway = Fairway::start(engine).await;
+        let page = loaded(&fairway).await;
+        for [dashboard, metric, labels] in rows::<3>(DASHBOARDS) {
+            let found = page.samples(metric).into_iter().map(scraped);
+            let found =
+                found.filter(|series| labels.split(' ').all(|label| matches(series, label)));
+            assert!(found.count() > 0, "{dashboard} finds no {metric} with {labels}");
+        }
+        fairway.stop().await;
     }
-    fairway.stop().await;
 }
 
 /// The labels of a sample once Prometheus has added those of a Pod that it found; a label of that name gives way.
@@ -191,30 +209,33 @@ fn matches(series: &Labels, condition: &str) -> bool {
 
 #[tokio::test]
 async fn scrapes_while_the_load_runs_are_whole_and_never_go_back() {
-    let fairway = Fairway::start(&[]).await;
-    let requests = 300;
-    let loading = async {
-        for number in 0..requests {
-            fairway.get("demo.test", &format!("/status/{}", 200 + number % 3)).await;
-        }
-    };
-    let scraping = async {
-        let mut before: BTreeMap<(String, Labels), f64> = BTreeMap::new();
-        for _ in 0..20 {
-            let page = fairway.scrape().await;
-            let counters = page.0.values().filter(|family| family.kind != "gauge");
-            for sample in counters.flat_map(|family| &family.samples) {
-                let key = (sample.name.clone(), sample.labels.clone());
-                let old = before.insert(key, sample.value).unwrap_or(0.0);
-                assert!(sample.value >= old, "{sample:?} was {old}");
+    for engine in ENGINES {
+        let fairway = Fairway::start(engine).await;
+        let requests = 300;
+        let loading = async {
+            for number in 0..requests {
+                fairway.get("demo.test", &format!("/status/{}", 200 + number % 3)).await;
             }
-        }
-    };
-    tokio::join!(loading, scraping);
-    let page = fairway.scrape_until(|page| page.sum(REQUESTS, &[]) == f64::from(requests)).await;
-    assert_eq!(page.sum("promhttp_metric_handler_requests_in_flight", &[]), 1.0, "this one");
-    assert!(page.sum("promhttp_metric_handler_requests_total", &[("code", "200")]) >= 20.0);
-    fairway.stop().await;
+        };
+        let scraping = async {
+            let mut before: BTreeMap<(String, Labels), f64> = BTreeMap::new();
+            for _ in 0..20 {
+                let page = fairway.scrape().await;
+                let counters = page.0.values().filter(|family| family.kind != "gauge");
+                for sample in counters.flat_map(|family| &family.samples) {
+                    let key = (sample.name.clone(), sample.labels.clone());
+                    let old = before.insert(key, sample.value).unwrap_or(0.0);
+                    assert!(sample.value >= old, "{sample:?} was {old}");
+                }
+            }
+        };
+        tokio::join!(loading, scraping);
+        let page =
+            fairway.scrape_until(|page| page.sum(REQUESTS, &[]) == f64::from(requests)).await;
+        assert_eq!(page.sum("promhttp_metric_handler_requests_in_flight", &[]), 1.0, "this one");
+        assert!(page.sum("promhttp_metric_handler_requests_total", &[("code", "200")]) >= 20.0);
+        fairway.stop().await;
+    }
 }
 
 #[tokio::test]
@@ -280,21 +301,59 @@ async fn flags_choose_what_is_told_apart_and_left_out() {
 
 #[tokio::test]
 async fn series_go_with_their_ingress_and_changes_are_timed() {
-    let fairway = Fairway::start(&[]).await;
+    for engine in ENGINES {
+        let fairway = Fairway::start(engine).await;
+        fairway.put("more.yaml", &ingress_for("more"));
+        let applied = |page: &Page| page.sum("fairway_propagation_seconds_count", &[]);
+        fairway.scrape_until(|page| applied(page) == 1.0).await;
+        assert_eq!(fairway.get("more.test", "/").await, 200);
+        let counted = |page: &Page| page.sum(REQUESTS, &[("ingress", "more")]);
+        fairway.scrape_until(|page| counted(page) == 1.0).await;
+        fairway.put("more.yaml", "");
+        let page = fairway.scrape_until(|page| counted(page) == 0.0).await;
+        let success = page.sum("nginx_ingress_controller_success", &[]);
+        assert_eq!(success, page.sum("fairway_generation", &[]));
+        fairway.stop().await;
+    }
+}
+
+/// The Ingress `shop` under another name, with a host of its own.
+fn ingress_for(name: &str) -> String {
     let ingress = include_str!("objects.yaml").split("\n---\n").nth(1).expect("an Ingress");
-    let more =
-        ingress.replace("shop, namespace", "more, namespace").replace("demo.test", "more.test");
-    fairway.put("more.yaml", &more.replace("alias.test", "other.test"));
-    let applied = |page: &Page| page.sum("fairway_propagation_seconds_count", &[]);
-    fairway.scrape_until(|page| applied(page) == 1.0).await;
-    assert_eq!(fairway.get("more.test", "/").await, 200);
-    fairway.scrape_until(|page| page.sum(REQUESTS, &[("ingress", "more")]) == 1.0).await;
-    fairway.put("more.yaml", "");
-    let page = fairway.scrape_until(|page| page.sum(REQUESTS, &[("ingress", "more")]) == 0.0).await;
-    assert_eq!(
-        page.sum("nginx_ingress_controller_success", &[]),
-        page.sum("fairway_generation", &[])
-    );
+    let ingress = ingress.replace("shop, namespace", &format!("{name}, namespace"));
+    ingress.replace("demo.test", &format!("{name}.test")).replace("alias.test", "other.test")
+}
+
+#[tokio::test]
+async fn workers_that_a_reload_leaves_behind_are_told_until_they_are_gone() {
+    let fairway = Fairway::start(&["--engine=nginx"]).await;
+    let of = |state| {
+        move |page: &Page, name: &str| {
+            page.sum(&format!("fairway_nginx_{name}"), &[("state", state)])
+        }
+    };
+    let (serving, leaving) = (of("serving"), of("leaving"));
+    let page = fairway.scrape_until(|page| serving(page, "workers") == 2.0).await;
+    let reloads = page.sum("fairway_nginx_reloads_total", &[]);
+    // A request that waits for its body holds its worker.
+    let mut waiting = fairway.open().await;
+    let head = "POST / HTTP/1.1\r\nHost: demo.test\r\nContent-Length: 4\r\n\r\nbo";
+    waiting.write_all(head.as_bytes()).await.expect("written");
+    fairway.put("more.yaml", &ingress_for("more"));
+    let both = |page: &Page| (serving(page, "workers"), leaving(page, "workers"));
+    let page = fairway.scrape_until(|page| both(page) == (2.0, 1.0)).await;
+    let memory = "workers_resident_memory_bytes";
+    assert!(leaving(&page, memory) > 0.0 && serving(&page, memory) > 0.0);
+    assert_eq!(page.sum("fairway_nginx_reloads_total", &[]), reloads + 1.0);
+    waiting.write_all(b"dy").await.expect("written");
+    let mut answer = [0; 12];
+    waiting.read_exact(&mut answer).await.expect("an answer");
+    assert_eq!(&answer, b"HTTP/1.1 200", "a reload cuts nobody off");
+    drop(waiting);
+    fairway.scrape_until(|page| leaving(page, "workers") == 0.0).await;
+    // It tells of what it did last.
+    let page = fairway.scrape_until(|page| page.sum(REQUESTS, &[("method", "POST")]) == 1.0).await;
+    assert_eq!(page.sum("fairway_nginx_starts_total", &[]), 1.0);
     fairway.stop().await;
 }
 

@@ -6,19 +6,21 @@ use crate::directory::{Directory, DirectoryError};
 use crate::names::{Names, Resolved};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
-use crate::process;
-use crate::push::{General, Pusher};
-use crate::{fallback, pem, push, trial};
+use crate::process::{self, Worker};
+use crate::push::{General, Metrics, Pusher};
+use crate::requests::Requests;
+use crate::{fallback, measurements, pem, push, stub_status, trial};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration, Listeners, Origin};
+use request_metrics::Connections;
 use rustix::process::Signal;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::process::Child;
@@ -48,7 +50,14 @@ struct Inner {
     pusher: Pusher,
     state: Mutex<State>,
     serving: watch::Sender<Configuration>,
+    /// What is counted, if anything is.
+    requests: Option<Arc<Requests>>,
+    /// The certificate of hosts without one (DER).
+    own_certificate: Vec<u8>,
     generation: AtomicU64,
+    /// The process id of the master while there is one; for those who must not wait for `state`.
+    master: AtomicI32,
+    starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
     stopped: Notify,
@@ -79,6 +88,14 @@ pub enum StartError {
     /// The Lua could not be written.
     #[error("cannot write the Lua modules: {0}")]
     Scripts(io::Error),
+    /// The socket that takes measurements could not be made.
+    #[error("cannot listen on {}: {source}", socket.display())]
+    Measurements {
+        /// The socket.
+        socket: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The port in front is not to be had.
     #[error("cannot listen on --https-port {0}: {1}")]
     Bind(u16, io::Error),
@@ -106,13 +123,23 @@ enum Failure {
 }
 
 impl Nginx {
-    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
-    pub fn start(program: PathBuf, mut place: Place) -> Result<Self, StartError> {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`]. Requests are counted if there is
+    /// something to count them in.
+    pub fn start(
+        program: PathBuf,
+        mut place: Place,
+        requests: Option<Requests>,
+    ) -> Result<Self, StartError> {
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&place.lua()).map_err(StartError::Scripts)?;
+        let own_certificate = fallback.chain.first().cloned().unwrap_or_default();
         let pusher = Pusher::new(place.control(), Arc::new(fallback));
+        let requests = requests.map(Arc::new);
+        if let Some(requests) = requests.clone() {
+            count(&place, requests)?;
+        }
         let inner = Arc::new(Inner {
             program,
             place,
@@ -120,7 +147,11 @@ impl Nginx {
             pusher,
             state: Mutex::default(),
             serving: watch::Sender::default(),
+            requests,
+            own_certificate,
             generation: AtomicU64::new(0),
+            master: AtomicI32::new(0),
+            starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
@@ -143,6 +174,32 @@ impl Nginx {
     /// How often nginx was reloaded.
     pub fn reloads(&self) -> u64 {
         self.inner.reloads.load(Ordering::Relaxed)
+    }
+
+    /// How often nginx was started.
+    pub fn starts(&self) -> u64 {
+        self.inner.starts.load(Ordering::Relaxed)
+    }
+
+    /// What is counted of requests, if that was asked for.
+    pub fn requests(&self) -> Option<&Arc<Requests>> {
+        self.inner.requests.as_ref()
+    }
+
+    /// What connections are at; none while nginx does not say.
+    pub async fn connections(&self) -> Option<Connections> {
+        stub_status::ask(&self.inner.place).await
+    }
+
+    /// The process id of the master, and the workers; none while nginx does not run.
+    pub fn processes(&self) -> Option<(i32, Vec<Worker>)> {
+        let master = self.inner.master.load(Ordering::Relaxed);
+        (master != 0).then(|| (master, process::workers(master)))
+    }
+
+    /// The self-signed certificate of hosts without one (DER).
+    pub fn own_certificate(&self) -> &[u8] {
+        &self.inner.own_certificate
     }
 
     /// Opens the files of logs again, after somebody moved them away.
@@ -230,7 +287,7 @@ impl Inner {
             Plan::Nothing => {}
             Plan::Push => {
                 let accepted = blame::without(next, &state.left_out);
-                self.pusher.settle(&accepted, &resolved, general(&accepted)).await?;
+                self.pusher.settle(&accepted, &resolved, self.general(&accepted)).await?;
                 state.running = accepted;
             }
             Plan::Reload => {
@@ -246,6 +303,9 @@ impl Inner {
             }
         }
         state.asked = next.clone();
+        if let Some(requests) = &self.requests {
+            requests.follow(&state.running);
+        }
         Ok(state.left_out.clone())
     }
 
@@ -351,9 +411,11 @@ impl Inner {
         let child = process::spawn(&self.program, &self.place).map_err(Failure::Spawn)?;
         let master = child.id().and_then(|id| i32::try_from(id).ok()).ok_or(Failure::Ended)?;
         state.master = Some(master);
+        self.master.store(master, Ordering::Relaxed);
+        self.starts.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(self.clone().watch(child, master));
         self.pusher.forget().await;
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
         self.swap(master, written).await
     }
 
@@ -367,12 +429,12 @@ impl Inner {
     ) -> Result<(), Failure> {
         self.tell_difference(&state.written, written);
         // The new workers find everything there; the old ones keep what they have until they are gone.
-        self.pusher.extend(accepted, resolved, general(accepted)).await?;
+        self.pusher.extend(accepted, resolved, self.general(accepted)).await?;
         if written != &state.written {
             self.swap(master, written).await?;
             self.directory.sweep(&written.files);
         }
-        self.pusher.settle(accepted, resolved, general(accepted)).await?;
+        self.pusher.settle(accepted, resolved, self.general(accepted)).await?;
         Ok(())
     }
 
@@ -388,17 +450,32 @@ impl Inner {
         }
     }
 
+    /// The settings that are pushed.
+    fn general(&self, configuration: &Configuration) -> General {
+        let global = &configuration.global;
+        let socket = || self.place.measurements().display().to_string();
+        General {
+            http_redirect_code: global.redirect_status,
+            enable_ocsp: global.tls.ocsp,
+            metrics: self
+                .requests
+                .as_ref()
+                .map(|requests| Metrics { socket: socket(), batch: requests.batch }),
+        }
+    }
+
     fn tell_difference(&self, before: &Written, after: &Written) {
-        if tracing::enabled!(tracing::Level::DEBUG) && before.text != after.text {
+        if tracing::enabled!(target: "diff", tracing::Level::DEBUG) && before.text != after.text {
             let diff = similar::TextDiff::from_lines(&before.text.text, &after.text.text);
             let diff = diff.unified_diff().header("running", "next").to_string();
-            tracing::debug!("nginx.conf changes:\n{diff}");
+            tracing::debug!(target: "diff", "nginx.conf changes:\n{diff}");
         }
     }
 
     /// Waits for the end of nginx, and starts it again unless it was meant to end.
     async fn watch(self: Arc<Self>, mut child: Child, master: i32) {
         let status = child.wait().await;
+        let _ = self.master.compare_exchange(master, 0, Ordering::Relaxed, Ordering::Relaxed);
         // Workers go with their master.
         process::end_group(master);
         if self.stopping.load(Ordering::Relaxed) {
@@ -483,7 +560,7 @@ impl Inner {
             }
             let running = state.running.clone();
             let resolved = state.names.resolve(&running).await;
-            let pushed = self.pusher.settle(&running, &resolved, general(&running)).await;
+            let pushed = self.pusher.settle(&running, &resolved, self.general(&running)).await;
             if let Err(error) = pushed {
                 tracing::warn!(%error, "nginx was not told of new addresses");
             }
@@ -491,12 +568,11 @@ impl Inner {
     }
 }
 
-/// The settings that are pushed.
-fn general(configuration: &Configuration) -> General {
-    let global = &configuration.global;
-    General {
-        http_redirect_code: global.redirect_status,
-        enable_ocsp: global.tls.ocsp,
-        metrics: None,
-    }
+/// Counts what workers measure from now on.
+fn count(place: &Place, requests: Arc<Requests>) -> Result<(), StartError> {
+    let socket = place.measurements();
+    let take = move |batch: Vec<_>| requests.count(&batch);
+    let receiving = measurements::receive(&socket, take);
+    tokio::spawn(receiving.map_err(|source| StartError::Measurements { socket, source })?);
+    Ok(())
 }

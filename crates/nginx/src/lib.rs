@@ -15,7 +15,11 @@ pub mod pem;
 pub mod plan;
 mod process;
 pub mod push;
+mod requests;
+mod stub_status;
 mod trial;
 
 pub use crate::engine::{Nginx, StartError};
 pub use conf::Place;
+pub use process::Worker;
+pub use requests::Requests;

@@ -28,7 +28,8 @@ pub async fn test(program: &Path, place: &Place, conf: &Path) -> io::Result<Resu
         .args(["-c".as_ref(), conf.as_os_str()])
         .args(["-e", "stderr"])
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
+        // As when it runs: it opens what logs name, and that may be /dev/stdout.
+        .stdout(Stdio::inherit())
         .stderr(Stdio::piped())
         .kill_on_drop(true)
         .spawn()?;

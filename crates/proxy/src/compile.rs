@@ -4,7 +4,6 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::generation::{Clients, Generation, Site, Spot};
 use crate::limits::Zones;
-use crate::metrics::Metrics;
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -17,6 +16,7 @@ use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
 };
+use request_metrics::Metrics;
 use route::{Locations, Routes};
 use std::sync::Arc;
 

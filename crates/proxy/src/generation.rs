@@ -3,7 +3,6 @@
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
-use crate::metrics::{Counted, Name};
 use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
@@ -12,6 +11,7 @@ use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server};
+use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
 use std::collections::HashSet;
 use std::net::SocketAddr;

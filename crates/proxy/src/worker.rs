@@ -9,12 +9,13 @@ use crate::http::Clock;
 use crate::listen::{self, Listening, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
-use crate::metrics::{Metrics, Recorder};
 use crate::phases::mirror::Mirrors;
 use crate::pulse::Pulse;
+use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use request_metrics::Metrics;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -232,7 +233,7 @@ impl Worker {
         let connections = self.connections.borrow();
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
         recorder
-            .tally
+            .tally()
             .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
     }
 

@@ -6,7 +6,7 @@ use bed::{MAIN, answer, apply, configuration, idle, is_whole, talk, upstream};
 use model::Configuration;
 use model::policy::Policy;
 use proxy::Native;
-use proxy::metrics::{Connections, Measure, Reading, Settings};
+use request_metrics::{Connections, Measure, Reading, Settings};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;

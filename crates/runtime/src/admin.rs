@@ -143,16 +143,29 @@ impl Admin {
     /// Lets `handler` answer at `path`, instead of what was there.
     #[must_use]
     pub fn page(
-        mut self,
+        self,
         path: impl Into<String>,
         handler: impl Fn() -> Page + Send + Sync + 'static,
     ) -> Self {
-        let handler: Handler = Box::new(move |_| Box::pin(std::future::ready(handler())));
+        self.later(path, move || std::future::ready(handler()))
+    }
+
+    /// The same for what takes its time.
+    #[must_use]
+    pub fn later<F>(
+        mut self,
+        path: impl Into<String>,
+        handler: impl Fn() -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Page> + Send + 'static,
+    {
+        let handler: Handler = Box::new(move |_| Box::pin(handler()));
         self.pages.insert(path.into(), (Readers::All, handler));
         self
     }
 
-    /// The same for what only this machine may read, and what takes its time. `handler` is given the query.
+    /// The same for what only this machine may read. `handler` is given the query.
     #[must_use]
     pub fn near<F>(
         mut self,

@@ -146,7 +146,9 @@ impl Write for Taker {
 fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
     let own = match (rust_log.map(str::trim), verbosity) {
         (Some(own), _) if !own.is_empty() => return (own.to_owned(), true),
-        (_, 0..=2) => "info,kube_client=off,kube_runtime=off",
+        (_, 0..=1) => "info,kube_client=off,kube_runtime=off",
+        // What changes in a configuration file, as ingress-nginx has it from here on.
+        (_, 2) => "info,diff=debug,kube_client=off,kube_runtime=off",
         // What libraries say at this level drowns what we say.
         (_, 3..=4) => {
             "debug,h2=info,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,rustls=info,tower=info"
@@ -173,8 +175,10 @@ mod tests {
 
     #[test]
     fn more_verbosity_says_more() {
-        let levels = [0, 2, 3, 4, 5, 9].map(|verbosity| level(None, verbosity));
+        let levels = [0, 1, 3, 4, 5, 9].map(|verbosity| level(None, verbosity));
         assert_eq!(levels, ["info", "info", "debug", "debug", "trace", "trace"]);
+        let (second, _) = directives(None, 2);
+        assert!(second.starts_with("info,diff=debug,"), "{second}");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The right to bind ports below 1024, for a process that is not root.
 
 use rustix::io;
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use rustix::thread::{
+    CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
+};
 
 /// Takes up NET_BIND_SERVICE if the program file brings it, for this thread and those that it starts afterwards.
 ///
@@ -15,6 +17,17 @@ pub fn take_up_low_ports() -> io::Result<()> {
     }
     sets.effective |= mine;
     set_capabilities(None, sets)
+}
+
+/// Lets the programs that this thread and those after it start have NET_BIND_SERVICE, too, if this one has it.
+pub fn hand_on_low_ports() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    if !sets.permitted.contains(CapabilitySet::NET_BIND_SERVICE) {
+        return Ok(());
+    }
+    sets.inheritable |= CapabilitySet::NET_BIND_SERVICE;
+    set_capabilities(None, sets)?;
+    configure_capability_in_ambient_set(CapabilitySet::NET_BIND_SERVICE, true)
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
-//! What this process takes of the machine, as /proc says.
+//! What a process takes of the machine, as /proc says.
 
 use procfs::process::{LimitValue, Process};
 use procfs::{ProcResult, WithCurrentSystemInfo};
 
-/// What this process takes of the machine.
+/// What a process takes of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
     /// Seconds of processors, in the kernel and outside of it.
     pub cpu_seconds: f64,
+    /// The same of its children that have ended.
+    pub ended_children_cpu_seconds: f64,
     /// Bytes of memory that it holds.
     pub resident_bytes: u64,
     /// Bytes of memory that it may address.
@@ -29,25 +31,31 @@ pub struct Usage {
 impl Usage {
     /// What this process takes now; none where /proc does not say.
     pub fn now() -> Option<Self> {
-        read().inspect_err(|error| tracing::debug!(%error, "/proc does not tell about us")).ok()
+        let own = Process::myself().and_then(|own| read(&own));
+        own.inspect_err(|error| tracing::debug!(%error, "/proc does not tell about us")).ok()
+    }
+
+    /// What another process takes now; none once it has ended, or where /proc does not say.
+    pub fn of(pid: i32) -> Option<Self> {
+        Process::new(pid).and_then(|process| read(&process)).ok()
     }
 }
 
-fn read() -> ProcResult<Usage> {
-    let own = Process::myself()?;
-    let stat = own.stat()?;
+fn read(process: &Process) -> ProcResult<Usage> {
+    let stat = process.stat()?;
     let ticks = procfs::ticks_per_second() as f64;
-    let most = match own.limits()?.max_open_files.soft_limit {
+    let most = match process.limits()?.max_open_files.soft_limit {
         LimitValue::Unlimited => None,
         LimitValue::Value(most) => Some(most),
     };
     // A container may be kept from reading what it did with disks.
-    let io = own.io().ok();
+    let io = process.io().ok();
     Ok(Usage {
         cpu_seconds: (stat.utime + stat.stime) as f64 / ticks,
+        ended_children_cpu_seconds: (stat.cutime + stat.cstime) as f64 / ticks,
         resident_bytes: stat.rss_bytes().get(),
         virtual_bytes: stat.vsize,
-        open_files: own.fd_count()? as u64,
+        open_files: process.fd_count()? as u64,
         most_open_files: most,
         threads: u64::try_from(stat.num_threads).unwrap_or(0),
         started: procfs::boot_time_secs()? as f64 + stat.starttime as f64 / ticks,

@@ -20,35 +20,6 @@ local function number(value)
   return tonumber(value) or -1
 end
 
--- Adds the request that ends.
-function measurements.note()
-  local metrics = settings.get().metrics
-  if not metrics then
-    return
-  elseif #batch >= (metrics.batch or MOST) then
-    dropped = dropped + 1
-    return
-  end
-  local var = ngx.var
-  batch[#batch + 1] = {
-    host = text(var.host),
-    namespace = text(var.namespace),
-    ingress = text(var.ingress_name),
-    service = text(var.service_name),
-    canary = text(var.proxy_alternative_upstream_name),
-    path = text(var.location_path),
-    method = text(var.request_method),
-    status = text(var.status),
-    requestLength = number(var.request_length),
-    requestTime = number(var.request_time),
-    responseLength = number(var.bytes_sent),
-    upstreamLatency = number(var.upstream_connect_time),
-    upstreamHeaderTime = number(var.upstream_header_time),
-    upstreamResponseTime = number(var.upstream_response_time),
-    upstreamResponseLength = number(var.upstream_response_length),
-  }
-end
-
 local function send(socket, body)
   local sock = ngx.socket.tcp()
   sock:settimeout(PATIENCE)
@@ -78,14 +49,49 @@ local function flush()
   end
 end
 
--- In each worker. A worker that ends sends what it has: nginx runs its timers a last time.
+local function try_flush()
+  local fine, reason = pcall(flush)
+  if not fine then
+    ngx.log(ngx.ERR, "cannot send measurements: ", reason)
+  end
+end
+
+-- Adds the request that ends.
+function measurements.note()
+  local metrics = settings.get().metrics
+  if not metrics then
+    return
+  elseif #batch >= (metrics.batch or MOST) then
+    dropped = dropped + 1
+    return
+  end
+  local var = ngx.var
+  batch[#batch + 1] = {
+    host = text(var.host),
+    namespace = text(var.namespace),
+    ingress = text(var.ingress_name),
+    service = text(var.service_name),
+    canary = text(var.proxy_alternative_upstream_name),
+    path = text(var.location_path),
+    method = text(var.request_method),
+    status = text(var.status),
+    requestLength = number(var.request_length),
+    requestTime = number(var.request_time),
+    responseLength = number(var.bytes_sent),
+    upstreamLatency = number(var.upstream_connect_time),
+    upstreamHeaderTime = number(var.upstream_header_time),
+    upstreamResponseTime = number(var.upstream_response_time),
+    upstreamResponseLength = number(var.upstream_response_length),
+  }
+  if #batch == 1 and ngx.worker.exiting() then
+    -- A worker that a reload leaves behind has no clock any more.
+    ngx.timer.at(0, try_flush)
+  end
+end
+
+-- In each worker.
 function measurements.start()
-  local ok, err = ngx.timer.every(PAUSE, function()
-    local fine, reason = pcall(flush)
-    if not fine then
-      ngx.log(ngx.ERR, "cannot send measurements: ", reason)
-    end
-  end)
+  local ok, err = ngx.timer.every(PAUSE, try_flush)
   if not ok then
     ngx.log(ngx.CRIT, "there will be no measurements: ", err)
   end

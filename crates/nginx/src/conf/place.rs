@@ -60,6 +60,11 @@ impl Place {
         self.directory.join("tls.sock")
     }
 
+    /// The socket that takes what workers measured.
+    pub fn measurements(&self) -> PathBuf {
+        self.directory.join("measurements.sock")
+    }
+
     /// Certificates, keys and passwords, by what is in them.
     pub fn files(&self) -> PathBuf {
         self.directory.join("files")

@@ -1,6 +1,7 @@
 //! One request on the unix socket of nginx's Lua.
 
 use bytes::Bytes;
+use http::request::Builder;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
@@ -78,33 +79,53 @@ pub(super) async fn send(
     after: Option<u64>,
     body: Vec<u8>,
 ) -> Result<u64, PushError> {
-    let request = format!("{method} {path}");
-    let exchange = exchange(socket, method, path, after, body, &request);
-    match timeout(PATIENCE, exchange).await {
+    let mut head = Request::builder().method(method).uri(path);
+    if let Some(after) = after {
+        head = head.header("X-After", after);
+    }
+    let request = format!("{} {path}", head.method_ref().unwrap_or(&Method::GET));
+    let (headers, _) = ask(socket, head, body, &request).await?;
+    let missing = || broken(&request, "there is no X-Generation".into());
+    generation(&headers).ok_or_else(missing)
+}
+
+/// Reads what is there.
+pub(crate) async fn get(socket: &Path, path: &str) -> Result<Bytes, PushError> {
+    let (_, body) = ask(socket, Request::get(path), Vec::new(), &format!("GET {path}")).await?;
+    Ok(body)
+}
+
+fn broken(request: &str, source: Box<dyn std::error::Error + Send + Sync>) -> PushError {
+    PushError::Broken { request: request.to_owned(), source }
+}
+
+/// An answer that is a success; `request` is what errors call it.
+async fn ask(
+    socket: &Path,
+    head: Builder,
+    body: Vec<u8>,
+    request: &str,
+) -> Result<(HeaderMap, Bytes), PushError> {
+    match timeout(PATIENCE, exchange(socket, head, body, request)).await {
         Ok(result) => result,
-        Err(_) => Err(PushError::Late { request }),
+        Err(_) => Err(PushError::Late { request: request.to_owned() }),
     }
 }
 
 async fn exchange(
     socket: &Path,
-    method: Method,
-    path: &str,
-    after: Option<u64>,
+    head: Builder,
     body: Vec<u8>,
     request: &str,
-) -> Result<u64, PushError> {
-    let broken = |source| PushError::Broken { request: request.to_owned(), source };
+) -> Result<(HeaderMap, Bytes), PushError> {
+    let broken = |source| broken(request, source);
     let stream = UnixStream::connect(socket)
         .await
         .map_err(|source| PushError::Connect { socket: socket.to_owned(), source })?;
     let (mut sender, connection) =
         http1::handshake(TokioIo::new(stream)).await.map_err(|error| broken(error.into()))?;
-    let mut head = Request::builder().method(method).uri(path).header("Host", "fairway");
-    if let Some(after) = after {
-        head = head.header("X-After", after);
-    }
-    let head = head.body(Full::new(Bytes::from(body))).map_err(|error| broken(error.into()))?;
+    let head = head.header("Host", "fairway").body(Full::new(Bytes::from(body)));
+    let head = head.map_err(|error| broken(error.into()))?;
     let answer = async {
         let response = sender.send_request(head).await.map_err(|error| broken(error.into()))?;
         let (parts, body) = response.into_parts();
@@ -121,7 +142,7 @@ async fn exchange(
         },
     };
     if parts.status.is_success() {
-        return generation(&parts.headers).ok_or_else(|| broken("there is no X-Generation".into()));
+        return Ok((parts.headers, body));
     }
     let reason = String::from_utf8_lossy(&body).trim().to_owned();
     Err(PushError::Refused { request: request.to_owned(), status: parts.status, reason })

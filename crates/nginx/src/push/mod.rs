@@ -10,6 +10,7 @@ mod scripts;
 mod servers;
 
 pub use client::PushError;
+pub(crate) use client::get;
 pub use general::{General, Metrics};
 pub use pusher::Pusher;
 pub use route::route_key;

@@ -70,7 +70,7 @@ pub fn program() -> PathBuf {
 
 /// An engine in a folder of its own.
 pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
-    Arc::new(Nginx::start(program(), place(folder, http_port)).expect("the engine starts"))
+    Arc::new(Nginx::start(program(), place(folder, http_port), None).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.

@@ -85,7 +85,7 @@ async fn accept_on(
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
     let stays = worker.admits(&tcp);
     if let Some(recorder) = &worker.recorder {
-        recorder.tally.accepted(stays);
+        recorder.tally().accepted(stays);
     }
     if !stays {
         return;

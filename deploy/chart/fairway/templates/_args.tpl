@@ -13,6 +13,9 @@
 {{- $_ := set $flags (printf "%s-port" $name) $chosen -}}
 {{- end -}}
 {{- end -}}
+{{- if eq (include "fairway.engine" .) "nginx" -}}
+{{- $_ := set $flags "engine" "nginx" -}}
+{{- end -}}
 {{- with $controller.shutdownGracePeriod -}}
 {{- $_ := set $flags "shutdown-grace-period" . -}}
 {{- end -}}

@@ -103,7 +103,13 @@ annotations:
 {{- $registry := $image.registry | default (dig "image" "registry" "" ($.Values.global | default dict)) -}}
 {{- $name := $image.repository | default (ternary (printf "%s/%s" $registry $image.image) $image.image (ne $registry "")) -}}
 {{- $digest := $image.digest | default "" -}}
-{{- printf "%s:%v%s" $name ($image.tag | default $.Chart.AppVersion) (ternary (printf "@%s" $digest) "" (ne $digest "")) -}}
+{{- $version := printf "%s%s" $.Chart.AppVersion (ternary "-nginx" "" (eq (include "fairway.engine" $) "nginx")) -}}
+{{- printf "%s:%v%s" $name ($image.tag | default $version) (ternary (printf "@%s" $digest) "" (ne $digest "")) -}}
+{{- end -}}
+
+{{/* What carries HTTP. */}}
+{{- define "fairway.engine" -}}
+{{- dig "engine" .Values.controller.engine (.Values.controller.extraArgs | default dict) -}}
 {{- end -}}
 
 {{/* Names that values of ingress-nginx users may mention in their own templates. */}}

@@ -2,6 +2,7 @@
 {{- define "fairway.pod" -}}
 {{- $controller := .Values.controller -}}
 {{- $webhooks := $controller.admissionWebhooks -}}
+{{- $nginx := eq (include "fairway.engine" .) "nginx" -}}
 metadata:
   labels:
     {{- include "fairway.labels" (list . "controller" $controller.labels $controller.podLabels) | nindent 4 }}
@@ -114,8 +115,12 @@ spec:
       resizePolicy:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- if or $webhooks.enabled $controller.extraVolumeMounts }}
+      {{- if or $webhooks.enabled $nginx $controller.extraVolumeMounts }}
       volumeMounts:
+        {{- if $nginx }}
+        - name: nginx
+          mountPath: /tmp
+        {{- end }}
         {{- if $webhooks.enabled }}
         - name: webhook-cert
           mountPath: {{ dir $webhooks.certificate }}
@@ -128,8 +133,12 @@ spec:
     {{- with $controller.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
-  {{- if or $webhooks.enabled $controller.extraVolumes }}
+  {{- if or $webhooks.enabled $nginx $controller.extraVolumes }}
   volumes:
+    {{- if $nginx }}
+    - name: nginx
+      emptyDir: {}
+    {{- end }}
     {{- if $webhooks.enabled }}
     - name: webhook-cert
       secret:

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What one thread says of its connections. Only that thread writes.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub struct Tally {
     accepted: AtomicU64,
     refused: AtomicU64,
     requests: AtomicU64,
@@ -42,19 +42,20 @@ fn add(cell: &AtomicU64) {
 
 impl Tally {
     /// A connection was accepted, and whether it may stay.
-    pub(crate) fn accepted(&self, stays: bool) {
+    pub fn accepted(&self, stays: bool) {
         add(&self.accepted);
         if !stays {
             add(&self.refused);
         }
     }
 
-    pub(super) fn request(&self) {
+    /// A request was begun.
+    pub fn request(&self) {
         add(&self.requests);
     }
 
     /// What connections are at now, by the requests that each has had and those that it is busy with.
-    pub(crate) fn look(&self, connections: impl Iterator<Item = (u64, u32)>, idle: usize) {
+    pub fn look(&self, connections: impl Iterator<Item = (u64, u32)>, idle: usize) {
         let [mut active, mut reading, mut writing, mut waiting] = [0u64; 4];
         for (requests, busy) in connections {
             active += 1;

@@ -113,7 +113,7 @@ impl Metrics {
     }
 
     /// What a location's requests count under.
-    pub(crate) fn location(&self, location: &Location, canary: Option<&UpstreamId>) -> Counted {
+    pub fn location(&self, location: &Location, canary: Option<&UpstreamId>) -> Counted {
         let spot = Spot::of(location);
         let canary = canary.map(|canary| self.name(canary.as_str()));
         let mut books = self.write();
@@ -127,7 +127,7 @@ impl Metrics {
     }
 
     /// The names under which a server's requests count, its own first; none where hosts are not told apart.
-    pub(crate) fn hosts(&self, server: &Server) -> Vec<Arc<Name>> {
+    pub fn hosts(&self, server: &Server) -> Vec<Arc<Name>> {
         if !self.settings.per_host {
             return Vec::new();
         }
@@ -219,7 +219,8 @@ impl Metrics {
         Some(name)
     }
 
-    fn name(&self, text: &str) -> Arc<Name> {
+    /// A text that is to be a label's value.
+    pub fn name(&self, text: &str) -> Arc<Name> {
         let mut books = self.write();
         if let Some(known) = books.names.get(text).and_then(Weak::upgrade) {
             return known;
@@ -253,7 +254,7 @@ impl Books {
 #[cfg(test)]
 mod tests {
     use super::{Key, Metrics, Parts};
-    use crate::metrics::{Settings, tests_settings};
+    use crate::{Settings, tests_settings};
     use model::{Backend, Location, PathKind, Server, ServerName};
 
     fn location(path: &str) -> Location {

@@ -1,21 +1,21 @@
-//! What is counted of requests and connections, for `/metrics`.
+//! What is counted of requests and connections, for `/metrics`, whichever engine serves them.
 //!
 //! Each thread counts in cells of its own, which nobody else writes: counting is a load and a store. Whoever reads adds
 //! up the threads. A request finds its cells by numbers, never by texts.
 
 mod books;
+mod counter;
 mod labels;
 mod layout;
-mod recorder;
 mod series;
 mod tally;
 
 pub use books::Metrics;
-pub use labels::{Counted, Labels, Name};
-pub use layout::{Measure, Part};
-pub use recorder::{Recorder, Working};
+pub use counter::{Counter, Request};
+pub use labels::{Counted, Labels, Name, Place};
+pub use layout::{Measure, Observed, Part};
 pub use series::{Reading, Series};
-pub use tally::Connections;
+pub use tally::{Connections, Tally};
 
 use std::collections::BTreeSet;
 

@@ -1,6 +1,5 @@
 //! What series are labelled with: texts that are known by a number while anybody uses them.
 
-use http::Method;
 use model::{Location, ServiceRef};
 use std::sync::Arc;
 
@@ -41,9 +40,9 @@ impl Spot {
     }
 }
 
-/// The same with the number that requests know it by.
+/// Where requests are answered, with the number that they know it by, as long as somebody holds it.
 #[derive(Debug)]
-pub(super) struct Place {
+pub struct Place {
     pub(super) number: u64,
     pub(super) spot: Spot,
 }
@@ -51,9 +50,10 @@ pub(super) struct Place {
 /// What a location's requests count under; held by its compiled form.
 #[derive(Clone, Debug)]
 pub struct Counted {
-    pub(super) place: Arc<Place>,
+    /// Where it is.
+    pub place: Arc<Place>,
     /// The upstream of its canary.
-    pub(super) canary: Option<Arc<Name>>,
+    pub canary: Option<Arc<Name>>,
 }
 
 /// The labels of a series, besides those that all have in common.
@@ -133,8 +133,8 @@ const METHODS: [&str; 16] = [
 ];
 
 /// The number of a method.
-pub(super) fn method_number(method: &Method) -> u8 {
-    let known = METHODS.iter().position(|known| *known == method.as_str());
+pub(super) fn method_number(method: &str) -> u8 {
+    let known = METHODS.iter().position(|known| *known == method);
     known.unwrap_or(METHODS.len()) as u8
 }
 
@@ -146,7 +146,6 @@ pub(super) fn method_text(number: u8) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::{method_number, method_text};
-    use http::Method;
 
     #[test]
     fn methods_that_nobody_knows_are_one() {

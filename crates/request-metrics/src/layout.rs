@@ -79,13 +79,19 @@ impl Measure {
 /// What was seen of one request. Nothing is said of an upstream where there was none, or more than one try: nginx has
 /// no single number then either.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Observed {
-    pub(super) took: Duration,
-    pub(super) connect: Option<Duration>,
-    pub(super) header: Option<Duration>,
-    pub(super) response: Option<Duration>,
-    pub(super) received: u64,
-    pub(super) sent: u64,
+pub struct Observed {
+    /// From the head of the request to the last byte of the answer.
+    pub took: Duration,
+    /// Until the connection to the upstream stood.
+    pub connect: Option<Duration>,
+    /// Until the head of the upstream's answer was there.
+    pub header: Option<Duration>,
+    /// Until the upstream's answer was over.
+    pub response: Option<Duration>,
+    /// Bytes that came from the client.
+    pub received: u64,
+    /// Bytes that went to the client.
+    pub sent: u64,
 }
 
 impl Observed {
@@ -174,8 +180,8 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::{Layout, Measure, Observed};
-    use crate::metrics::series::{Cells, Reading, read};
-    use crate::metrics::{Settings, tests_settings};
+    use crate::series::{Cells, Reading, read};
+    use crate::{Settings, tests_settings};
     use std::time::Duration;
 
     fn readings(settings: &Settings, observed: &[Observed]) -> Vec<(Measure, Reading)> {
