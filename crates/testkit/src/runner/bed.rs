@@ -131,6 +131,17 @@ impl Bed {
 
     /// Waits until everything that was applied has taken effect: an Ingress that is applied last answers.
     pub(super) async fn settle(&mut self) -> Result<()> {
+        self.show_sentinel().await?;
+        if self.options.engine == Engine::Nginx {
+            // The first new worker answers while old ones still take connections; the next change begins after that.
+            self.show_sentinel().await?;
+        }
+        tokio::time::sleep(self.options.settle).await;
+        let _earlier = self.upstreams.journal.drain();
+        Ok(())
+    }
+
+    async fn show_sentinel(&mut self) -> Result<()> {
         self.sentinels += 1;
         let host = format!("s{}-{}.sentinel.test", self.sentinels, std::process::id());
         self.manifests.apply(&sentinel(&host))?;
@@ -139,17 +150,14 @@ impl Bed {
             let answered = self.answer(&host).await;
             let denied = answered == Answered::Otherwise && begin.elapsed() > DENIED;
             if answered == Answered::Sentinel || denied || self.ended() {
-                break;
+                return Ok(());
             }
             if begin.elapsed() > self.options.patience {
                 eprintln!("a change has not shown within {:?}", self.options.patience);
-                break;
+                return Ok(());
             }
             tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(self.options.settle).await;
-        let _earlier = self.upstreams.journal.drain();
-        Ok(())
     }
 
     /// Applies or deletes objects in the middle of a case.
