@@ -43,7 +43,7 @@ struct Arguments {
     #[arg(long, default_value_t = 100)]
     settle: u64,
     /// Seconds that a change may take to show.
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 60)]
     patience: u64,
     /// Where exchanges.json, exchanges.md and the controller's output (exchanges.<engine>-<lane>.log) go.
     #[arg(long, default_value = "target")]

@@ -85,7 +85,7 @@ impl Options {
             batch: 20,
             lanes: 3,
             settle: Duration::from_millis(100),
-            patience: Duration::from_secs(15),
+            patience: Duration::from_secs(60),
             log: std::env::temp_dir().join(format!("fairway-exchanges-{}.log", std::process::id())),
         }
     }
