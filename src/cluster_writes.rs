@@ -1,6 +1,7 @@
 //! What is written to the cluster: the Lease, the status of Ingresses, Events. Started together, ended in order.
 
 use crate::flags::Status;
+use crate::own_pod::{self, NAME, NAMESPACE};
 use anyhow::{Context, Result, bail, ensure};
 use controller::events::{EventOptions, Events, Recorder, TellOptions};
 use controller::lease::{Election, ElectionOptions, Leadership};
@@ -10,10 +11,6 @@ use engine::Engine;
 use kubernetes::objects::ObjectKey;
 use kubernetes::{ClientOptions, Snapshot};
 use translate::Options;
-
-/// Variables that say which Pod this is, from the downward API.
-const NAMESPACE: &str = "POD_NAMESPACE";
-const NAME: &str = "POD_NAME";
 
 /// This replica, and the way to the API server.
 pub(crate) struct Replica {
@@ -39,8 +36,7 @@ impl Replica {
     ) -> Result<Option<Self>> {
         let Some(client) = cluster else { return Ok(None) };
         check(flags, options, snapshot)?;
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
-        let (Some(namespace), Some(name)) = (variable(NAMESPACE), variable(NAME)) else {
+        let Some((namespace, name)) = own_pod::find() else {
             ensure!(
                 std::env::var_os("KUBERNETES_SERVICE_HOST").is_none(),
                 "{NAME} and {NAMESPACE} are not set: let the Pod have them as environment variables, \

@@ -1,15 +1,14 @@
 //! The engine that carries HTTP: this is the only place that knows how many there are.
 
 use crate::flags::Listeners;
+use crate::room::Room;
 use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
 use model::policy::Policy;
 use model::{Changes, Configuration};
 use nginx::{Nginx, Place, Requests};
 use proxy::Native;
-use runtime::limits;
 use std::net::{IpAddr, Ipv6Addr, TcpListener};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,12 +109,11 @@ impl Engine for Front {
 /// Prepares the nginx engine.
 pub(crate) fn nginx(
     listeners: &Listeners,
-    threads: Option<NonZeroUsize>,
+    room: Room,
     geoip: PathBuf,
     passthrough: bool,
     requests: Option<Requests>,
 ) -> Result<Nginx> {
-    let files = limits::raise_open_files().context("cannot read the limit of open files")?;
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     let place = Place {
         directory: directory(listeners),
@@ -125,8 +123,8 @@ pub(crate) fn nginx(
         https_port: port(listeners.https_port)?,
         passthrough,
         health_path: listeners.health_check_path.clone(),
-        workers: threads.unwrap_or_else(limits::worker_threads).get(),
-        open_files: files.now.unwrap_or(1 << 20),
+        workers: room.threads,
+        open_files: room.files.unwrap_or(1 << 20),
         backlog: Place::somaxconn(),
         resolvers: Place::name_servers(&resolv),
         geoip: Some(geoip),
@@ -138,7 +136,7 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(program, place, requests)?)
+    Ok(Nginx::start(nginx::Options { program, place, resolver: Arc::default(), requests })?)
 }
 
 /// The private folder, wherever this process was started.

@@ -1,9 +1,8 @@
 //! TCP and UDP services follow what the objects mean, whichever engine carries HTTP.
 
+use crate::room::Room;
 use controller::admission::Known;
-use runtime::limits;
 use std::net::IpAddr;
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
@@ -19,13 +18,9 @@ const AGAIN: Duration = Duration::from_secs(10);
 pub(crate) fn follow(
     mut known: watch::Receiver<Arc<Known>>,
     addresses: Vec<IpAddr>,
-    threads: Option<NonZeroUsize>,
+    room: Room,
 ) -> Arc<Streams> {
-    let threads = threads.unwrap_or_else(limits::worker_threads).get();
-    let files = limits::raise_open_files().ok().and_then(|files| files.now);
-    let most = files.map_or(u64::MAX, |files| files.saturating_mul(SHARE) / 100).max(1);
-    let most = usize::try_from(most).unwrap_or(usize::MAX);
-    let streams = Arc::new(Streams::new(addresses, threads, most));
+    let streams = Arc::new(Streams::new(addresses, room.threads, room.share(SHARE).max(1)));
     let following = streams.clone();
     tokio::spawn(async move {
         loop {

@@ -4,7 +4,8 @@ use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
-use crate::{admin, logs, overload, ports, streams, version};
+use crate::room::Room;
+use crate::{admin, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -12,7 +13,7 @@ use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
 use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
-use runtime::{Ready, Shutdown, limits, log, signal};
+use runtime::{Ready, Shutdown, log, signal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -80,12 +81,11 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let passthrough = classes.enable_ssl_passthrough;
-    let engine = Arc::new(start_front(&listeners, worker_threads, geoip, passthrough, &metrics)?);
+    let (room, passthrough) = (Room::find(worker_threads)?, classes.enable_ssl_passthrough);
+    let engine = Arc::new(start_front(&listeners, room, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
     if let Some(native) = engine.native() {
-        let descriptors = limits::raise_open_files().ok().and_then(|files| files.now);
-        overload::follow(native, memory_limit, descriptors);
+        overload::follow(native, memory_limit, room.files);
     }
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =
@@ -107,7 +107,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let seen = feed.snapshots.borrow().clone();
     let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
-    let streams = streams::follow(controller.known(), listeners.bind_address, worker_threads);
+    let streams = streams::follow(controller.known(), listeners.bind_address, room);
     let (loops, known) = (controller.metrics(), controller.known());
     metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
@@ -149,7 +149,7 @@ async fn end(
 /// The engine that `--engine` names.
 fn start_front(
     listeners: &Listeners,
-    threads: Option<std::num::NonZeroUsize>,
+    room: Room,
     geoip: GeoIp,
     passthrough: bool,
     metrics: &flags::Metrics,
@@ -158,10 +158,10 @@ fn start_front(
     if listeners.engine == EngineName::Nginx {
         let settings = metrics.settings()?;
         let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
-        let nginx = front::nginx(listeners, threads, directory, passthrough, requests)?;
+        let nginx = front::nginx(listeners, room, directory, passthrough, requests)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
-    let native = start_engine(listeners, threads, metrics)?;
+    let native = start_engine(listeners, room, metrics)?;
     native.locate_geoip(GeoFiles { directory, editions });
     let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
@@ -169,17 +169,7 @@ fn start_front(
     Ok(Front::Native(Arc::new(native)))
 }
 
-fn start_engine(
-    listeners: &Listeners,
-    threads: Option<std::num::NonZeroUsize>,
-    metrics: &flags::Metrics,
-) -> Result<Native> {
-    let files = limits::raise_open_files().context("cannot read the limit of open files")?;
-    let fixed = threads.is_some();
-    let threads = threads.unwrap_or_else(limits::worker_threads).get();
-    let connections =
-        files.now.map_or(u64::MAX, |files| files.saturating_mul(CONNECTION_SHARE) / 100);
-    let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+fn start_engine(listeners: &Listeners, room: Room, metrics: &flags::Metrics) -> Result<Native> {
     let listen = Listen {
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
@@ -187,8 +177,9 @@ fn start_engine(
         health_path: listeners.health_check_path.clone(),
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
-    let native = Native::start(&listen, threads, (connections / threads).max(1))?;
-    let native = native.with_fixed_threads(fixed);
+    let connections = (room.share(CONNECTION_SHARE) / room.threads).max(1);
+    let native = Native::start(&listen, room.threads, connections)?;
+    let native = native.with_fixed_threads(room.fixed);
     Ok(match metrics.settings()? {
         Some(settings) => native.with_metrics(settings),
         None => native,
@@ -238,7 +229,7 @@ pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapsh
 /// The objects: from folders, or from a cluster.
 async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
     let client = client(&source);
-    let Source { manifests, watch_namespace, watch_namespace_selector, .. } = source;
+    let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
     if !manifests.is_empty() {
         let both = client.kubeconfig.is_some() || client.apiserver_host.is_some();
         ensure!(
@@ -264,6 +255,7 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
             Referrer::ConfigMap(_) => Vec::new(),
         }),
         patience: PATIENCE,
+        relist: sync_period,
     };
     Ok(kubernetes::cluster(cluster).await?)
 }
@@ -271,14 +263,12 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
 /// The zone of this Pod's node; none, and a word about it, where it cannot be found out.
 async fn own_zone(source: &Source) -> Option<String> {
     let found = async {
-        let variable = |name: &str| {
-            let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-            value.ok_or_else(|| format!("the environment has no {name}"))
-        };
         if !source.manifests.is_empty() {
             return Err("a folder of manifests is in no zone".to_owned());
         }
-        let (namespace, pod) = (variable("POD_NAMESPACE")?, variable("POD_NAME")?);
+        let (namespace, pod) = own_pod::find().ok_or_else(|| {
+            format!("the environment lacks {} or {}", own_pod::NAMESPACE, own_pod::NAME)
+        })?;
         let client =
             kubernetes::client(&client(source)).await.map_err(|error| error.to_string())?;
         kubernetes::zone(&client, &namespace, &pod).await

@@ -1,7 +1,12 @@
 //! Where objects come from.
 
+use super::pflag::duration;
 use clap::Args;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// Seldom, since it costs the API server a list of everything, and only a watch that lies makes it worth that.
+const SYNC_PERIOD: Duration = Duration::from_secs(30 * 60);
 
 /// Where objects come from.
 #[derive(Args, Debug, Default)]
@@ -25,4 +30,13 @@ pub(crate) struct Source {
     /// Watch namespaces whose labels match.
     #[arg(long, value_name = "SELECTOR")]
     pub(crate) watch_namespace_selector: Option<String>,
+    /// How often the objects of a cluster are listed anew, should a watch have left something out; 0 means 30m, too.
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = period)]
+    pub(crate) sync_period: Duration,
+}
+
+/// Nothing and less mean the usual one.
+fn period(text: &str) -> Result<Duration, String> {
+    let period = duration(text)?;
+    Ok(if period.is_zero() { SYNC_PERIOD } else { period.max(Duration::from_secs(1)) })
 }

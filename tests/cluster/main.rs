@@ -8,6 +8,7 @@ mod events;
 mod fairway;
 mod faults;
 mod leader;
+mod lies;
 mod load;
 mod objects;
 mod outages;

@@ -1,12 +1,14 @@
 //! The binary as a process on a folder of objects, upstreams that follow a script, and a plain client.
 
 use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
 use std::fs;
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Stdio;
 use std::time::Duration;
 use tempfile::TempDir;
+use testkit::builders::{Ingress, config_map, endpoint_slice, ingress, ingress_class, service};
 use testkit::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -54,7 +56,7 @@ impl Setup {
         let folder = TempDir::new()?;
         let objects = folder.path().join("objects");
         fs::create_dir(&objects)?;
-        fs::write(objects.join("all.yaml"), self.objects())?;
+        fs::write(objects.join("all.yaml"), self.objects().to_string())?;
         let [http, https, admin] = [(); 3].map(|()| testkit::ports::free());
         let binary = env!("CARGO_BIN_EXE_fairway").to_owned();
         let mut words = self.through.iter().cloned().chain([binary]);
@@ -87,70 +89,27 @@ impl Setup {
         Ok(fairway)
     }
 
-    fn objects(&self) -> String {
-        let annotations: String = self
-            .annotations
-            .iter()
-            .map(|(key, value)| format!("    nginx.ingress.kubernetes.io/{key}: \"{value}\"\n"))
-            .collect();
-        let settings: String =
-            self.settings.iter().map(|(key, value)| format!("  {key}: \"{value}\"\n")).collect();
-        let mut text =
-            FIXED.replace("ANNOTATIONS\n", &annotations).replace("SETTINGS\n", &settings);
+    fn objects(&self) -> Value {
+        let settings = self.settings.iter().map(|(key, value)| (*key, value.as_str()));
+        let settings: Vec<_> = settings.chain([("use-http2", "true")]).collect();
+        let web = ingress("web").host("a.test").path("/", "web:80");
+        let annotate = |web: Ingress, (key, value): &(&str, &str)| web.annotate(key, value);
+        let web = self.annotations.iter().fold(web, annotate);
+        let mut objects = vec![
+            ingress_class("nginx", "k8s.io/ingress-nginx"),
+            service("web").port("http", 80, 8080).build(),
+            web.build(),
+            config_map("fairway", &settings),
+        ];
         for (number, endpoint) in self.endpoints.iter().enumerate() {
-            let (address, port) = (endpoint.ip(), endpoint.port());
-            text += &format!(
-                "---
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {{name: web-{number}, namespace: demo, labels: {{kubernetes.io/service-name: web}}}}
-addressType: IPv4
-ports: [{{name: http, port: {port}, protocol: TCP}}]
-endpoints: [{{addresses: [{address}], conditions: {{ready: true, serving: true, terminating: false}}}}]
-"
-            );
+            let slice = endpoint_slice("web").port("http", endpoint.port());
+            let mut slice = slice.ready(&endpoint.ip().to_string()).build();
+            slice["metadata"]["name"] = json!(format!("web-{number}"));
+            objects.push(slice);
         }
-        text
+        json!({"apiVersion": "v1", "kind": "List", "items": objects})
     }
 }
-
-const FIXED: &str = "apiVersion: v1
-kind: Namespace
-metadata: {name: demo}
----
-apiVersion: networking.k8s.io/v1
-kind: IngressClass
-metadata: {name: nginx}
-spec: {controller: k8s.io/ingress-nginx}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web, namespace: demo}
-spec:
-  clusterIP: 10.96.0.10
-  ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}]
----
-apiVersion: networking.k8s.io/v1
-kind: Ingress
-metadata:
-  name: web
-  namespace: demo
-  annotations:
-    example.test/none: \"\"
-ANNOTATIONS
-spec:
-  ingressClassName: nginx
-  rules:
-  - host: a.test
-    http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}
----
-apiVersion: v1
-kind: ConfigMap
-metadata: {name: fairway, namespace: demo}
-data:
-  use-http2: \"true\"
-SETTINGS
-";
 
 impl Fairway {
     /// What it has said so far.

@@ -3,7 +3,7 @@
 use crate::blame::{self, LeftOut};
 use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
-use crate::names::{Names, Resolved};
+use crate::names::{Known, Names, Resolved};
 use crate::passthrough;
 use crate::plan::{Plan, plan};
 use crate::process::{self, Worker};
@@ -19,9 +19,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
+use stream::Resolver;
 use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
@@ -35,11 +36,26 @@ const TESTS: usize = 64;
 const FRONT_SHARE: u64 = 4;
 /// The shortest and the longest pause before nginx is started again.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+/// When nginx is told again of addresses that it was not to be told of.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves HTTP in a supervised nginx.
 #[derive(Debug)]
 pub struct Nginx {
     inner: Arc<Inner>,
+}
+
+/// What the engine is given at start.
+#[derive(Debug)]
+pub struct Options {
+    /// nginx.
+    pub program: PathBuf,
+    /// Where it runs.
+    pub place: Place,
+    /// Looks the names of ExternalName Services up.
+    pub resolver: Arc<Resolver>,
+    /// Where requests are counted, if they are.
+    pub requests: Option<Requests>,
 }
 
 #[derive(Debug)]
@@ -48,6 +64,7 @@ struct Inner {
     place: Place,
     directory: Directory,
     pusher: Pusher,
+    names: Arc<Names>,
     state: Mutex<State>,
     serving: watch::Sender<Configuration>,
     /// What is counted, if anything is.
@@ -73,7 +90,6 @@ struct State {
     running: Configuration,
     left_out: LeftOut,
     written: Written,
-    names: Names,
 }
 
 /// Why the engine cannot start.
@@ -123,13 +139,9 @@ enum Failure {
 }
 
 impl Nginx {
-    /// Prepares everything; nginx itself starts with the first [`Engine::apply`]. Requests are counted if there is
-    /// something to count them in.
-    pub fn start(
-        program: PathBuf,
-        mut place: Place,
-        requests: Option<Requests>,
-    ) -> Result<Self, StartError> {
+    /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let Options { program, mut place, resolver, requests } = options;
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
@@ -145,6 +157,7 @@ impl Nginx {
             place,
             directory,
             pusher,
+            names: Arc::new(Names::new(resolver)),
             state: Mutex::default(),
             serving: watch::Sender::default(),
             requests,
@@ -156,7 +169,7 @@ impl Nginx {
             stopping: AtomicBool::new(false),
             stopped: Notify::new(),
         });
-        tokio::spawn(inner.clone().follow_names());
+        tokio::spawn(follow_names(Arc::downgrade(&inner), inner.names.changes()));
         inner.clone().stand_in_front()?;
         Ok(Self { inner })
     }
@@ -213,10 +226,13 @@ impl Nginx {
 impl Engine for Nginx {
     async fn apply(&self, next: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
+        self.inner.names.follow(next).await;
         let mut state = self.inner.state.lock().await;
         // What stands in front of nginx has to know first who passes it by.
         let before = self.inner.serving.send_replace(next.clone());
-        match self.inner.apply(&mut state, next).await {
+        let applied = self.inner.apply(&mut state, next).await;
+        self.inner.names.keep(&state.asked);
+        match applied {
             Ok(left_out) => {
                 self.inner.generation.store(generation, Ordering::Relaxed);
                 Ok(Applied { generation, left_out: blame::problems(&left_out) })
@@ -277,7 +293,7 @@ impl Inner {
         state: &mut State,
         next: &Configuration,
     ) -> Result<LeftOut, Failure> {
-        let resolved = state.names.resolve(next).await;
+        let resolved = self.names.resolved(next);
         let todo = match state.master {
             // An nginx that has ended comes back with what runs.
             Some(_) => plan(&state.asked, next),
@@ -505,7 +521,7 @@ impl Inner {
     async fn once_more(self: &Arc<Self>) -> bool {
         let mut state = self.state.lock().await;
         let (running, written) = (state.running.clone(), state.written.clone());
-        let resolved = state.names.resolve(&running).await;
+        let resolved = self.names.resolved(&running);
         match self.boot(&mut state, &running, &written, &resolved).await {
             Ok(()) => {
                 tracing::info!("nginx runs again");
@@ -535,6 +551,7 @@ impl Inner {
         let most = usize::try_from(place.open_files / FRONT_SHARE).unwrap_or(usize::MAX);
         let front = passthrough::Front {
             serving: self.serving.subscribe(),
+            names: self.names.clone(),
             inner: place.inner(),
             places: Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS))),
         };
@@ -545,25 +562,25 @@ impl Inner {
         }
         Ok(())
     }
+}
 
-    /// Looks names up again when their time is over.
-    async fn follow_names(self: Arc<Self>) {
-        loop {
-            let next = self.state.lock().await.names.next();
-            sleep(next.unwrap_or(Duration::from_secs(1))).await;
-            let mut state = self.state.lock().await;
-            if self.stopping.load(Ordering::Relaxed) {
-                return;
-            }
-            if next.is_none() || state.master.is_none() {
-                continue;
-            }
-            let running = state.running.clone();
-            let resolved = state.names.resolve(&running).await;
-            let pushed = self.pusher.settle(&running, &resolved, self.general(&running)).await;
-            if let Err(error) = pushed {
-                tracing::warn!(%error, "nginx was not told of new addresses");
-            }
+/// Tells nginx of names whose addresses have changed.
+async fn follow_names(engine: Weak<Inner>, mut changes: watch::Receiver<Known>) {
+    while changes.changed().await.is_ok() {
+        let Some(inner) = engine.upgrade() else { return };
+        let state = inner.state.lock().await;
+        if state.master.is_none() {
+            // It will be told everything when it starts.
+            continue;
+        }
+        let running = &state.running;
+        let resolved = inner.names.resolved(running);
+        let pushed = inner.pusher.settle(running, &resolved, inner.general(running)).await;
+        if let Err(error) = pushed {
+            tracing::warn!(%error, "nginx was not told of new addresses");
+            changes.mark_changed();
+            drop(state);
+            sleep(AGAIN).await;
         }
     }
 }

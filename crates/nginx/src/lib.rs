@@ -19,7 +19,7 @@ mod requests;
 mod stub_status;
 mod trial;
 
-pub use crate::engine::{Nginx, StartError};
+pub use crate::engine::{Nginx, Options, StartError};
 pub use conf::Place;
 pub use process::Worker;
 pub use requests::Requests;

@@ -1,94 +1,115 @@
-//! Names that upstreams stand for (ExternalName Services and the like): looked up here, so that nginx only ever has
-//! addresses; again when their time is over (RFC 1035 section 3.2.1, TTL).
+//! The names that upstreams of a Configuration stand for (ExternalName Services), so that nginx only ever has
+//! addresses. They are followed beside everything else: nobody waits for a name server, but shortly for a name that is
+//! new.
 
-use hickory_resolver::TokioResolver;
-use hickory_resolver::config::LookupIpStrategy;
-use hickory_resolver::net::NetError;
-use model::{Configuration, Endpoints, UpstreamId};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use model::{Configuration, Endpoints, Upstream, UpstreamId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use stream::{Following, Resolver};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
-/// No name is looked up more often, whatever its TTL.
-const LEAST: Duration = Duration::from_secs(1);
-/// Nor less often.
-const MOST: Duration = Duration::from_secs(300);
-/// When a lookup that failed is tried again.
-const RETRY: Duration = Duration::from_secs(2);
+/// How long names that are new are waited for, all together, so that an ordinary change has its endpoints at once.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Host and port.
+type Name = (String, u16);
+
+/// The endpoints of names; none until a name was looked up for the first time.
+pub type Known = BTreeMap<Name, Option<Arc<Endpoints>>>;
 
 /// Endpoints of upstreams that stand for names.
 pub type Resolved = BTreeMap<UpstreamId, Arc<Endpoints>>;
 
 /// What is known of names.
-#[derive(Default)]
+#[derive(Debug)]
 pub struct Names {
-    system: Option<TokioResolver>,
-    known: BTreeMap<UpstreamId, Known>,
-}
-
-struct Known {
-    name: (String, u16),
-    endpoints: Arc<Endpoints>,
-    until: Instant,
-}
-
-impl std::fmt::Debug for Names {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Names").finish_non_exhaustive()
-    }
+    resolver: Arc<Resolver>,
+    followed: Mutex<BTreeMap<Name, Following>>,
+    known: watch::Sender<Known>,
 }
 
 impl Names {
-    /// The endpoints of all names of a Configuration. A lookup that fails leaves the last good answer; where there is
-    /// none for this name, there are no endpoints.
-    pub async fn resolve(&mut self, configuration: &Configuration) -> Resolved {
-        let named: BTreeMap<_, _> = configuration
-            .upstreams
-            .iter()
-            .filter_map(|(id, upstream)| Some((id.clone(), upstream.external.clone()?)))
-            .collect();
-        self.known.retain(|id, known| named.get(id) == Some(&known.name));
-        for (id, name) in named {
-            let is_fresh = |known: &Known| known.until > Instant::now();
-            if self.known.get(&id).is_some_and(is_fresh) {
+    /// Knows none yet.
+    pub fn new(resolver: Arc<Resolver>) -> Self {
+        Self { resolver, followed: Mutex::default(), known: watch::Sender::default() }
+    }
+
+    /// Follows the names of a Configuration too. Returns when those that are new were looked up, or after [`PATIENCE`].
+    pub async fn follow(&self, configuration: &Configuration) {
+        let new = self.begin(configuration);
+        if new.is_empty() {
+            return;
+        }
+        let mut changes = self.known.subscribe();
+        let all = |known: &Known| new.iter().all(|name| known.get(name) != Some(&None));
+        if timeout(PATIENCE, changes.wait_for(all)).await.is_err() {
+            tracing::debug!(?new, "not all of these names are known yet");
+        }
+    }
+
+    /// Begins to follow the names that are not followed yet, and says which these are.
+    fn begin(&self, configuration: &Configuration) -> Vec<Name> {
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new = Vec::new();
+        for name in names(configuration) {
+            if followed.contains_key(name) {
                 continue;
             }
-            let found = self.lookup(&name.0).await;
-            let before = self.known.get(&id).map(|known| known.endpoints.clone());
-            let (endpoints, valid) = match found {
-                Ok((addresses, valid)) => {
-                    (Arc::new(Endpoints::of_name(addresses, name.1)), valid.clamp(LEAST, MOST))
-                }
-                Err(error) => {
-                    // Said once; it is tried again every few seconds.
-                    if before.is_none() {
-                        tracing::warn!(host = name.0, %error, "the name of an ExternalName Service cannot be resolved");
-                    }
-                    (before.unwrap_or_default(), RETRY)
-                }
-            };
-            let until = Instant::now() + valid;
-            self.known.insert(id, Known { name, endpoints, until });
+            self.known.send_if_modified(|known| known.insert(name.clone(), None).is_some());
+            let following = self.resolver.follow(name.clone(), self.note(name.clone()));
+            followed.insert(name.clone(), following);
+            new.push(name.clone());
         }
-        self.known.iter().map(|(id, known)| (id.clone(), known.endpoints.clone())).collect()
+        new
     }
 
-    /// How long until a name has to be looked up again; none if there is no name.
-    pub fn next(&self) -> Option<Duration> {
-        let first = self.known.values().map(|known| known.until).min()?;
-        Some(first.saturating_duration_since(Instant::now()).max(Duration::from_millis(100)))
+    /// What keeps the answers for a name, and tells of those that differ.
+    fn note(&self, name: Name) -> impl Fn(Arc<Endpoints>) + Send + 'static {
+        let known = self.known.clone();
+        move |endpoints| {
+            known.send_if_modified(|known| match known.get_mut(&name) {
+                Some(before) if before.as_ref() != Some(&endpoints) => {
+                    *before = Some(endpoints);
+                    true
+                }
+                _ => false,
+            });
+        }
     }
 
-    async fn lookup(&mut self, host: &str) -> Result<(Vec<IpAddr>, Duration), NetError> {
-        if self.system.is_none() {
-            let mut builder = TokioResolver::builder_tokio()?;
-            builder.options_mut().ip_strategy = LookupIpStrategy::Ipv4thenIpv6;
-            self.system = Some(builder.build()?);
-        }
-        let Some(system) = &self.system else { return Ok(Default::default()) };
-        let found = system.lookup_ip(host).await?;
-        let valid = found.valid_until().saturating_duration_since(Instant::now());
-        Ok((found.iter().collect(), valid))
+    /// Forgets the names that a Configuration does not have.
+    pub fn keep(&self, configuration: &Configuration) {
+        let wanted: BTreeSet<&Name> = names(configuration).collect();
+        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        followed.retain(|name, _| wanted.contains(name));
+        self.known.send_if_modified(|known| {
+            known.retain(|name, _| wanted.contains(name));
+            false
+        });
     }
+
+    /// The endpoints of all upstreams that stand for names, as far as they are known.
+    pub fn resolved(&self, configuration: &Configuration) -> Resolved {
+        let named = configuration.upstreams.iter().filter(|(_, one)| one.external.is_some());
+        named.map(|(id, upstream)| (id.clone(), self.endpoints(upstream))).collect()
+    }
+
+    /// The endpoints of an upstream, whether it stands for a name or not.
+    pub fn endpoints(&self, upstream: &Upstream) -> Arc<Endpoints> {
+        match &upstream.external {
+            Some(name) => self.known.borrow().get(name).cloned().flatten().unwrap_or_default(),
+            None => upstream.endpoints.clone(),
+        }
+    }
+
+    /// Tells when endpoints differ from those before.
+    pub fn changes(&self) -> watch::Receiver<Known> {
+        self.known.subscribe()
+    }
+}
+
+fn names(configuration: &Configuration) -> impl Iterator<Item = &Name> {
+    configuration.upstreams.values().filter_map(|upstream| upstream.external.as_ref())
 }

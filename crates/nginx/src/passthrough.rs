@@ -1,6 +1,7 @@
 //! In front of nginx where hosts are passed through: TLS connections that name such a host go to its Service as they
 //! are, all others to nginx, with a PROXY header that says who the client is (compat/behaviour.md section 19).
 
+use crate::names::Names;
 use model::{Configuration, ServerName};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
@@ -28,6 +29,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Front {
     /// What is being served.
     pub serving: watch::Receiver<Configuration>,
+    /// The endpoints of names.
+    pub names: Arc<Names>,
     /// Where nginx takes TLS.
     pub inner: PathBuf,
     /// Connections at most: each takes two file descriptors.
@@ -105,7 +108,7 @@ impl Front {
         let server = configuration.servers.get(&ServerName::new(name));
         let id = server.and_then(|server| server.passthrough.as_ref());
         let upstream = id.and_then(|id| configuration.upstreams.get(id));
-        let endpoints = upstream.map(|upstream| upstream.endpoints.clone()).unwrap_or_default();
+        let endpoints = upstream.map(|one| self.names.endpoints(one)).unwrap_or_default();
         let mut usable = endpoints.usable().iter().copied().cycle();
         // Whose turn it is matters little here: connections live long.
         let skip = fastrand::usize(..endpoints.usable().len().max(1));

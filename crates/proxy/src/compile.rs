@@ -10,7 +10,7 @@ use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
-use crate::upstream::{Alternative, Destination, Group, Resolver, Rule};
+use crate::upstream::{Alternative, Destination, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{
@@ -19,6 +19,7 @@ use model::{
 use request_metrics::Metrics;
 use route::{Locations, Routes};
 use std::sync::Arc;
+use stream::Resolver;
 
 /// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
 const DEFAULT_BACKEND: &str = "upstream-default-backend";

@@ -1,7 +1,8 @@
-//! Layer 4 in this process, for both engines: TCP and UDP services, the PROXY protocol in front of connections, and
-//! what TLS passthrough needs to look at a connection and to carry it on.
+//! Layer 4 in this process, for both engines: TCP and UDP services, the PROXY protocol in front of connections, what
+//! TLS passthrough needs to look at a connection and to carry it on, and the addresses of names.
 
 pub mod client_hello;
+mod names;
 mod pipe;
 pub mod proxy_protocol;
 mod reach;
@@ -11,6 +12,7 @@ mod tcp;
 mod traffic;
 mod udp;
 
+pub use names::{Following, Resolver};
 pub use pipe::{Patience, pipe};
 pub use reach::connect;
 pub use streams::Streams;

@@ -4,6 +4,7 @@ use balance::RoundRobin;
 use model::{Endpoints, StreamSettings};
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -38,30 +39,25 @@ pub struct Reach {
 
 impl Reach {
     /// The endpoint whose turn it is.
-    pub async fn next(
-        &self,
-        endpoints: &Endpoints,
-        external: Option<&(String, u16)>,
-    ) -> io::Result<SocketAddr> {
-        let addresses = addresses(endpoints, external).await?;
-        self.turn.next(&addresses).ok_or_else(nobody)
+    pub fn next(&self, endpoints: &Endpoints) -> io::Result<SocketAddr> {
+        self.turn.next(endpoints.usable()).ok_or_else(nobody)
     }
 
-    /// A connection to one of the endpoints.
+    /// A connection to one of the endpoints, once they are known.
     pub async fn connect(
         &self,
-        endpoints: &Endpoints,
-        external: Option<&(String, u16)>,
+        endpoints: impl Future<Output = Arc<Endpoints>>,
         tries: Tries,
     ) -> io::Result<TcpStream> {
         let within = if tries.within.is_zero() { LONGEST } else { tries.within.min(LONGEST) };
         let deadline = Instant::now() + within;
-        let addresses = timeout_at(deadline, addresses(endpoints, external)).await??;
+        let endpoints = timeout_at(deadline, endpoints).await?;
+        let addresses = endpoints.usable();
         let most = match usize::try_from(tries.most).unwrap_or(usize::MAX) {
             0 => addresses.len(),
             most => most,
         };
-        connect(|| self.turn.next(&addresses), most, deadline).await
+        connect(|| self.turn.next(addresses), most, deadline).await
     }
 }
 
@@ -94,18 +90,4 @@ fn named(address: SocketAddr, error: &io::Error) -> io::Error {
 
 fn nobody() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "no endpoint is ready")
-}
-
-/// The addresses to choose from. A name never leads to this machine.
-async fn addresses(
-    endpoints: &Endpoints,
-    external: Option<&(String, u16)>,
-) -> io::Result<Vec<SocketAddr>> {
-    let Some((host, port)) = external else { return Ok(endpoints.usable().to_vec()) };
-    let found = tokio::net::lookup_host((host.as_str(), *port)).await?;
-    let elsewhere = |address: &SocketAddr| {
-        let ip = address.ip().to_canonical();
-        !ip.is_loopback() && !ip.is_unspecified()
-    };
-    Ok(found.filter(elsewhere).collect())
 }

@@ -1,9 +1,10 @@
 //! Every open port of TCP and UDP services: what appears is opened, what goes is closed, the rest is not touched.
 
+use crate::names::{Named, Resolver};
 use crate::reach::Reach;
 use crate::traffic::{Counts, Traffic};
 use crate::{sockets, tcp, udp};
-use model::{Configuration, Global, Stream, StreamPort, Transport};
+use model::{Configuration, Endpoints, Global, Stream, StreamPort, Transport};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
@@ -22,6 +23,7 @@ pub struct Streams {
     /// Connections and sessions at most, over all ports.
     room: Arc<Semaphore>,
     most: usize,
+    resolver: Arc<Resolver>,
     state: Mutex<State>,
 }
 
@@ -50,6 +52,16 @@ pub(crate) struct Plan {
     pub(crate) global: Arc<Global>,
     /// What goes to this service.
     pub(crate) counts: Arc<Counts>,
+    /// The name that stands for endpoints.
+    pub(crate) named: Option<Arc<Named>>,
+}
+
+/// Who is behind a stream, as soon as that is known.
+pub(crate) async fn endpoints(stream: &Stream, named: Option<Arc<Named>>) -> Arc<Endpoints> {
+    match named {
+        Some(named) => named.endpoints().await,
+        None => stream.endpoints.clone(),
+    }
 }
 
 /// What the loops of one port share.
@@ -67,10 +79,19 @@ impl Streams {
         // All of them can be waited for at once.
         let most = most.min(1 << 30);
         let room = Arc::new(Semaphore::new(most));
-        Self { addresses, threads, room, most, state: Mutex::default() }
+        let (resolver, state) = (Arc::default(), Mutex::default());
+        Self { addresses, threads, room, most, resolver, state }
+    }
+
+    /// The same, but names are looked up by `resolver`.
+    #[must_use]
+    pub fn with_resolver(mut self, resolver: Arc<Resolver>) -> Self {
+        self.resolver = resolver;
+        self
     }
 
     /// Opens and closes ports as `configuration` says. What cannot be opened is logged, and tried again the next time.
+    /// Must be called within a tokio runtime, where names are followed.
     pub fn follow(&self, configuration: &Configuration) {
         let mut state = self.state();
         let state = &mut *state;
@@ -82,7 +103,8 @@ impl Streams {
         state.refused.retain(|port, _| wanted.contains_key(port));
         for (port, stream) in wanted {
             let (global, counts) = (configuration.global.clone(), Arc::default());
-            let plan = Plan { stream: stream.clone(), global, counts };
+            let named = self.named(stream, state.open.get(port));
+            let plan = Plan { stream: stream.clone(), global, counts, named };
             if let Some(open) = state.open.get(port) {
                 open.plan.send_if_modified(|old| {
                     let same = Arc::ptr_eq(&old.stream, &plan.stream)
@@ -111,6 +133,14 @@ impl Streams {
                 }
             }
         }
+    }
+
+    /// The name that a port leads to; where it led there before, it goes on being followed.
+    fn named(&self, stream: &Stream, open: Option<&Open>) -> Option<Arc<Named>> {
+        let name = stream.external.as_ref()?;
+        let before = open.and_then(|open| open.plan.borrow().named.clone());
+        let same = before.filter(|before| before.name == *name);
+        Some(same.unwrap_or_else(|| Arc::new(Named::new(&self.resolver, name.clone()))))
     }
 
     /// What went through each open port since it leads to its service.

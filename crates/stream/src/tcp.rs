@@ -3,7 +3,7 @@
 use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
-use crate::streams::{Plan, Port};
+use crate::streams::{Plan, Port, endpoints};
 use crate::traffic::Counted;
 use std::io;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
 }
 
 async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Result<()> {
-    let Plan { stream, global, counts } = port.plan.borrow().clone();
+    let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
     client.set_nodelay(true)?;
     let announced = match stream.takes_proxy {
@@ -51,7 +51,7 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
         false => None,
     };
     let tries = Tries::of(&global.streams);
-    let connecting = port.reach.connect(&stream.endpoints, stream.external.as_ref(), tries);
+    let connecting = port.reach.connect(endpoints(&stream, named), tries);
     let mut upstream = connecting.await.inspect_err(|error| {
         tracing::warn!(port = %port.port, service = %stream.service, %error, "nobody takes a connection");
     })?;

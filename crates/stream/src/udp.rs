@@ -1,7 +1,7 @@
 //! Sessions of a UDP service: a client's address has a socket towards one endpoint until its answers have come
 //! (nginx stream: proxy_responses), nothing moved for too long, or newer sessions took its place.
 
-use crate::streams::{Plan, Port};
+use crate::streams::{Plan, Port, endpoints};
 use lru::LruCache;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -65,10 +65,10 @@ async fn session(
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
 ) -> io::Result<()> {
-    let Plan { stream, global, counts } = port.plan.borrow().clone();
+    let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let counted = counts.begin();
     let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
-    let endpoint = port.reach.next(&stream.endpoints, stream.external.as_ref()).await?;
+    let endpoint = port.reach.next(&*endpoints(&stream, named).await)?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
     let (mut asked, mut answered): (u64, u64) = (0, 0);

@@ -16,6 +16,7 @@ pub mod journal;
 pub mod kubelet;
 pub mod latin1;
 pub mod manifests;
+pub mod name_server;
 pub mod namespace;
 pub mod ports;
 pub mod runner;

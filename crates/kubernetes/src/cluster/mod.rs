@@ -28,6 +28,8 @@ pub struct ClusterOptions {
     pub secrets_of: SecretsOf,
     /// How long to wait for the first complete Snapshot, and for an API server that does not answer at start.
     pub patience: Duration,
+    /// How often everything is listed anew, should a watch have left something out.
+    pub relist: Duration,
 }
 
 /// Something that may refer to Secrets.
@@ -49,6 +51,7 @@ impl fmt::Debug for ClusterOptions {
             .field("namespace_selector", &self.namespace_selector)
             .field("pinned", &self.pinned)
             .field("patience", &self.patience)
+            .field("relist", &self.relist)
             .finish_non_exhaustive()
     }
 }

@@ -152,6 +152,7 @@ impl Start<'_> {
             api,
             config,
             forbidden_pause: FORBIDDEN_PAUSE,
+            relist: self.options.relist,
             keep: Box::new(|object| object),
             sender: self.sender.clone(),
         }

@@ -1,4 +1,5 @@
-//! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it.
+//! One kind of object, listed and then watched for ever: trimmed at once, complete lists only, and nothing ends it. Now
+//! and then it is listed anew, should the watch have left something out.
 
 use crate::client::reason;
 use crate::objects::ObjectKey;
@@ -12,12 +13,12 @@ use kube::runtime::watcher::{self, Config, Event, InitialListStrategy, watcher};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 
 /// What happened to one object.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ pub(crate) struct Watch<K: Trim> {
     pub(crate) config: Config,
     /// The pause before the next try when listing is forbidden.
     pub(crate) forbidden_pause: Duration,
+    /// How long a complete list is trusted.
+    pub(crate) relist: Duration,
     /// What to keep of an object, beyond trimming.
     pub(crate) keep: Box<dyn Fn(Object) -> Object + Send + Sync>,
     pub(crate) sender: mpsc::Sender<(WatchId, News)>,
@@ -63,13 +66,15 @@ pub(crate) struct Watch<K: Trim> {
 
 /// What is remembered from one event to the next.
 struct Progress {
-    /// Everything that is there, readable or not.
-    known: HashSet<ObjectKey>,
+    /// Everything that is there, readable or not, in these versions.
+    known: HashMap<ObjectKey, Option<u64>>,
     /// The list that is arriving.
-    fresh: HashSet<ObjectKey>,
+    fresh: HashMap<ObjectKey, Option<u64>>,
     changes: Vec<Change>,
     /// A list began and did not end yet.
     listing: bool,
+    /// Until when the list is trusted, once there is one.
+    until: Option<Instant>,
     backoff: ExponentialBackoff,
     in_trouble: bool,
 }
@@ -77,10 +82,11 @@ struct Progress {
 impl Progress {
     fn new() -> Self {
         Self {
-            known: HashSet::new(),
-            fresh: HashSet::new(),
+            known: HashMap::new(),
+            fresh: HashMap::new(),
             changes: Vec::new(),
             listing: false,
+            until: None,
             backoff: backoff(),
             in_trouble: false,
         }
@@ -113,13 +119,22 @@ impl<K: Trim> Watch<K> {
         }
     }
 
-    /// Follows one stream until it is of no more use.
+    /// Follows one stream until it is of no more use, or has been trusted for long enough.
     async fn follow<S>(&mut self, stream: &mut S, progress: &mut Progress)
     where
         S: Stream<Item = watcher::Result<Event<Guarded<K>>>> + Unpin,
     {
-        progress.listing = false;
-        while let Some(event) = stream.next().await {
+        (progress.listing, progress.until) = (false, None);
+        loop {
+            let next = match progress.until {
+                // Only between two events: none is lost half-way.
+                Some(until) => tokio::select! {
+                    next = stream.next() => next,
+                    () = sleep_until(until) => return,
+                },
+                None => stream.next().await,
+            };
+            let Some(event) = next else { return };
             let delivered = match event {
                 Ok(event) => self.event(event, progress).await,
                 Err(error) => match self.trouble(&error, progress).await {
@@ -141,27 +156,34 @@ impl<K: Trim> Watch<K> {
                 if std::mem::replace(&mut progress.listing, true) {
                     self.pause(progress.backoff.next()).await;
                 }
+                progress.until = None;
                 progress.fresh.clear();
                 progress.changes.clear();
                 true
             }
             Event::InitApply(object) => {
-                progress.fresh.insert(object.key());
-                progress.changes.push(self.change(object));
+                let (key, version) = (object.key(), object.version());
+                // Most of a list that is taken again is known: it takes no room and nobody looks at it.
+                if version.is_none() || progress.known.get(&key) != Some(&version) {
+                    progress.changes.push(self.change(object));
+                }
+                progress.fresh.insert(key, version);
                 true
             }
             Event::InitDone => {
                 let fresh = std::mem::take(&mut progress.fresh);
-                let gone = progress.known.difference(&fresh).cloned();
+                let gone = progress.known.keys().filter(|key| !fresh.contains_key(*key)).cloned();
                 progress.changes.extend(gone.map(|key| Change::Removed(K::KIND, key)));
                 progress.known = fresh;
                 progress.listing = false;
+                progress.until = Some(Instant::now() + jittered(self.relist));
                 progress.succeed(K::KIND);
+                tracing::debug!(kind = %K::KIND, changes = progress.changes.len(), "listed");
                 self.tell(News::Listed(std::mem::take(&mut progress.changes))).await
             }
             Event::Apply(object) => {
                 progress.succeed(K::KIND);
-                progress.known.insert(object.key());
+                progress.known.insert(object.key(), object.version());
                 self.tell(News::Changed(self.change(object))).await
             }
             Event::Delete(object) => {
@@ -226,6 +248,11 @@ pub(crate) fn backoff() -> ExponentialBackoff {
         .build()
 }
 
+/// A quarter more or less, so that neither kinds nor replicas list at the same moment.
+fn jittered(period: Duration) -> Duration {
+    period.mul_f64(0.75 + fastrand::f64() / 2.0)
+}
+
 fn explain(error: &watcher::Error) -> (Option<u16>, String) {
     match error {
         watcher::Error::InitialListFailed(error)
@@ -264,6 +291,11 @@ impl<K: Trim> Guarded<K> {
                 self.meta.name.as_deref().unwrap_or_default(),
             ),
         }
+    }
+
+    /// The version, which is a number wherever it can be compared.
+    fn version(&self) -> Option<u64> {
+        self.meta.resource_version.as_deref()?.parse().ok()
     }
 }
 

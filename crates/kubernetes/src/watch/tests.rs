@@ -40,8 +40,15 @@ fn a_port_that_is_no_port_is_told_like_a_wrong_type() {
     assert!(object.into_object().is_err_and(|why| why.contains("spec.ports[0].port is 0")));
 }
 
+/// How long the lists of these tests are trusted.
+const RELIST: Duration = Duration::from_secs(60);
+
 fn service(name: &str) -> Guarded<Service> {
-    let text = json!({"metadata": {"name": name, "namespace": "n", "resourceVersion": "7"}});
+    in_version(name, "7")
+}
+
+fn in_version(name: &str, version: &str) -> Guarded<Service> {
+    let text = json!({"metadata": {"name": name, "namespace": "n", "resourceVersion": version}});
     serde_json::from_str(&text.to_string()).expect("an object")
 }
 
@@ -50,25 +57,37 @@ fn refusal(code: u16) -> Box<Status> {
     Box::new(serde_json::from_value(status).expect("a status"))
 }
 
-/// Runs a watch over these events, and says what it told and how it is configured afterwards.
-async fn told(
-    events: Vec<watcher::Result<Event<Guarded<Service>>>>,
-) -> (Vec<String>, InitialListStrategy) {
+type Events = Vec<watcher::Result<Event<Guarded<Service>>>>;
+
+/// A watch that nobody runs yet, and what it tells.
+fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
     let config = kube::Config::new("http://127.0.0.1:1".parse().expect("a URL"));
     let client = kube::Client::try_from(config).expect("a client");
-    let (sender, mut news) = mpsc::channel(64);
-    let mut watch = Watch::<Service> {
+    let (sender, news) = mpsc::channel(64);
+    let watch = Watch::<Service> {
         id: 3,
         api: Api::all(client),
         config: Config::default().streaming_lists(),
         forbidden_pause: Duration::from_millis(1),
+        relist: RELIST,
         keep: Box::new(|object| object),
         sender,
     };
+    (watch, news)
+}
+
+/// Runs a watch over these events, and says what it told and how it is configured afterwards.
+async fn told(events: Events) -> (Vec<String>, InitialListStrategy) {
+    let (mut watch, news) = watch();
     let mut progress = Progress::new();
     watch.follow(&mut futures_util::stream::iter(events), &mut progress).await;
     let strategy = watch.config.initial_list_strategy.clone();
     drop(watch);
+    (words(news).await, strategy)
+}
+
+/// All that a watch told, in words.
+async fn words(mut news: mpsc::Receiver<(WatchId, News)>) -> Vec<String> {
     let mut told = Vec::new();
     while let Some((id, news)) = news.recv().await {
         assert_eq!(id, 3);
@@ -80,7 +99,7 @@ async fn told(
             News::Trouble { code, .. } => format!("trouble {code:?}"),
         });
     }
-    (told, strategy)
+    told
 }
 
 fn name(change: &Change) -> String {
@@ -148,9 +167,45 @@ async fn a_watch_that_is_too_old_to_be_resumed_begins_again_and_others_go_on() {
 #[tokio::test]
 async fn a_server_that_is_asked_too_often_is_asked_again_later_and_nothing_is_listed_anew() {
     let busy = watcher::Error::WatchStartFailed(kube::Error::Api(refusal(429)));
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     let (told, strategy) = told(vec![Err(busy), Ok(Event::Apply(service("a")))]).await;
     assert_eq!(told, ["trouble Some(429)", "+a"]);
     assert!(began.elapsed() >= Duration::from_millis(100), "without a pause it is a busy loop");
     assert_eq!(strategy, InitialListStrategy::StreamingList);
+}
+
+/// The events of a list.
+fn list(objects: &[(&str, &str)]) -> Events {
+    let object = |(name, version): &(&str, &str)| Ok(Event::InitApply(in_version(name, version)));
+    let objects = objects.iter().map(object);
+    std::iter::once(Ok(Event::Init)).chain(objects).chain([Ok(Event::InitDone)]).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_watch_left_out_is_found_by_the_next_list_and_what_is_known_is_not_told_again() {
+    let (mut watch, news) = watch();
+    let mut progress = Progress::new();
+    for events in
+        [list(&[("a", "1"), ("b", "2"), ("c", "3")]), list(&[("a", "1"), ("b", "4"), ("d", "5")])]
+    {
+        // Nothing more comes: only the end of trust ends this.
+        let events = futures_util::stream::iter(events);
+        let began = Instant::now();
+        watch.follow(&mut events.chain(futures_util::stream::pending()), &mut progress).await;
+        assert!((RELIST / 2..RELIST * 2).contains(&began.elapsed()), "{:?}", began.elapsed());
+    }
+    drop(watch);
+    assert_eq!(words(news).await, ["listed +a +b +c", "listed +b +d -c"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_takes_as_long_as_it_takes() {
+    let (mut watch, news) = watch();
+    let slow = futures_util::stream::iter(list(&[("a", "1")])).then(|event| async {
+        tokio::time::sleep(RELIST * 3).await;
+        event
+    });
+    watch.follow(&mut pin!(slow), &mut Progress::new()).await;
+    drop(watch);
+    assert_eq!(words(news).await, ["listed +a"]);
 }

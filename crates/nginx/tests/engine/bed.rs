@@ -6,7 +6,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
-use nginx::{Nginx, Place};
+use nginx::{Nginx, Options, Place};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,12 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A backend that answers every request with its name.
 pub fn backend(name: &'static str) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    backend_at(name, (Ipv4Addr::LOCALHOST, 0).into())
+}
+
+/// The same at an address.
+pub fn backend_at(name: &'static str, address: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind(address).expect("it is free");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
@@ -68,9 +73,14 @@ pub fn program() -> PathBuf {
     usual.into_iter().find(|path| path.exists()).expect("scripts/need nginx")
 }
 
+/// What an engine at a place is given where nothing special is asked.
+pub fn options(place: Place) -> Options {
+    Options { program: program(), place, resolver: Arc::default(), requests: None }
+}
+
 /// An engine in a folder of its own.
 pub fn start(folder: &TempDir, http_port: u16) -> Arc<Nginx> {
-    Arc::new(Nginx::start(program(), place(folder, http_port), None).expect("the engine starts"))
+    Arc::new(Nginx::start(options(place(folder, http_port))).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.

@@ -50,8 +50,9 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let upgrade = request_headers::upgrade(exchange).is_some();
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
+    let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
     // An error page gets the same body, and so does where X-Accel-Redirect leads.
-    if exchange.spot().errors.is_some() || outcome.as_ref().is_ok_and(x_accel::asks) {
+    if goes_on || exchange.spot().errors.is_some() {
         exchange.request.body = body.kept();
     }
     outcome

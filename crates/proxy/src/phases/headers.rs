@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
 
+const LIMIT_RATE: &str = "x-accel-limit-rate";
+
 /// Fields that belong to the upstream's connection, or that nginx keeps for itself.
 const HIDDEN: [&str; 10] = [
     "connection",
@@ -16,23 +18,34 @@ const HIDDEN: [&str; 10] = [
     "x-pad",
     "x-accel-expires",
     "x-accel-redirect",
-    "x-accel-limit-rate",
+    LIMIT_RATE,
     "x-accel-buffering",
     "x-accel-charset",
     "te",
 ];
 
-pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
+/// Makes the header section what the client gets. Gives back the rate that an upstream asks for.
+pub(super) fn filter(
+    exchange: &mut Exchange,
+    response: &mut Response,
+    watch: Watch,
+) -> Option<Bytes> {
     let generation = &exchange.generation;
     let global = generation.global();
-    let watch = watch(exchange);
+    let mut rate = None;
     if watch.upstream && response.source == Source::Upstream {
         exchange.answer.upstream = answer::section(response, exchange.request.version);
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let nominated = response.headers.get("connection").cloned();
-        response.headers.retain(|field| passes(field, global, upgraded, nominated.as_ref()));
+        response.headers.retain(|field| {
+            let passes = passes(field, global, upgraded, nominated.as_ref());
+            if !passes && rate.is_none() && field.is(LIMIT_RATE) {
+                rate = Some(field.value.clone());
+            }
+            passes
+        });
         super::answer_rewrites::apply(exchange, &mut response.headers);
     }
     super::x_accel::carry(exchange, response);
@@ -58,17 +71,18 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
         place.spot().custom_headers.apply(exchange, &mut response.headers);
     }
     super::cors::tell(exchange, response);
+    rate
 }
 
 /// Keeps the header section that is sent, if the log asks for it.
-pub(super) fn keep(exchange: &mut Exchange, response: &Response) {
-    if watch(exchange).sent {
+pub(super) fn keep(exchange: &mut Exchange, response: &Response, watch: Watch) {
+    if watch.sent {
         exchange.answer.sent = answer::section(response, exchange.request.version);
     }
 }
 
 /// The header sections that a variable asks for, in the log or at the location.
-fn watch(exchange: &Exchange) -> Watch {
+pub(super) fn watch(exchange: &Exchange) -> Watch {
     let here = exchange.place.as_ref().map_or(Watch::default(), |place| place.spot().watch);
     exchange.generation.watch.or(here)
 }

@@ -61,12 +61,13 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     errors::replace(exchange, &mut response).await;
-    let pace = limit_rate::pace(exchange, &response);
-    headers::filter(exchange, &mut response);
+    let watch = headers::watch(exchange);
+    let rate = headers::filter(exchange, &mut response, watch);
     choose_backend::tell(exchange, &mut response);
     compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
-    headers::keep(exchange, &response);
+    headers::keep(exchange, &response, watch);
+    let pace = limit_rate::pace(exchange, rate.as_deref());
     limits::hold(exchange, &mut response, pace);
     response
 }

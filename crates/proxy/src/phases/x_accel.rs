@@ -32,21 +32,22 @@ pub struct Onward {
     pub received: Option<Bytes>,
     /// Whether the limits of a location have counted it.
     pub counted: bool,
+    /// Where the answer at hand asks to go on.
+    asked: Option<Bytes>,
     /// What the final answer gets of those before it.
     carried: Headers,
 }
 
-/// Whether an upstream asks for another path.
-pub(super) fn asks(response: &Response) -> bool {
-    response.source == Source::Upstream && response.headers.has(NAME)
+/// Hears whether an upstream asks for another path.
+pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {
+    let asked = response.headers.get(NAME).filter(|_| response.source == Source::Upstream);
+    exchange.onward.asked = asked.cloned();
+    asked.is_some()
 }
 
-/// Sends the request on if the answer asks for it; whether it does.
+/// Sends the request on if the answer that was heard asks for it; whether it does.
 pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result<bool, Stop> {
-    if !asks(response) {
-        return Ok(false);
-    }
-    let Some(address) = response.headers.get(NAME).cloned() else { return Ok(false) };
+    let Some(address) = exchange.onward.asked.take() else { return Ok(false) };
     if exchange.onward.tries.len() >= MOST {
         return Err(Error::Onward("is one too many for this request").into());
     }

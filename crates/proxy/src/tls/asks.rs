@@ -18,12 +18,6 @@ pub(super) struct Asks {
     pub(super) provider: Arc<CryptoProvider>,
 }
 
-impl Asks {
-    fn provider(&self) -> &CryptoProvider {
-        &self.provider
-    }
-}
-
 impl ClientCertVerifier for Asks {
     fn client_auth_mandatory(&self) -> bool {
         false

@@ -102,52 +102,35 @@ fn verifier(
     provider: Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     if !settings.verify {
-        return Ok(Arc::new(Unverified(provider)));
+        return Ok(Arc::new(Verifier { provider, believes: Believes::Everybody }));
     }
     let mut roots = RootCertStore::empty();
     for authority in &settings.authorities {
         roots.add(CertificateDer::from(authority.to_vec()))?;
     }
-    if roots.is_empty() {
-        return Ok(Arc::new(Nobody(provider)));
-    }
     let depth = if settings.depth == 0 { DEPTH } else { settings.depth as usize };
-    Ok(Arc::new(Verified { provider, roots, depth }))
+    Ok(Arc::new(Verifier { provider, believes: Believes::DescendantsOf(roots, depth) }))
 }
 
+/// The methods of a verifier about signatures, which are always checked; `self.provider` says how.
 macro_rules! checks_signatures {
     () => {
-        fn verify_tls12_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls12_signature(
-                message,
-                certificate,
-                signed,
-                &self.provider().signature_verification_algorithms,
-            )
-        }
-
-        fn verify_tls13_signature(
-            &self,
-            message: &[u8],
-            certificate: &CertificateDer<'_>,
-            signed: &DigitallySignedStruct,
-        ) -> Result<HandshakeSignatureValid, Error> {
-            verify_tls13_signature(
-                message,
-                certificate,
-                signed,
-                &self.provider().signature_verification_algorithms,
-            )
-        }
+        checks_signatures!(verify_tls12_signature, verify_tls13_signature);
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-            self.provider().signature_verification_algorithms.supported_schemes()
+            self.provider.signature_verification_algorithms.supported_schemes()
         }
+    };
+    ($($verify:ident),+) => {
+        $(fn $verify(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signed: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let algorithms = &self.provider.signature_verification_algorithms;
+            $verify(message, certificate, signed, algorithms)
+        })+
     };
 }
 pub(super) use checks_signatures;
@@ -155,21 +138,22 @@ pub(super) use checks_signatures;
 /// nginx's `proxy_ssl_verify_depth`.
 const DEPTH: usize = 1;
 
-/// Believes certificates of the name that descend from an authority, over so many others at most.
+/// Decides which certificates of upstreams are believed.
 #[derive(Debug)]
-struct Verified {
+struct Verifier {
     provider: Arc<CryptoProvider>,
-    roots: RootCertStore,
-    depth: usize,
+    believes: Believes,
 }
 
-impl Verified {
-    fn provider(&self) -> &CryptoProvider {
-        &self.provider
-    }
+#[derive(Debug)]
+enum Believes {
+    /// Every certificate, as `proxy_ssl_verify off` does.
+    Everybody,
+    /// Those of the name that descend from an authority, over so many others at most; none if there is no authority.
+    DescendantsOf(RootCertStore, usize),
 }
 
-impl ServerCertVerifier for Verified {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -178,18 +162,21 @@ impl ServerCertVerifier for Verified {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
+        let Believes::DescendantsOf(roots, depth) = &self.believes else {
+            return Ok(ServerCertVerified::assertion());
+        };
         let refused = |error: webpki::Error| {
             Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
         };
         let is_short = |path: &VerifiedPath<'_>| match path.intermediate_certificates().count() {
-            count if count <= self.depth => Ok(()),
+            count if count <= *depth => Ok(()),
             _ => Err(webpki::Error::UnknownIssuer),
         };
         let certificate = EndEntityCert::try_from(certificate).map_err(refused)?;
         certificate
             .verify_for_usage(
-                self.provider().signature_verification_algorithms.all,
-                &self.roots.roots,
+                self.provider.signature_verification_algorithms.all,
+                &roots.roots,
                 others,
                 now,
                 KeyUsage::server_auth(),
@@ -199,56 +186,6 @@ impl ServerCertVerifier for Verified {
             .map_err(refused)?;
         certificate.verify_is_valid_for_subject_name(name).map_err(refused)?;
         Ok(ServerCertVerified::assertion())
-    }
-
-    checks_signatures!();
-}
-
-/// Believes every certificate, as `proxy_ssl_verify off` does; signatures are still checked.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl Unverified {
-    fn provider(&self) -> &CryptoProvider {
-        &self.0
-    }
-}
-
-/// Believes none: verification is asked for and no authority is known.
-#[derive(Debug)]
-struct Nobody(Arc<CryptoProvider>);
-
-impl Nobody {
-    fn provider(&self) -> &CryptoProvider {
-        &self.0
-    }
-}
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    checks_signatures!();
-}
-
-impl ServerCertVerifier for Nobody {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Err(Error::InvalidCertificate(CertificateError::UnknownIssuer))
     }
 
     checks_signatures!();
@@ -307,6 +244,19 @@ mod tests {
         assert!(!accepts(0, 2, "a.test") && !accepts(1, 2, "a.test"));
         assert!(accepts(2, 2, "a.test"));
         assert!(!accepts(2, 1, "b.test"));
+    }
+
+    #[test]
+    fn without_an_authority_nobody_is_believed_unless_nothing_is_verified() {
+        let chain = chain(0);
+        let believes = |verify| {
+            let provider = Arc::new(aws_lc_rs::default_provider());
+            let settings = UpstreamTls { verify, ..UpstreamTls::default() };
+            let verifier = verifier(&settings, provider).expect("valid settings");
+            let name = ServerName::try_from("a.test").expect("a name");
+            verifier.verify_server_cert(&chain[0], &chain[1..], &name, &[], UnixTime::now()).is_ok()
+        };
+        assert!(believes(false) && !believes(true));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! An upstream while it serves: its endpoints now, and whose turn it is. It outlives generations.
 
-use super::{Resolver, Rule};
+use super::Rule;
 use arc_swap::ArcSwap;
 use balance::{Needs, Roster, RoundRobin};
 use model::{Endpoints, UpstreamId};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
-use tokio::task::JoinHandle;
+use stream::{Following, Resolver};
 
 /// The endpoints of one upstream, replaced as a whole when they change.
 #[derive(Debug)]
@@ -19,12 +19,13 @@ pub struct Group {
     turns: RoundRobin,
     opened: AtomicU64,
     reused: AtomicU64,
-    resolving: Mutex<Option<Resolving>>,
+    /// The name that is being followed.
+    resolving: Mutex<Option<((String, u16), Following)>>,
 }
 
 /// What is known of the endpoints, for threads of traffic and for whoever replaces them.
 #[derive(Debug)]
-pub(super) struct Members {
+struct Members {
     id: UpstreamId,
     roster: ArcSwap<Roster>,
     /// Which algorithms ask; it is also what those wait for who replace the roster.
@@ -42,22 +43,9 @@ pub struct Reuse {
     pub reused: u64,
 }
 
-/// A name that is being followed.
-#[derive(Debug)]
-struct Resolving {
-    name: (String, u16),
-    task: JoinHandle<()>,
-}
-
-impl Drop for Resolving {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl Members {
     /// Replaces the endpoints. What algorithms compute of them is computed here, not while somebody waits.
-    pub(super) fn replace(&self, endpoints: Arc<Endpoints>) {
+    fn replace(&self, endpoints: Arc<Endpoints>) {
         let needs = self.needs.lock().unwrap_or_else(PoisonError::into_inner);
         if *self.roster.load().endpoints() != endpoints {
             self.renew(endpoints, &needs);
@@ -118,12 +106,13 @@ impl Group {
     /// Follows a name from now on (host and port of an ExternalName Service), or none.
     pub fn resolve(&self, name: Option<(String, u16)>, resolver: &Arc<Resolver>) {
         let mut resolving = self.resolving.lock().unwrap_or_else(PoisonError::into_inner);
-        if resolving.as_ref().map(|resolving| &resolving.name) == name.as_ref() {
+        if resolving.as_ref().map(|(name, _)| name) == name.as_ref() {
             return;
         }
         *resolving = name.map(|name| {
-            let follow = resolver.clone().follow(name.clone(), self.members.clone());
-            Resolving { task: tokio::spawn(follow), name }
+            let members = self.members.clone();
+            let tell = move |endpoints| members.replace(endpoints);
+            (name.clone(), resolver.follow(name, tell))
         });
     }
 
@@ -168,5 +157,45 @@ impl Group {
     /// Whether no endpoint can take a request.
     pub fn is_empty(&self) -> bool {
         self.members.roster.load().endpoints().usable().is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Group;
+    use model::{Endpoints, UpstreamId};
+    use std::net::{IpAddr, SocketAddr};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use stream::Resolver;
+    use testkit::eventually;
+    use testkit::name_server::{NameServer, Says};
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn ip(last: u8) -> IpAddr {
+        [192, 0, 2, last].into()
+    }
+
+    async fn until(group: &Group, wanted: &[IpAddr]) {
+        let wanted: Vec<_> = wanted.iter().map(|ip| SocketAddr::new(*ip, 80)).collect();
+        let there = || async { (group.endpoints().ready == wanted).then_some(()) };
+        let found = eventually(PATIENCE, there).await;
+        assert!(found.is_some(), "{:?} instead of {wanted:?}", group.endpoints().ready);
+    }
+
+    #[tokio::test]
+    async fn a_group_follows_a_name_and_one_that_does_not_exist_leaves_nobody() {
+        let server = NameServer::start().await;
+        let resolver = Arc::new(Resolver::from(server.resolver(PATIENCE)));
+        server.says("db.example", Says::Addresses(vec![ip(7)], 1));
+        let before = Endpoints { ready: vec![SocketAddr::new(ip(1), 80)], draining: Vec::new() };
+        let group = Group::new(UpstreamId::new("demo-db-80"), Arc::new(before));
+        group.resolve(Some(("db.example".to_owned(), 80)), &resolver);
+        until(&group, &[ip(7)]).await;
+        server.says("db.example", Says::Addresses(vec![ip(8)], 1));
+        until(&group, &[ip(8)]).await;
+        group.resolve(Some(("nobody.example".to_owned(), 80)), &resolver);
+        until(&group, &[]).await;
     }
 }

@@ -9,7 +9,6 @@ mod http2;
 mod journal;
 mod names;
 mod pool;
-mod resolver;
 mod rule;
 
 pub use call::{Call, Destination, Way, call, host_of};
@@ -22,7 +21,6 @@ pub(crate) use http2::InFlight;
 pub use journal::Try;
 pub use names::Names;
 pub use pool::Pool;
-pub use resolver::Resolver;
 pub use rule::{Alternative, Rule, Session};
 
 use crate::http::{Body, BodyError, Response};

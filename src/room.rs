@@ -1,0 +1,32 @@
+//! What this process may use of the machine: found out once at start, for all that serve traffic.
+
+use anyhow::{Context, Result};
+use runtime::limits;
+use std::num::NonZeroUsize;
+
+/// Threads and file descriptors.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Threads that carry traffic.
+    pub(crate) threads: usize,
+    /// Whether `--worker-threads` says how many.
+    pub(crate) fixed: bool,
+    /// File descriptors at most; none is no bound.
+    pub(crate) files: Option<u64>,
+}
+
+impl Room {
+    /// Raises the limit of open files as far as it goes.
+    pub(crate) fn find(threads: Option<NonZeroUsize>) -> Result<Self> {
+        let files = limits::raise_open_files().context("cannot read the limit of open files")?;
+        let fixed = threads.is_some();
+        let threads = threads.unwrap_or_else(limits::worker_threads).get();
+        Ok(Self { threads, fixed, files: files.now })
+    }
+
+    /// So many percent of the file descriptors.
+    pub(crate) fn share(&self, percent: u64) -> usize {
+        let share = self.files.map_or(u64::MAX, |files| files.saturating_mul(percent) / 100);
+        usize::try_from(share).unwrap_or(usize::MAX)
+    }
+}
