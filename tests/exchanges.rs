@@ -1,71 +1,45 @@
-//! The cases of `tests/exchanges` against the built binary, with either engine.
+//! The cases of `tests/exchanges` against the built binary, with both engines.
 
 use std::path::Path;
 
 use testkit::{
     namespace,
-    runner::{self, Baseline, Options},
+    runner::{self, Engine, Options, Report, StepResult},
 };
 
-/// Steps that are known to fail; the lists only shrink.
-const KNOWN: &str = "tests/exchanges/not-yet.txt";
-/// Those of the nginx engine, each under the reason for it.
-const KNOWN_OF_NGINX: &str = "tests/exchanges/not-yet-nginx.txt";
-
+/// Both engines are held against the same recordings, and against each other where both differ from them: wherever one
+/// differs, its case says why.
 #[test]
-fn every_case_goes_as_recorded() {
-    let inside =
-        namespace::run_test("every_case_goes_as_recorded").expect("the cases run in a namespace");
-    if inside {
-        run(KNOWN, |options| options);
-    }
-}
-
-/// Both engines are held against the same recordings, so where one differs from the other, one of the lists has it.
-/// The cases that need a controller for themselves take minutes with nginx, which reloads for each: `make exchanges
-/// ENGINE=nginx` runs them, too.
-#[test]
-fn cases_that_share_a_controller_go_the_same_way_with_nginx() {
-    let name = "cases_that_share_a_controller_go_the_same_way_with_nginx";
+fn every_case_goes_as_recorded_with_both_engines_or_says_why_not() {
+    let name = "every_case_goes_as_recorded_with_both_engines_or_says_why_not";
     if !namespace::run_test(name).expect("the cases run in a namespace") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let directory = format!("--nginx-directory={}", folder.path().join("n").display());
-    run(KNOWN_OF_NGINX, |options| Options {
-        flags: vec!["--engine=nginx".to_owned(), directory],
-        together_only: true,
-        ..options
-    });
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exchanges");
+    let native = Options::new(&corpus, Path::new(env!("CARGO_BIN_EXE_fairway")));
+    let nginx = Options { engine: Engine::Nginx, ..native.clone() };
+    let (native, nginx) = tokio::runtime::Runtime::new()
+        .expect("a runtime starts")
+        .block_on(async { tokio::try_join!(runner::run(&native), runner::run(&nginx)) })
+        .unwrap_or_else(|error| {
+            panic!("the cases do not run: {error:#}; see the files beside {}", native.log.display())
+        });
+    let unexplained = show("native", &native) + show("nginx", &nginx);
+    let between = runner::disagreements(&native, &nginx);
+    between.iter().for_each(|result| tell("nginx against native", result));
+    assert!(
+        unexplained == 0 && between.is_empty(),
+        "{unexplained} steps fail, {} differ between the engines, and no case says why",
+        between.len()
+    );
 }
 
-fn run(list: &str, set: impl FnOnce(Options) -> Options) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (corpus, known) = (root.join("tests/exchanges"), root.join(list));
-    let known = if known.exists() {
-        Baseline::read(&known).expect("the list can be read")
-    } else {
-        Baseline::default()
-    };
-    let options = set(Options::new(&corpus, Path::new(env!("CARGO_BIN_EXE_fairway"))));
-    let log = options.log.clone();
-    let report = tokio::runtime::Runtime::new()
-        .expect("a runtime starts")
-        .block_on(runner::run(&options))
-        .unwrap_or_else(|error| panic!("the cases do not run: {error:#}; see {}", log.display()));
-    println!("{report}");
-    for line in known.mended(&report) {
-        println!("passes now, and can leave {list}: {line}");
-    }
-    let news = known.news(&report);
-    for result in &news {
-        println!(
-            "{}, step {}: {}\n  {}",
-            result.case,
-            result.number,
-            result.step,
-            result.differences.join("\n  ")
-        );
-    }
-    assert!(news.is_empty(), "{} steps fail that are not in {list}", news.len());
+/// Prints a report and its failures, and says how many there are.
+fn show(engine: &str, report: &Report) -> usize {
+    println!("{engine}:\n{report}");
+    report.failures().map(|result| tell(engine, result)).count()
+}
+
+fn tell(engine: &str, StepResult { case, number, step, differences, .. }: &StepResult) {
+    println!("{engine}: {case}, step {number}: {step}\n  {}", differences.join("\n  "));
 }

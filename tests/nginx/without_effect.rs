@@ -21,10 +21,6 @@ async fn what_nginx_cannot_do_is_said_and_opens_nothing() -> Result<()> {
     let objects = [
         ingress("traced", "traced.test").annotate("enable-opentelemetry", "true").build(),
         ingress("plain", "plain.test").build(),
-        ingress("digest", "digest.test")
-            .annotate("auth-type", "digest")
-            .annotate("auth-secret", "htpasswd")
-            .build(),
         // Their error pages are a 200 (CVE-2026-24513).
         refused("unknown", "401"),
         refused("forbidden", "403"),
@@ -38,7 +34,6 @@ async fn what_nginx_cannot_do_is_said_and_opens_nothing() -> Result<()> {
     let bed = Bed::start(&settings, &objects, &[&flag, "--memory-limit=1000000000"]).await?;
     bed.expect("traced.test", "/", 200).await?;
     bed.expect("plain.test", "/", 200).await?;
-    bed.expect("digest.test", "/", 503).await?;
     for host in ["unknown.test", "forbidden.test", "failing.test"] {
         let _before = bed.upstreams.journal.drain();
         let answer = bed.get(host, "/").await;
@@ -51,6 +46,5 @@ async fn what_nginx_cannot_do_is_said_and_opens_nothing() -> Result<()> {
     bed.says(&["ConfigMap", "enable-opentelemetry", "no effect", "--engine=native"]).await?;
     bed.says(&["Ingress demo/traced", "enable-opentelemetry", "no effect", "--engine=native"])
         .await?;
-    bed.says(&["Ingress demo/digest", "auth-type", "native engine", "503"]).await?;
     bed.says(&["ConfigMap", "lua-shared-dicts", "wrong:9999"]).await
 }

@@ -3,13 +3,15 @@
 
 use std::{
     ffi::OsString,
-    io::Write,
+    fs::File,
+    io::{BufRead, BufReader, Write},
     net::{IpAddr, Ipv4Addr},
-    os::unix::process::CommandExt,
+    os::{fd::AsFd, unix::process::CommandExt},
     process::{Command, Stdio},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 /// Where the controller listens.
 pub const CONTROLLER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 1));
@@ -52,6 +54,31 @@ pub fn run_test(name: &str) -> Result<bool> {
         command.env(MARK, "1").status().context("unshare cannot be started; install util-linux")?;
     ensure!(status.success(), "`{name}` failed in its network namespace ({status})");
     Ok(false)
+}
+
+/// The same for the calling thread and all that it starts from now on, inside a namespace of [`enter`] or [`run_test`].
+///
+/// # Errors
+/// When the machine does not allow it.
+pub fn enter_by_thread() -> Result<()> {
+    // A namespace lives as long as anybody is in it; nobody but `unshare` makes one without `unsafe`.
+    let mut holder = Command::new("unshare")
+        .args(["--net", "sh", "-c", "echo up; exec cat"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("unshare cannot be started; install util-linux")?;
+    let mut line = String::new();
+    let said = holder.stdout.take().context("unshare says nothing")?;
+    BufReader::new(said).read_line(&mut line)?;
+    ensure!(line == "up\n", "`unshare --net` made no namespace");
+    let namespace = File::open(format!("/proc/{}/ns/net", holder.id()))?;
+    move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))
+        .context("a thread cannot enter a namespace")?;
+    // `cat` ends with its input.
+    drop(holder.stdin.take());
+    holder.wait()?;
+    prepare()
 }
 
 /// The `unshare` command that works here.

@@ -38,6 +38,15 @@ fn checked(ingresses: &[String]) -> Check {
     check(&snapshot, &Options { config_map, ..Options::default() })
 }
 
+/// The same with a ConfigMap.
+fn checked_with(data: &str, ingresses: &[String]) -> Check {
+    let object = format!(
+        "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: ingress-nginx-controller, namespace: \
+         ingress-nginx}}\ndata: {{{data}}}\n"
+    );
+    checked(&[ingresses, &[object]].concat())
+}
+
 fn of<'a>(check: &'a Check, name: &str) -> &'a Finding {
     let wanted = format!("demo/{name}");
     check
@@ -108,4 +117,47 @@ fn refusals_snippets_typos_and_surprises_are_told_apart() {
     assert!(said("plain", "regular expression") && said("slash", "(301)"));
     let secret = found.objects.iter().find_map(|remark| remark.key.as_deref());
     assert_eq!(secret, Some("Secret demo/forgotten"));
+}
+
+#[test]
+fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_does() {
+    let own = |name: &str, annotation: &str| {
+        let annotation = format!("nginx.ingress.kubernetes.io/{annotation}");
+        ingress(name, &annotation, &format!("{name}.test"), "/")
+    };
+    let ingresses = [
+        own("location", "configuration-snippet: 'return 418;'"),
+        own("server", "server-snippet: 'return 418;'"),
+        own("auth", "auth-snippet: 'proxy_set_header A b;'"),
+        own("modsecurity", "enable-modsecurity: 'true'"),
+        own("rules", "modsecurity-snippet: 'SecRuleEngine On'"),
+        own("without", "enable-modsecurity: 'false'"),
+        own("rewrite", "rewrite-target: /"),
+        own("digest", "auth-type: digest"),
+        ingress("plain", "", "plain.test", "/"),
+    ];
+    let needing = |found: &Check| -> Vec<String> {
+        let needs = found.ingresses.iter();
+        let needs = needs.filter(|finding| finding.standing == Standing::NeedsNginx);
+        needs.map(|finding| finding.ingress.replace("demo/", "")).collect()
+    };
+    let wanted = ["auth", "location", "modsecurity", "rules", "server"];
+    for data in [
+        "",
+        "allow-snippet-annotations: 'true', annotations-risk-level: Critical",
+        "enable-modsecurity: 'false', stream-snippet: 'server {}', modsecurity-snippet: 'SecRuleEngine On'",
+    ] {
+        assert_eq!(needing(&checked_with(data, &ingresses)), wanted, "{data}");
+    }
+    for data in [
+        "enable-modsecurity: 'true'",
+        "http-snippet: 'map $a $b {}'",
+        "server-snippet: 'return 418;'",
+        "location-snippet: 'return 418;'",
+    ] {
+        let found = checked_with(data, &ingresses);
+        let plain = of(&found, "plain");
+        assert_eq!(plain.standing, Standing::NeedsNginx, "{data}");
+        assert_eq!(plain.reasons.len(), 1, "{plain:?}");
+    }
 }

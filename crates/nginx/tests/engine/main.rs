@@ -73,8 +73,11 @@ async fn nothing_is_left_when_the_engine_ends() {
     let (engine, one) = (start(&folder, port), backend("one"));
     apply(&engine, &configuration(&[("a.test", one, None)])).await;
     let master = pid(&folder).expect("nginx runs");
-    engine.drain(Duration::from_secs(5)).await;
+    engine.clone().drain(Duration::from_secs(5)).await;
     assert!(!is_alive(master));
+    // A change that comes now starts nothing that would be left behind.
+    let late = configuration(&[("a.test", one, None), ("b.test", one, None)]);
+    assert!(engine.apply(&late, &model::Changes::default()).await.is_err());
     assert_eq!(get(port, "a.test"), None);
 }
 

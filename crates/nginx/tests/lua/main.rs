@@ -4,6 +4,7 @@ mod balancing;
 mod bed;
 mod certificates;
 mod control;
+mod digest;
 mod measurements;
 mod pusher;
 mod staples;

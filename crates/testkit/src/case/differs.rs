@@ -35,6 +35,23 @@ impl Differs {
         }
     }
 
+    /// What is said about steps that there are none of.
+    pub(super) fn strangers(&self, steps: &[Step]) -> impl Iterator<Item = &str> {
+        let named = match self {
+            Self::Everywhere(_) => None,
+            Self::Steps(named) => Some(named),
+        };
+        let is_step = |key: &str| {
+            let mut steps = steps.iter().enumerate();
+            steps.any(|(index, step)| step.title() == key || (index + 1).to_string() == key)
+        };
+        named
+            .into_iter()
+            .flat_map(BTreeMap::keys)
+            .map(String::as_str)
+            .filter(move |key| !is_step(key))
+    }
+
     /// These decisions and, where they say nothing, the others.
     #[must_use]
     pub fn before(self, others: Self) -> Self {
@@ -65,6 +82,16 @@ mod tests {
         assert_eq!(differs("{a name: row 4}").decision(0, &step), Some("row 4"));
         assert_eq!(differs("{'2': row 5}").decision(1, &step), Some("row 5"));
         assert_eq!(differs("{'2': row 5}").decision(0, &step), None);
+    }
+
+    #[test]
+    fn reasons_for_steps_that_do_not_exist_are_found() {
+        let steps = [Step { name: Some("a name".to_owned()), ..Step::default() }];
+        let of = |text: &str| -> Vec<String> {
+            differs(text).strangers(&steps).map(ToOwned::to_owned).collect()
+        };
+        assert_eq!(of("{a name: x, '1': x, '2': x, other: x}"), ["2", "other"]);
+        assert_eq!(of("everywhere"), Vec::<String>::new());
     }
 
     #[test]

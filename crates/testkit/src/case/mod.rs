@@ -5,7 +5,7 @@ mod objects;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -39,6 +39,8 @@ pub struct Case {
     pub settings: Settings,
     /// Where the case differs on purpose.
     pub differs: Differs,
+    /// Where it differs with the nginx engine alone.
+    pub differs_with_nginx: Differs,
     /// The objects of `in.yaml`.
     pub objects: Vec<Value>,
     /// The steps of `exchange.yaml`; none in a case for the admission webhook.
@@ -58,7 +60,9 @@ pub struct Settings {
     /// Bodies of error answers count.
     pub strict_body: bool,
     /// Differs on purpose: the decision, or decisions by step.
-    differs: Option<Differs>,
+    differs: Differs,
+    /// Differs with the nginx engine alone: the reason, or reasons by step.
+    differs_with_nginx: Differs,
 }
 
 impl Case {
@@ -74,16 +78,25 @@ impl Case {
     ) -> Result<Self> {
         let folder = corpus.join(name);
         let settings: Settings = yaml::optional(&folder.join("case.yaml"))?.unwrap_or_default();
-        let mut differs = settings.differs.clone().unwrap_or_default();
-        if let Some(overlay) = overlay {
-            let over: Option<Settings> = yaml::optional(&overlay.join(name).join("case.yaml"))?;
-            differs =
-                over.and_then(|settings| settings.differs).unwrap_or_default().before(differs);
+        let over: Settings = match overlay {
+            Some(overlay) => {
+                yaml::optional(&overlay.join(name).join("case.yaml"))?.unwrap_or_default()
+            }
+            None => Settings::default(),
+        };
+        let differs = over.differs.before(settings.differs.clone());
+        let differs_with_nginx =
+            over.differs_with_nginx.before(settings.differs_with_nginx.clone());
+        let steps: Vec<Step> = yaml::optional(&folder.join("exchange.yaml"))?.unwrap_or_default();
+        for reasons in [&differs, &differs_with_nginx] {
+            if let Some(stranger) = reasons.strangers(&steps).next() {
+                bail!("case.yaml says why step {stranger} differs, and there is no such step");
+            }
         }
-        let steps = yaml::optional(&folder.join("exchange.yaml"))?.unwrap_or_default();
         let objects = references.read(&folder.join("in.yaml"))?;
         let review = folder.join("review.yaml").exists();
-        Ok(Self { name: name.to_owned(), folder, settings, differs, objects, steps, review })
+        let name = name.to_owned();
+        Ok(Self { name, folder, settings, differs, differs_with_nginx, objects, steps, review })
     }
 
     /// The family.
@@ -187,6 +200,7 @@ mod tests {
             folder: PathBuf::new(),
             settings: Settings::default(),
             differs: Differs::default(),
+            differs_with_nginx: Differs::default(),
             objects: yaml::documents(objects).unwrap(),
             steps: yaml::documents(steps)
                 .unwrap()

@@ -2,13 +2,14 @@
 
 use std::{
     collections::BTreeMap,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-use super::Options;
+use super::{Engine, Options};
 use crate::{
     case::References,
     certificates::Certificates,
@@ -91,12 +92,20 @@ impl Bed {
         })
     }
 
-    /// Starts the controller anew with these flags.
+    /// Starts the controller anew, unless it runs with these flags.
     pub(super) async fn start(&mut self, flags: &[String]) -> Result<()> {
+        let mut all: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
+        if self.options.engine == Engine::Nginx {
+            let directory = self.nginx_directory();
+            all.push("--engine=nginx".to_owned());
+            all.push(format!("--nginx-directory={}", directory.display()));
+        }
+        all.extend_from_slice(flags);
+        if self.fairway.is_some() && self.flags == all {
+            return Ok(());
+        }
         self.stop().await?;
-        self.flags = FLAGS.iter().map(ToString::to_string).collect();
-        self.flags.extend_from_slice(&self.options.flags);
-        self.flags.extend_from_slice(flags);
+        self.flags = all;
         self.launch()
     }
 
@@ -122,6 +131,17 @@ impl Bed {
 
     /// Waits until everything that was applied has taken effect: an Ingress that is applied last answers.
     pub(super) async fn settle(&mut self) -> Result<()> {
+        self.show_sentinel().await?;
+        if self.options.engine == Engine::Nginx {
+            // The first new worker answers while old ones still take connections; the next change begins after that.
+            self.show_sentinel().await?;
+        }
+        tokio::time::sleep(self.options.settle).await;
+        let _earlier = self.upstreams.journal.drain();
+        Ok(())
+    }
+
+    async fn show_sentinel(&mut self) -> Result<()> {
         self.sentinels += 1;
         let host = format!("s{}-{}.sentinel.test", self.sentinels, std::process::id());
         self.manifests.apply(&sentinel(&host))?;
@@ -130,17 +150,14 @@ impl Bed {
             let answered = self.answer(&host).await;
             let denied = answered == Answered::Otherwise && begin.elapsed() > DENIED;
             if answered == Answered::Sentinel || denied || self.ended() {
-                break;
+                return Ok(());
             }
             if begin.elapsed() > self.options.patience {
                 eprintln!("a change has not shown within {:?}", self.options.patience);
-                break;
+                return Ok(());
             }
             tokio::time::sleep(PAUSE).await;
         }
-        tokio::time::sleep(self.options.settle).await;
-        let _earlier = self.upstreams.journal.drain();
-        Ok(())
     }
 
     /// Applies or deletes objects in the middle of a case.
@@ -175,6 +192,11 @@ impl Bed {
         Ok(())
     }
 
+    /// A folder of its own, so that runs do not meet.
+    fn nginx_directory(&self) -> PathBuf {
+        self.manifests.folder().with_extension("nginx")
+    }
+
     fn launch(&mut self) -> Result<()> {
         let Options { binary, log, .. } = &self.options;
         self.fairway = Some(Started::on_folder(binary, self.manifests.folder(), &self.flags, log)?);
@@ -206,6 +228,13 @@ impl Bed {
             _ if headers.any(is_own) => Answered::Sentinel,
             _ => Answered::Otherwise,
         }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // With the native engine there is none.
+        let _absent = std::fs::remove_dir_all(self.nginx_directory());
     }
 }
 

@@ -1,27 +1,48 @@
 //! Runs the cases of a corpus against a controller and judges every step.
 
-mod baseline;
 mod bed;
+mod judge;
+mod lane;
 mod report;
 mod steps;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use self::bed::Bed;
+use self::lane::{Batch, Lanes};
 pub use self::{
-    baseline::Baseline,
+    judge::disagreements,
     report::{Family, Report, StepResult, Verdict},
 };
 use crate::{
-    case::{self, Case},
-    exchange::{Answer, Outcome, compare},
+    case::{self, Case, References},
+    certificates::Certificates,
+    fixtures::{self, Places},
 };
+
+/// The engine of the controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Engine {
+    /// The default, which needs no flag.
+    #[default]
+    Native,
+    /// A supervised nginx.
+    Nginx,
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Nginx => "nginx",
+        }
+    }
+}
 
 /// What to run, and against what.
 #[derive(Clone, Debug)]
@@ -30,23 +51,23 @@ pub struct Options {
     pub corpus: PathBuf,
     /// The controller.
     pub binary: PathBuf,
-    /// More flags for every start of the controller.
-    pub flags: Vec<String>,
+    /// Its engine.
+    pub engine: Engine,
     /// The folder whose cases may carry further decisions.
     pub overlay: Option<PathBuf>,
     /// Only these families, if any are named.
     pub families: Vec<String>,
     /// Only cases whose name contains this.
     pub filter: String,
-    /// Leave out the cases that need a controller for themselves.
-    pub together_only: bool,
     /// How many cases share the controller.
     pub batch: usize,
+    /// How many controllers run at a time, each in a network namespace of its own.
+    pub lanes: usize,
     /// How long to wait after a change has shown.
     pub settle: Duration,
     /// How long a change may take to show.
     pub patience: Duration,
-    /// Where the controller's output goes.
+    /// Where the controllers' output goes, that of each with engine and number before the ending.
     pub log: PathBuf,
 }
 
@@ -57,14 +78,14 @@ impl Options {
         Self {
             corpus: corpus.to_owned(),
             binary: binary.to_owned(),
-            flags: Vec::new(),
+            engine: Engine::default(),
             overlay: None,
             families: Vec::new(),
             filter: String::new(),
-            together_only: false,
             batch: 20,
+            lanes: 3,
             settle: Duration::from_millis(100),
-            patience: Duration::from_secs(15),
+            patience: Duration::from_secs(60),
             log: std::env::temp_dir().join(format!("fairway-exchanges-{}.log", std::process::id())),
         }
     }
@@ -75,37 +96,48 @@ impl Options {
 /// # Errors
 /// When the corpus cannot be read, or the fixtures or the controller cannot be started.
 pub async fn run(options: &Options) -> Result<Report> {
-    let mut bed = Bed::new(options).await?;
     let mut report = Report::default();
-    let mut groups: BTreeMap<Vec<String>, Vec<Case>> = BTreeMap::new();
+    let work = batches(options, &mut report)?;
+    let total = work.iter().map(|batch| batch.cases.len()).sum::<usize>();
+    let mut done = 0;
+    let (_lanes, mut told) = Lanes::start(options, work);
+    while let Some(outcomes) = told.recv().await {
+        let outcomes = outcomes?;
+        done += outcomes.len();
+        let last = outcomes.last().map(|(case, _)| case.name.clone()).unwrap_or_default();
+        eprintln!("{done:4} of {total} cases with {}  {last}", options.engine.name());
+        for (case, outcomes) in outcomes {
+            judge::judge(&case, options.engine, outcomes, &mut report);
+        }
+    }
+    ensure!(done == total, "only {done} of {total} cases have run");
+    report.sort();
+    Ok(report)
+}
+
+/// What the lanes have to do: cases that share a controller, then those that need it for themselves.
+fn batches(options: &Options, report: &mut Report) -> Result<VecDeque<Batch>> {
+    let places = Places::recorded();
+    let objects = fixtures::objects(&Certificates::shared(), &places);
+    let references = References::new(places, &objects);
+    let mut groups: BTreeMap<Vec<String>, [Vec<Case>; 2]> = BTreeMap::new();
     for name in chosen(options)? {
-        match Case::load(&options.corpus, &name, options.overlay.as_deref(), &bed.references) {
+        match Case::load(&options.corpus, &name, options.overlay.as_deref(), &references) {
             Ok(case) if case.review => report.skip(&name),
             Ok(case) if case.steps.is_empty() => {}
-            Ok(case) => groups.entry(case.settings.flags.clone()).or_default().push(case),
+            Ok(case) => {
+                let [together, alone] = groups.entry(case.settings.flags.clone()).or_default();
+                if case.alone() { alone.push(case) } else { together.push(case) }
+            }
             Err(error) => report.unreadable(&name, &error),
         }
     }
-    let total = groups.values().map(Vec::len).sum::<usize>();
-    let mut done = 0;
-    for (flags, group) in groups {
-        bed.start(&flags).await?;
-        let (mut alone, together): (Vec<Case>, Vec<Case>) =
-            group.into_iter().partition(Case::alone);
-        if options.together_only {
-            alone.clear();
-        }
-        for work in together.chunks(options.batch.max(1)).chain(alone.chunks(1)) {
-            run_batch(&mut bed, work, &mut report).await?;
-            done += work.len();
-            eprintln!(
-                "{done:4} of {total} cases  {}",
-                work.last().map_or("", |case| case.name.as_str())
-            );
-        }
+    let mut work = VecDeque::new();
+    for (flags, [together, alone]) in groups {
+        let chunks = together.chunks(options.batch.max(1)).chain(alone.chunks(1));
+        work.extend(chunks.map(|cases| Batch { flags: flags.clone(), cases: cases.to_vec() }));
     }
-    bed.stop().await?;
-    Ok(report)
+    Ok(work)
 }
 
 /// The names of the cases to run.
@@ -118,53 +150,4 @@ fn chosen(options: &Options) -> Result<Vec<String>> {
             && name.contains(&options.filter)
     };
     Ok(names.into_iter().filter(wanted).collect())
-}
-
-/// Runs cases that share the controller.
-async fn run_batch(bed: &mut Bed, work: &[Case], report: &mut Report) -> Result<()> {
-    bed.revive().await?;
-    for object in work.iter().flat_map(|case| &case.objects) {
-        bed.manifests.apply(object)?;
-    }
-    bed.settle().await?;
-    for case in work {
-        let outcomes = match steps::run(bed, case).await {
-            Ok(outcomes) => outcomes,
-            Err(error) => case.steps.iter().map(|_| failed(&error)).collect(),
-        };
-        judge(case, outcomes, report);
-    }
-    for case in work {
-        bed.remove(&case.all_objects(&bed.references)?)?;
-    }
-    Ok(())
-}
-
-fn failed(error: &anyhow::Error) -> Outcome {
-    Outcome { answer: Some(Answer::failed(format!("{error:#}"))), ..Outcome::default() }
-}
-
-/// Compares the outcomes with the recorded ones.
-fn judge(case: &Case, outcomes: Vec<Outcome>, report: &mut Report) {
-    report.begin(case.family());
-    for (index, (step, got)) in case.steps.iter().zip(outcomes).enumerate() {
-        if step.request.is_none() || step.unstable {
-            continue;
-        }
-        let comparison = compare(&step.outcome, &got, case.settings.strict_body);
-        let verdict = match case.differs.decision(index, step) {
-            _ if comparison.differences.is_empty() => Verdict::Passed,
-            Some(decision) => Verdict::OnPurpose(decision.to_owned()),
-            None => Verdict::Failed,
-        };
-        let result = StepResult {
-            case: case.name.clone(),
-            step: step.title().to_owned(),
-            number: index + 1,
-            verdict,
-            differences: comparison.differences,
-            framing: comparison.framing,
-        };
-        report.add(case.family(), result);
-    }
 }

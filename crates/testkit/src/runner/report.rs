@@ -7,6 +7,8 @@ use std::{
 
 use serde::Serialize;
 
+use crate::exchange::Outcome;
+
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -15,6 +17,8 @@ pub enum Verdict {
     Passed,
     /// Different, by this decision.
     OnPurpose(String),
+    /// Different with this engine alone, for this reason.
+    OfEngine(String),
     /// Different.
     Failed,
 }
@@ -34,6 +38,9 @@ pub struct StepResult {
     pub differences: Vec<String>,
     /// What differs in framing.
     pub framing: Vec<String>,
+    /// What happened.
+    #[serde(skip)]
+    pub got: Outcome,
 }
 
 /// The counts of a family, or of all.
@@ -49,6 +56,8 @@ pub struct Family {
     pub passed: usize,
     /// Steps that differ on purpose.
     pub on_purpose: usize,
+    /// Steps that differ with this engine alone.
+    pub of_engine: usize,
     /// Steps that differ.
     pub failed: usize,
 }
@@ -72,6 +81,7 @@ impl Report {
             steps: sum.steps + family.steps,
             passed: sum.passed + family.passed,
             on_purpose: sum.on_purpose + family.on_purpose,
+            of_engine: sum.of_engine + family.of_engine,
             failed: sum.failed + family.failed,
         })
     }
@@ -88,6 +98,8 @@ impl Report {
         section(&mut out, "Failed", self.failures());
         let on_purpose = |result: &&StepResult| matches!(result.verdict, Verdict::OnPurpose(_));
         section(&mut out, "Different on purpose", self.steps.iter().filter(on_purpose));
+        let of_engine = |result: &&StepResult| matches!(result.verdict, Verdict::OfEngine(_));
+        section(&mut out, "Different with this engine", self.steps.iter().filter(of_engine));
         let framed: Vec<&StepResult> =
             self.steps.iter().filter(|result| !result.framing.is_empty()).collect();
         if !framed.is_empty() {
@@ -106,6 +118,11 @@ impl Report {
         let other: Vec<&StepResult> =
             self.steps.iter().filter(|step| step.verdict != Verdict::Passed).collect();
         serde_json::json!({"families": self.families, "total": self.total(), "differences": other})
+    }
+
+    /// By case and step, whoever was done first.
+    pub(super) fn sort(&mut self) {
+        self.steps.sort_by(|one, other| (&one.case, one.number).cmp(&(&other.case, other.number)));
     }
 
     pub(super) fn begin(&mut self, family: &str) {
@@ -128,6 +145,7 @@ impl Report {
             verdict: Verdict::Failed,
             differences: vec![format!("{error:#}")],
             framing: Vec::new(),
+            got: Outcome::default(),
         };
         self.add(&family, result);
     }
@@ -138,6 +156,7 @@ impl Report {
         match result.verdict {
             Verdict::Passed => counts.passed += 1,
             Verdict::OnPurpose(_) => counts.on_purpose += 1,
+            Verdict::OfEngine(_) => counts.of_engine += 1,
             Verdict::Failed => counts.failed += 1,
         }
         self.steps.push(result);
@@ -148,19 +167,27 @@ impl Report {
     }
 
     fn sentence(&self) -> String {
-        let Family { steps, passed, on_purpose, failed, .. } = self.total();
-        format!("{passed} of {steps} steps passed, {on_purpose} on purpose, {failed} failed")
+        let Family { steps, passed, on_purpose, of_engine, failed, .. } = self.total();
+        let of_engine = match of_engine {
+            0 => String::new(),
+            count => format!(" {count} with this engine,"),
+        };
+        format!(
+            "{passed} of {steps} steps passed, {on_purpose} on purpose,{of_engine} {failed} failed"
+        )
     }
 
-    /// The decisions by which steps differ, with how many do.
-    fn decisions(&self, family: &str) -> BTreeMap<&str, usize> {
+    /// The reasons for which steps differ, with how many do.
+    fn reasons(&self, family: &str) -> BTreeMap<String, usize> {
         let mut out = BTreeMap::new();
         for result in &self.steps {
-            let of_family = result.case.split('/').next() == Some(family);
-            if let Verdict::OnPurpose(decision) = &result.verdict
-                && of_family
-            {
-                *out.entry(decision.as_str()).or_default() += 1;
+            let reason = match &result.verdict {
+                Verdict::OnPurpose(decision) => format!("on purpose: {decision}"),
+                Verdict::OfEngine(reason) => format!("with this engine: {reason}"),
+                Verdict::Passed | Verdict::Failed => continue,
+            };
+            if result.case.split('/').next() == Some(family) {
+                *out.entry(reason).or_default() += 1;
             }
         }
         out
@@ -177,8 +204,8 @@ impl fmt::Display for Report {
         )?;
         for (name, family) in self.families.iter().map(|(name, family)| (name.as_str(), *family)) {
             row(out, name, family)?;
-            for (decision, count) in self.decisions(name) {
-                writeln!(out, "    {count} on purpose: {decision}")?;
+            for (reason, count) in self.reasons(name) {
+                writeln!(out, "    {count} {reason}")?;
             }
         }
         row(out, "all", self.total())?;
@@ -187,7 +214,8 @@ impl fmt::Display for Report {
 }
 
 fn row(out: &mut fmt::Formatter<'_>, name: &str, family: Family) -> fmt::Result {
-    let Family { cases, skipped, steps, passed, on_purpose, failed } = family;
+    let Family { cases, skipped, steps, passed, on_purpose, of_engine, failed } = family;
+    let on_purpose = on_purpose + of_engine;
     write!(out, "{name:20} {cases:6} {steps:6} {passed:7} {on_purpose:11} {failed:7}")?;
     if skipped > 0 {
         write!(out, "   {skipped} admission cases skipped")?;
@@ -204,8 +232,10 @@ fn section<'a>(out: &mut String, title: &str, results: impl Iterator<Item = &'a 
     for result in results {
         writeln!(out, "\n### {}, step {}: {}", result.case, result.number, result.step)
             .expect("strings can be written");
-        if let Verdict::OnPurpose(decision) = &result.verdict {
-            *out += &format!("By decision: {decision}\n");
+        match &result.verdict {
+            Verdict::OnPurpose(decision) => *out += &format!("By decision: {decision}\n"),
+            Verdict::OfEngine(reason) => *out += &format!("With this engine: {reason}\n"),
+            Verdict::Passed | Verdict::Failed => {}
         }
         for difference in &result.differences {
             *out += &format!("- {difference}\n");
@@ -227,6 +257,7 @@ mod tests {
             verdict,
             differences: vec!["status: want 1, got 2".to_owned()],
             framing: Vec::new(),
+            got: Outcome::default(),
         };
         report.begin("f");
         report.add("f", result(Verdict::Passed));

@@ -63,11 +63,6 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         }
     }
     let Some(scheme) = scheme else { return };
-    if scheme == AuthScheme::Digest && settings.scope().raw {
-        let reason = "digest is for the native engine only, since Debian's nginx has no module for it: write basic, or \
-                      use that engine";
-        return settings.deny(TYPE.about.name, reason);
-    }
     let kind = kind.unwrap_or(Kind::File);
     let realm = settings.get_or(&REALM, String::new());
     let Some(reference) = settings.get(&SECRET) else {

@@ -9,7 +9,7 @@ const NAME: &str = "enable-modsecurity";
 const REASON: &str = "only the nginx engine has ModSecurity";
 
 /// Whether a name is the one that [`check`] speaks about.
-pub(super) fn is_guard(name: &str) -> bool {
+pub(crate) fn is_guard(name: &str) -> bool {
     name == NAME
 }
 

@@ -37,7 +37,7 @@ pub use auth_external::cache_durations;
 pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
-pub(crate) use guards::deny_by_config_map;
+pub(crate) use guards::{deny_by_config_map, is_guard};
 pub(crate) use known::Limits;
 pub(crate) use opentelemetry::NO_SPANS;
 pub(crate) use passthrough::is_passed_through;

@@ -5,7 +5,7 @@ mod surprises;
 mod unused;
 
 use crate::ingress::{Classes, is_ours, origin};
-use crate::settings::{ANNOTATIONS, NameFate};
+use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, translate};
 use differences::Shared;
 use kubernetes::Snapshot;
@@ -68,16 +68,18 @@ pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
     let (ours, others): (Vec<_>, Vec<_>) =
         snapshot.ingresses.values().partition(|ingress| is_ours(ingress, &classes, options));
     let ours: Vec<&Ingress> = ours.into_iter().map(AsRef::as_ref).collect();
+    let objects = about_config_map(&translation, options);
     let checker = Checker {
         snapshot,
         options,
         translation: &translation,
         shared: Shared::among(&ours, options),
         surprises: surprises::by_ingress(&translation.configuration),
+        everywhere: needed_everywhere(&objects),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
-    let mut objects = checker.about_config_map();
+    let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
     objects.extend(unused::secrets(snapshot, &ours, options));
     Check { ingresses, others: others.len(), objects }
 }
@@ -88,6 +90,8 @@ struct Checker<'a> {
     translation: &'a Translation,
     shared: Shared,
     surprises: BTreeMap<Origin, Vec<Remark>>,
+    /// What the ConfigMap asks for every Ingress that only nginx has.
+    everywhere: Vec<Remark>,
 }
 
 impl Checker<'_> {
@@ -106,6 +110,10 @@ impl Checker<'_> {
                     reasons.push(remark);
                 }
             }
+        }
+        if !self.everywhere.is_empty() {
+            standing = standing.max(Standing::NeedsNginx);
+            reasons.extend_from_slice(&self.everywhere);
         }
         let differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
         if !differences.is_empty() {
@@ -146,7 +154,9 @@ impl Checker<'_> {
         let name = problem.key.as_deref().unwrap_or_default();
         let prefix = &self.options.annotations_prefix;
         let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
-        if annotation.is_some_and(needs_nginx) && problem.severity != Severity::Notice {
+        if annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name))
+            && problem.severity != Severity::Notice
+        {
             return Standing::NeedsNginx;
         }
         match problem.severity {
@@ -155,25 +165,38 @@ impl Checker<'_> {
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }
-
-    fn about_config_map(&self) -> Vec<Remark> {
-        let Some(key) = &self.options.config_map else { return Vec::new() };
-        let origin = Origin {
-            kind: Kind::ConfigMap,
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-        };
-        let problems = self.translation.problems.of(&origin).iter();
-        problems
-            .map(|problem| Remark {
-                key: problem.key.as_ref().map(|name| format!("ConfigMap {name}")),
-                message: problem.message.clone(),
-            })
-            .collect()
-    }
 }
 
-/// Whether an annotation is raw configuration, or tunes a module that only nginx has.
-fn needs_nginx(name: &str) -> bool {
-    ANNOTATIONS.get(name).is_some_and(|known| known.fate == NameFate::Nginx)
+/// What there is to say about the ConfigMap, with how much of a matter it is.
+fn about_config_map(translation: &Translation, options: &Options) -> Vec<(Severity, Remark)> {
+    let Some(key) = &options.config_map else { return Vec::new() };
+    let origin =
+        Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
+    let remark = |problem: &Problem| Remark {
+        key: problem.key.as_ref().map(|name| format!("{CONFIG_MAP_KEY}{name}")),
+        message: problem.message.clone(),
+    };
+    let problems = translation.problems.of(&origin).iter();
+    problems.map(|problem| (problem.severity, remark(problem))).collect()
+}
+
+/// What stands before keys of the ConfigMap.
+const CONFIG_MAP_KEY: &str = "ConfigMap ";
+
+/// Keys of the ConfigMap that do nothing for HTTP by themselves.
+const ELSEWHERE: [&str; 2] = ["stream-snippet", "modsecurity-snippet"];
+
+/// What the ConfigMap asks for every Ingress that only nginx has.
+fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
+    let is_needed = |(severity, remark): &&(Severity, Remark)| {
+        let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
+        *severity == Severity::Error
+            && name.is_some_and(|name| needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name))
+    };
+    remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
+}
+
+/// Whether a name is that of raw configuration, or tunes a module that only nginx has.
+fn needs_nginx(names: &Names, name: &str) -> bool {
+    names.get(name).is_some_and(|known| known.fate == NameFate::Nginx)
 }

@@ -22,7 +22,7 @@ pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
 pub(crate) use tuning::read as tuning;
 
-use crate::annotations::{FAMILIES, NO_STREAM, is_raw_key, raw_global};
+use crate::annotations::{FAMILIES, NO_STREAM, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
 use model::{Global, Severity};
 
@@ -86,7 +86,7 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
-        if is_read || is_raw_key(settings, name) {
+        if is_read || is_raw_key(settings, name) || is_guard(name) {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {

@@ -10,7 +10,7 @@ pub use documentation::{
     Fate, Row, annotation_rows, annotations_markdown, config_map_markdown, config_map_rows,
 };
 pub(crate) use lookup::{Rejection, Rule, Scope, Settings, normalise};
-pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, nearest};
+pub(crate) use names::{ANNOTATIONS, CONFIG_MAP, Name, NameFate, Names, nearest};
 
 /// Where a key may be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! `auth-type`, `auth-secret`, `auth-realm` (ngx_http_auth_basic_module).
+//! `auth-type`, `auth-secret`, `auth-realm` (ngx_http_auth_basic_module; digests are checked by Lua).
 
 use super::super::Word;
+use super::super::http::lua;
 use super::super::location::At;
 use super::super::tree::put;
 use base64::Engine;
@@ -9,9 +10,8 @@ use model::policy::{AuthBasic, AuthScheme, Password, Users};
 
 pub(in crate::conf) fn write(policy: Option<&AuthBasic>, at: &mut At<'_, '_>) {
     let Some(AuthBasic { scheme, realm, users }) = policy else { return };
-    // Digest is denied before (`unsupported`).
     if *scheme == AuthScheme::Digest {
-        return;
+        return digest(realm, users, at);
     }
     let file = at.scope.file("htpasswd", file(users));
     // To nginx `off` is no realm but the absence of one (compat/decisions.md row 2).
@@ -23,6 +23,21 @@ pub(in crate::conf) fn write(policy: Option<&AuthBasic>, at: &mut At<'_, '_>) {
         put!(at.block, "auth_basic", Word::literal(realm));
     }
     put!(at.block, "auth_basic_user_file", file);
+}
+
+fn digest(realm: &str, Users(users): &Users, at: &mut At<'_, '_>) {
+    let mut lines = Vec::new();
+    for (name, password) in users {
+        if let Password::Digest(secret) = password {
+            let secret = format!("{:032x}\n", u128::from_be_bytes(*secret));
+            lines.extend_from_slice(&[name, &b":"[..], secret.as_bytes()].concat());
+        }
+    }
+    let file = at.scope.file("htdigest", lines);
+    put!(at.block, "set", "$fairway_digest_realm", Word::literal(realm));
+    put!(at.block, "set", "$fairway_digest_users", file);
+    let check = lua("require(\"fairway.digest\").check()");
+    at.block.open("access_by_lua_block", vec![], check);
 }
 
 /// A password file as nginx reads it. Names that it could not tell from something else were left out by whoever read

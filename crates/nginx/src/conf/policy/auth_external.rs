@@ -18,6 +18,8 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
         true => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always"),
         false => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie"),
     }
+    // nginx and Lua write one line of this name each; `answer.lua` leaves the rest of them here.
+    put!(at.block, "add_header", "WWW-Authenticate", "$fairway_challenges", "always");
     for (index, name) in policy.response_headers.iter().enumerate() {
         let header = name.to_ascii_lowercase().replace('-', "_");
         let variable = Word::from("$fairway_said_").then(index);

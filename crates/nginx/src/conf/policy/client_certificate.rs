@@ -5,15 +5,11 @@ use super::super::tree::{put, words};
 use super::super::{Block, Scope, Word};
 use crate::pem;
 use model::policy::{ClientCertificate, ClientDemand, ClientErrorPage, ClientVerification};
-use model::{Backend, Server};
+use model::{Backend, Configuration, Location, Pattern, Server};
 
 /// What a host asks of all its clients.
-pub(in crate::conf) fn of_host(
-    scope: &mut Scope<'_>,
-    policy: Option<&ClientCertificate>,
-    block: &mut Block,
-) {
-    let verification = match policy {
+pub(in crate::conf) fn of_host(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
+    let verification = match &server.client_certificate {
         None => return,
         Some(ClientCertificate::Closed(_)) => return put!(block, "return", 403_u16),
         Some(ClientCertificate::Verified(verification)) => verification,
@@ -53,13 +49,39 @@ pub(in crate::conf) fn of_host(
         ClientErrorPage::Forbidden => refuse(403, block),
         ClientErrorPage::Missing => refuse(500, block),
     }
-    if let Some(pattern) = subject {
-        let mut refuse = Block::default();
-        put!(refuse, "return", 403_u16, "client certificate unauthorized");
-        let mark = if pattern.ignores_case() { "!~*" } else { "!~" };
-        let source = Word::plain(pattern.source());
-        block.open("if", words!["(", "$ssl_client_s_dn", mark, source, ")"], refuse);
+    let Some(pattern) = subject else { return };
+    if some_renew(server, scope.configuration) {
+        // On plain HTTP nobody has a subject, and all other locations see to it themselves.
+        let mut mark = Block::default();
+        put!(mark, "set", "$fairway_stranger", "$https");
+        put!(block, "set", "$fairway_stranger", "");
+        strangers(pattern, mark, block);
+        block.open("if", words!["(", "$fairway_stranger", "=", "on", ")"], forbid());
+    } else {
+        strangers(pattern, forbid(), block);
     }
+}
+
+/// The subject that a host asks for.
+fn subject_of(server: &Server) -> Option<&Pattern> {
+    match server.client_certificate.as_ref()? {
+        ClientCertificate::Verified(verified) => verified.subject.as_ref(),
+        ClientCertificate::Closed(_) => None,
+    }
+}
+
+/// What becomes of clients with another subject.
+fn strangers(pattern: &Pattern, then: Block, block: &mut Block) {
+    let mark = if pattern.ignores_case() { "!~*" } else { "!~" };
+    let source = Word::plain(pattern.source());
+    block.open("if", words!["(", "$ssl_client_s_dn", mark, source, ")"], then);
+}
+
+fn forbid() -> Block {
+    let mut forbidden = Block::default();
+    put!(forbidden, "set", "$fairway_hsts", "");
+    put!(forbidden, "return", 403_u16, "client certificate unauthorized");
+    forbidden
 }
 
 /// Whoever has no certificate gets this status, and no further.
@@ -70,28 +92,62 @@ fn refuse(status: u16, block: &mut Block) {
     block.open("location", words!["@fairway_no_certificate"], refused);
 }
 
-/// What the Ingress of a location asks besides its host. nginx verifies for a host alone, so what differs is closed.
+/// What the Ingress of a location asks besides its host. nginx verifies for a host alone: a subject can be asked for
+/// besides, what differs in more than that is closed.
 pub(in crate::conf) fn of_location(policy: Option<&ClientCertificate>, at: &mut At<'_, '_>) {
-    if policy.is_some() && policy != at.server.client_certificate.as_ref() {
-        put!(at.block, "return", 400_u16);
+    let (server, configuration) = (at.server, at.scope.configuration);
+    if let Some(pattern) = subject_of(server)
+        && some_renew(server, configuration)
+        && !renews(at.location, configuration)
+    {
+        strangers(pattern, forbid(), &mut at.block);
+    }
+    let host = at.server.client_certificate.as_ref();
+    match (policy, host) {
+        (None, _) => {}
+        (own, host) if own == host => {}
+        (Some(ClientCertificate::Verified(own)), Some(ClientCertificate::Verified(host)))
+            if verifies_for(host, own) =>
+        {
+            if let Some(pattern) = &own.subject {
+                strangers(pattern, forbid(), &mut at.block);
+            }
+        }
+        _ => {
+            put!(at.block, "set", "$fairway_hsts", "");
+            put!(at.block, "return", 400_u16);
+        }
     }
 }
 
-/// Whether a location is not there on plain HTTP, since its host requires certificates. What a host renews its own
-/// certificate by is (RFC 8555 section 8.3).
+/// Whether who passes the verification of the host would pass the location's own.
+fn verifies_for(host: &ClientVerification, own: &ClientVerification) -> bool {
+    host.authorities == own.authorities
+        && host.revocations == own.revocations
+        && host.depth <= own.depth
+        && host.demand >= own.demand
+}
+
+/// Whether a location is not there on plain HTTP, since its host requires certificates.
 pub(in crate::conf) fn is_closed_on_plain_http(at: &At<'_, '_>) -> bool {
-    let Server { client_certificate, .. } = at.server;
-    let required = match client_certificate {
+    let required = match &at.server.client_certificate {
         None => false,
         Some(ClientCertificate::Closed(_)) => true,
         Some(ClientCertificate::Verified(verified)) => verified.demand == ClientDemand::Required,
     };
-    let location = at.location;
+    required && !renews(at.location, at.scope.configuration)
+}
+
+fn some_renew(server: &Server, configuration: &Configuration) -> bool {
+    server.locations.iter().any(|location| renews(location, configuration))
+}
+
+/// Whether a host renews its own certificate by a location (RFC 8555 section 8.3).
+fn renews(location: &Location, configuration: &Configuration) -> bool {
     let is_under = |prefix: &String| prefix.len() > 1 && location.path.starts_with(prefix.as_str());
-    let renews = location.policy.client_certificate.is_none()
+    location.policy.client_certificate.is_none()
         && matches!(location.backend, Backend::Upstream(_))
-        && at.scope.configuration.global.no_tls_redirect.iter().any(is_under);
-    required && !renews
+        && configuration.global.no_tls_redirect.iter().any(is_under)
 }
 
 /// What the application, or the authenticator, is told of the client's certificate: nothing that the client could say

@@ -13,14 +13,10 @@ pub(in crate::conf) fn write(policy: Option<&Cors>, at: &mut At<'_, '_>) {
 
 /// The directives of a policy.
 pub(in crate::conf) fn block(policy: &Cors) -> Block {
-    let Cors { origins, credentials, methods, headers, expose, max_age } = policy;
     let mut block = Block::default();
     put!(block, "set", "$cors", "");
-    let origin = match origins {
-        Origins::Any => {
-            put!(block, "set", "$cors", "true");
-            Word::from("*")
-        }
+    match &policy.origins {
+        Origins::Any => put!(block, "set", "$cors", "true"),
         Origins::Listed(listed) => {
             for allowed in listed {
                 let mut yes = Block::default();
@@ -28,8 +24,30 @@ pub(in crate::conf) fn block(policy: &Cors) -> Block {
                 let pattern = Word::plain(allowed.pattern());
                 block.open("if", words!["(", "$http_origin", "~*", pattern, ")"], yes);
             }
-            Word::from("$http_origin")
         }
+    }
+    let mut preflight = Block::default();
+    put!(preflight, "set", "$cors", "${cors}options");
+    block.open("if", words!["(", "$request_method", "=", "OPTIONS", ")"], preflight);
+    let mut answer = told(policy);
+    put!(answer, "return", 204_u16);
+    block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
+    block.append(of_answer(policy));
+    block
+}
+
+/// What answers say to allowed origins, once `$cors` is known.
+pub(in crate::conf) fn of_answer(policy: &Cors) -> Block {
+    let mut block = Block::default();
+    block.open("if", words!["(", "$cors", "=", "true", ")"], told(policy));
+    block
+}
+
+fn told(policy: &Cors) -> Block {
+    let Cors { origins, credentials, methods, headers, expose, max_age } = policy;
+    let origin = match origins {
+        Origins::Any => Word::from("*"),
+        Origins::Listed(_) => Word::from("$http_origin"),
     };
     let mut told = Block::default();
     let mut tell = |name: &'static str, value: Word| {
@@ -45,12 +63,5 @@ pub(in crate::conf) fn block(policy: &Cors) -> Block {
         tell("Access-Control-Expose-Headers", Word::literal(expose));
     }
     tell("Access-Control-Max-Age", (*max_age).into());
-    let mut preflight = Block::default();
-    put!(preflight, "set", "$cors", "${cors}options");
-    block.open("if", words!["(", "$request_method", "=", "OPTIONS", ")"], preflight);
-    let mut answer = told.clone();
-    put!(answer, "return", 204_u16);
-    block.open("if", words!["(", "$cors", "=", "trueoptions", ")"], answer);
-    block.open("if", words!["(", "$cors", "=", "true", ")"], told);
-    block
+    told
 }

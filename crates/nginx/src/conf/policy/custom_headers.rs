@@ -10,6 +10,14 @@ pub(in crate::conf) fn write(CustomHeaders(headers): &CustomHeaders, at: &mut At
     for header in headers {
         at.block.append(set(header));
     }
+    if is_hsts(headers) {
+        put!(at.block, "set", "$fairway_hsts", "");
+    }
+}
+
+/// Whether one of them stands above the header of `hsts`.
+pub(in crate::conf) fn is_hsts(headers: &[SetHeader]) -> bool {
+    headers.iter().any(|header| header.name.eq_ignore_ascii_case("Strict-Transport-Security"))
 }
 
 /// A header field of every answer, in place of those that there are.

@@ -29,7 +29,10 @@ pub(in crate::conf) fn write(policy: Option<&Errors>, at: &mut At<'_, '_>) {
     }
     let backend = backend.as_ref().map_or(DEFAULT_BACKEND, |id| id.as_str());
     for status in statuses {
-        let name = format!("@{backend}_{status}");
+        let name = match at.location.policy.cors {
+            None => format!("@{backend}_{status}"),
+            Some(_) => format!("@{backend}_{status}_{}", at.index),
+        };
         put!(at.block, "error_page", *status, "=", Word::plain(&name));
         if at.beside.is_new(&name) {
             let page = page(backend, *status, at);
@@ -43,6 +46,9 @@ fn page(backend: &str, status: u16, at: &At<'_, '_>) -> Block {
     let mut page = Block::default();
     put!(page, "set", "$fairway_upstream", Word::literal(backend));
     put!(page, "set", "$fairway_error_fallback", DEFAULT_BACKEND);
+    if let Some(cors) = &at.location.policy.cors {
+        page.append(super::cors::of_answer(cors));
+    }
     put!(page, "rewrite", "^", "/", "break");
     page.open("rewrite_by_lua_block", vec![], lua("require(\"fairway.error_page\").enter()"));
     page.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));

@@ -1,9 +1,9 @@
 //! What upstreams are told about a request (compat/behaviour.md section 15): `upstream-vhost`,
 //! `connection-proxy-header`, `x-forwarded-prefix`, and what `proxy-set-headers` of the ConfigMap says instead.
 
-use super::super::Word;
 use super::super::location::At;
 use super::super::variables::variable_of;
+use super::super::{Block, Word};
 use super::{auth_external, client_certificate};
 use model::Template;
 use model::policy::{ConnectionHeader, Protocol, Rewrite};
@@ -19,7 +19,7 @@ pub(in crate::conf) fn write(
         // Parameters of a FastCGI request are another matter.
         Protocol::Fcgi => return fastcgi(at),
     };
-    let own = own(host, connection, at);
+    let own = own(or_own_host(host, at), connection, at);
     let configured = &at.scope.configuration.global.proxy_set_headers;
     let is_configured =
         |name: &str| configured.iter().any(|header| header.name.eq_ignore_ascii_case(name));
@@ -34,16 +34,30 @@ pub(in crate::conf) fn write(
     }
 }
 
-fn own(
-    host: Option<&Template>,
-    connection: Option<ConnectionHeader>,
-    at: &At<'_, '_>,
-) -> Vec<(Word, Word)> {
+/// The host that is asked for; where nothing is left of it, that of the client.
+fn or_own_host(host: Option<&Template>, at: &mut At<'_, '_>) -> Word {
+    let clients = Word::from("$best_http_host");
+    let Some(host) = host else { return clients };
+    let wanted = Word::template(host);
+    if host.literal().is_some() {
+        return wanted;
+    }
+    let print = super::super::fingerprint(host.to_string().as_bytes());
+    let variable = Word::plain(format!("$fairway_vhost_{print}"));
+    let mut map = Block::default();
+    map.entry("default".into(), vec![wanted.clone()]);
+    map.entry("".into(), vec![clients]);
+    let mut declared = Block::default();
+    declared.open("map", vec![wanted, variable.clone()], map);
+    at.scope.declared.insert(format!("upstream-vhost {print}"), declared);
+    variable
+}
+
+fn own(host: Word, connection: Option<ConnectionHeader>, at: &At<'_, '_>) -> Vec<(Word, Word)> {
     let global = &at.scope.configuration.global;
     let policy = &at.location.policy;
     let real = &global.real_ip;
     let is_grpc = matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs);
-    let host = host.map_or(Word::from("$best_http_host"), Word::template);
     let mut all: Vec<(Word, Word)> = vec![("Host".into(), host)];
     let mut tell = |name: &'static str, value: Word| all.push((name.into(), value));
     for (name, value) in client_certificate::told(at.server) {
