@@ -4,7 +4,6 @@ use crate::flags::Listeners;
 use crate::room::Room;
 use anyhow::{Context, Result};
 use engine::{Applied, Engine, Rejected};
-use model::policy::Policy;
 use model::{Changes, Configuration};
 use nginx::{Nginx, Place, Requests};
 use proxy::Native;
@@ -91,13 +90,6 @@ impl Engine for Front {
         }
     }
 
-    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
-        match self {
-            Self::Native(native) => native.unsupported(policy),
-            Self::Nginx(nginx) => nginx.unsupported(policy),
-        }
-    }
-
     async fn drain(self: Arc<Self>, deadline: Duration) {
         match &*self {
             Self::Native(native) => native.clone().drain(deadline).await,
@@ -135,7 +127,8 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    Ok(Nginx::start(nginx::Options { program, place, resolver: Arc::default(), requests })?)
+    let (resolver, pace) = (Arc::default(), listeners.pace());
+    Ok(Nginx::start(nginx::Options { program, place, resolver, requests, pace })?)
 }
 
 /// Says which flags have no effect in the nginx engine.

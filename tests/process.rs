@@ -218,7 +218,7 @@ fn a_hook_that_is_not_obeyed_in_time_says_so() {
 #[test]
 fn flags_without_effect_are_logged_with_the_reason_and_stray_words_with_the_spelling() {
     let flags = [
-        "--sync-rate-limit=1",
+        "--health-check-timeout=5",
         "--logtostderr",
         "--status_port",
         "10300",
@@ -228,7 +228,7 @@ fn flags_without_effect_are_logged_with_the_reason_and_stray_words_with_the_spel
     let running = Running::start("fairway", &flags);
     let log = running.log();
     for said in [
-        "--sync-rate-limit has no effect: a change is applied at once",
+        "--health-check-timeout has no effect: ingress-nginx does not read it either",
         "--logtostderr has no effect: the log goes to standard error",
         "--status-port has no effect: there is no second process to talk to",
         "\"false\" is no flag and has no effect",

@@ -31,8 +31,6 @@ fn spelled(arg: Arg) -> Arg {
         arg.value_parser(integer::<u16>)
     } else if kind == TypeId::of::<u32>() {
         arg.value_parser(integer::<u32>)
-    } else if kind == TypeId::of::<u64>() {
-        arg.value_parser(integer::<u64>)
     } else {
         arg
     }

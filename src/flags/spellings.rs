@@ -98,6 +98,15 @@ fn every_flag_of_ingress_nginx_is_taken_in_every_spelling() {
 }
 
 #[test]
+fn sizes_and_rates_are_read_as_their_help_says() {
+    let said = meaning(&["--memory-limit=512Mi".to_owned(), "--sync-rate-limit=2".to_owned()]);
+    assert!(said.contains("memory_limit: Some(536870912)"), "{said}");
+    assert!(said.contains("sync_rate_limit: 2.0"), "{said}");
+    let line = run(&["--sync-rate-limit=-1"]).expect_err("less than nothing");
+    assert!(line.contains("--sync-rate-limit") && line.contains("such as 0.3"), "{line}");
+}
+
+#[test]
 fn the_defaults_are_those_of_ingress_nginx() {
     let nothing = meaning(&[]);
     for Flag { name, default, .. } in flags() {

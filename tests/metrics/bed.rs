@@ -56,7 +56,10 @@ impl Fairway {
             format!("--validating-webhook-key={}", key.display()),
         ];
         let nginx = folder.path().join("nginx");
-        let own = own.into_iter().chain([format!("--nginx-directory={}", nginx.display())]);
+        let own = own.into_iter().chain([
+            format!("--nginx-directory={}", nginx.display()),
+            "--sync-rate-limit=0".to_owned(),
+        ]);
         let off = "--enable-metrics=false";
         let enable = Some("--enable-metrics").filter(|_| !flags.contains(&off));
         let flags = enable.into_iter().chain(flags.iter().copied()).map(str::to_owned);

@@ -57,6 +57,7 @@ impl Bed {
         let [http, https, admin] = std::array::from_fn(|_| ports::free());
         let own = [
             "--engine=nginx".to_owned(),
+            "--sync-rate-limit=0".to_owned(),
             format!("--nginx-directory={}", folder.path().join("nginx").display()),
             "--configmap=ingress-nginx/ingress-nginx-controller".to_owned(),
             format!("--worker-threads={WORKERS}"),

@@ -1,6 +1,5 @@
 //! The seam between what should be served and what serves it.
 
-use model::policy::Policy;
 use model::{Changes, Configuration, Origin, Problem};
 use std::future::Future;
 use std::sync::Arc;
@@ -18,9 +17,6 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Would `next` be accepted? Must not disturb traffic.
     fn check(&self, next: &Configuration) -> impl Future<Output = Result<(), Rejected>> + Send;
-
-    /// The settings of a location that this engine cannot honour, for the list of problems.
-    fn unsupported(&self, policy: &Policy) -> Vec<&'static str>;
 
     /// Stops accepting, lets requests finish for at most `deadline`, returns.
     fn drain(self: Arc<Self>, deadline: Duration) -> impl Future<Output = ()> + Send;

@@ -10,7 +10,6 @@ use crate::pulse::{Pulse, Running};
 use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::worker::{Shared, Stage, Worker};
 use engine::{Applied, Engine, Rejected};
-use model::policy::Policy;
 use model::{Changes, Configuration, Global, LogTarget};
 use request_metrics::{Metrics, Settings};
 use std::io;
@@ -302,44 +301,6 @@ impl Engine for Native {
         let nothing = trial.nothing().map_err(|error| rejected(error.to_string()))?;
         trial.next(&nothing, next, &changes).map_err(|error| rejected(error.to_string()))?;
         Ok(())
-    }
-
-    fn unsupported(&self, policy: &Policy) -> Vec<&'static str> {
-        let Policy {
-            protocol: _,
-            http_version: _,
-            fastcgi: _,
-            upstream_tls: _,
-            timeouts: _,
-            retries: _,
-            body: _,
-            tls_redirect: _,
-            // Both are a matter of the server.
-            client_certificate: _,
-            ciphers: _,
-            redirect: _,
-            relative_redirects: _,
-            upstream_host: _,
-            rewrite: _,
-            errors: _,
-            default_backend: _,
-            mirror: _,
-            logging: _,
-            opentelemetry: _,
-            auth_basic: _,
-            auth_external: _,
-            access: _,
-            limits: _,
-            limit_rate: _,
-            cors: _,
-            answer_rewrites: _,
-            connection_header: _,
-            custom_headers: _,
-            balance: _,
-            raw,
-        } = policy;
-        // Translated for this engine there is none: what asks for it is denied.
-        raw.iter().map(|_| "raw configuration for nginx").collect()
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {

@@ -15,7 +15,6 @@ use crate::requests::Requests;
 use crate::start_error::StartError;
 use crate::{fallback, measurements, pem, push, stub_status, trial};
 use engine::{Applied, Engine, Rejected};
-use model::policy::Policy;
 use model::{Changes, Configuration, Listeners};
 use request_metrics::Connections;
 use rustix::process::Signal;
@@ -30,7 +29,7 @@ use stream::Resolver;
 use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::sync::{Mutex, Notify, Semaphore, watch};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// How long new workers may take to start.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,6 +57,8 @@ pub struct Options {
     pub resolver: Arc<Resolver>,
     /// Where requests are counted, if they are.
     pub requests: Option<Requests>,
+    /// The time from one reload to the next at least (`--sync-rate-limit`): workers that leave do not pile up.
+    pub pace: Duration,
 }
 
 #[derive(Debug)]
@@ -79,7 +80,10 @@ struct Inner {
     starts: AtomicU64,
     reloads: AtomicU64,
     stopping: AtomicBool,
+    /// Wakes who waits for the turn of a reload that will not come any more.
+    ending: Notify,
     stopped: Notify,
+    pace: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +98,8 @@ struct State {
     written: Written,
     /// What workers of earlier reloads still serve.
     leaving: Leaving,
+    /// When nginx was reloaded last.
+    reloaded: Option<Instant>,
     /// What has to be done in any case, as an attempt at it failed halfway.
     owed: Plan,
 }
@@ -122,7 +128,7 @@ enum Failure {
 impl Nginx {
     /// Prepares everything; nginx itself starts with the first [`Engine::apply`].
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { program, mut place, resolver, requests } = options;
+        let Options { program, mut place, resolver, requests, pace } = options;
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
@@ -148,7 +154,9 @@ impl Nginx {
             starts: AtomicU64::new(0),
             reloads: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            ending: Notify::new(),
             stopped: Notify::new(),
+            pace,
         });
         tokio::spawn(tend(Arc::downgrade(&inner), inner.names.changes()));
         inner.clone().stand_in_front()?;
@@ -242,13 +250,10 @@ impl Engine for Nginx {
         }
     }
 
-    fn unsupported(&self, _: &Policy) -> Vec<&'static str> {
-        Vec::new()
-    }
-
     async fn drain(self: Arc<Self>, deadline: Duration) {
         let inner = &self.inner;
         inner.stopping.store(true, Ordering::Relaxed);
+        inner.ending.notify_one();
         let Some(master) = inner.state.lock().await.master.take() else { return };
         let stopped = inner.stopped.notified();
         drop(process::signal(master, Signal::QUIT));
@@ -368,9 +373,19 @@ impl Inner {
         let resolved = self.names.resolved(&both);
         self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
         if swaps {
+            self.wait_for_turn(state.reloaded).await?;
             self.swap(master, written).await?;
+            state.reloaded = Some(Instant::now());
         }
         Ok(self.settle(state, accepted).await?)
+    }
+
+    /// Waits until it is time for another reload.
+    async fn wait_for_turn(&self, before: Option<Instant>) -> Result<(), Failure> {
+        if let Some(before) = before {
+            let _ = timeout_at(before + self.pace, self.ending.notified()).await;
+        }
+        self.unless_stopping()
     }
 
     /// Lua gets what a Configuration says, and what workers that leave still need.

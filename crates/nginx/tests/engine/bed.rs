@@ -90,7 +90,8 @@ impl Drop for Folder {
 
 /// What an engine at a place is given where nothing special is asked.
 pub fn options(place: Place) -> Options {
-    Options { program: program(), place, resolver: Arc::default(), requests: None }
+    let resolver = Arc::default();
+    Options { program: program(), place, resolver, requests: None, pace: Duration::ZERO }
 }
 
 /// An engine in a folder of its own.

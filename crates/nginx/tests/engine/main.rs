@@ -6,9 +6,15 @@ mod halfway;
 mod leaving;
 mod names;
 
-use bed::{apply, backend, configuration, folder, free_port, get, is_alive, pid, start, until};
+use bed::{
+    apply, backend, configuration, folder, free_port, get, is_alive, options, pid, place, start,
+    until,
+};
 use engine::Engine;
-use std::time::Duration;
+use model::Changes;
+use nginx::{Nginx, Options};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 fn ok(name: &str) -> Option<(u16, String)> {
     Some((200, name.to_owned()))
@@ -28,6 +34,29 @@ async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
     assert_eq!((get(port, "a.test"), get(port, "b.test")), (ok("two"), ok("one")));
     assert_eq!(engine.reloads(), before + 1);
     engine.drain(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reloads_keep_their_distance_and_what_needs_none_does_not_wait() {
+    const PACE: Duration = Duration::from_secs(6);
+    let (folder, port) = (folder(), free_port());
+    let options = Options { pace: PACE, ..options(place(&folder, port)) };
+    let engine = Arc::new(Nginx::start(options).expect("the engine starts"));
+    let (one, two) = (backend("one"), backend("two"));
+    apply(&engine, &configuration(&[("a.test", one, None)])).await;
+    apply(&engine, &configuration(&[("a.test", one, None), ("b.test", one, None)])).await;
+    let reloaded = Instant::now();
+    let all = [("a.test", two, None), ("b.test", one, None), ("c.test", one, None)];
+    apply(&engine, &configuration(&all[..2])).await;
+    assert_eq!(get(port, "a.test"), ok("two"));
+    assert!(reloaded.elapsed() < PACE, "an endpoint waits for nobody");
+    apply(&engine, &configuration(&all)).await;
+    assert!(reloaded.elapsed() > PACE / 2 && get(port, "c.test") == ok("one"));
+    // Whoever ends does not wait for the turn of a reload.
+    let (next, changes) = (configuration(&all[..1]), Changes::default());
+    let ended = engine.clone().drain(Duration::from_secs(5));
+    let (applied, ()) = tokio::join!(engine.apply(&next, &changes), ended);
+    assert!(applied.is_err(), "it was meant to end");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +106,7 @@ async fn nothing_is_left_when_the_engine_ends() {
     assert!(!is_alive(master));
     // A change that comes now starts nothing that would be left behind.
     let late = configuration(&[("a.test", one, None), ("b.test", one, None)]);
-    assert!(engine.apply(&late, &model::Changes::default()).await.is_err());
+    assert!(engine.apply(&late, &Changes::default()).await.is_err());
     assert_eq!(get(port, "a.test"), None);
 }
 

@@ -97,7 +97,7 @@ impl Bed {
         let mut all: Vec<String> = FLAGS.iter().map(ToString::to_string).collect();
         if self.options.engine == Engine::Nginx {
             let directory = self.nginx_directory();
-            all.push("--engine=nginx".to_owned());
+            all.extend(["--engine=nginx", "--sync-rate-limit=0"].map(str::to_owned));
             all.push(format!("--nginx-directory={}", directory.display()));
         }
         all.extend_from_slice(flags);
