@@ -43,8 +43,8 @@ pub(crate) struct Listeners {
     /// temporary files.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) nginx_directory: Option<PathBuf>,
-    /// Reloads of --engine=nginx in a second at most: one in 3.3 s by default, 0 for no bound. What needs no reload never
-    /// waits.
+    /// Reloads of --engine=nginx in a second at most: one in 3.3 s by default, 0 for no bound. What needs no reload
+    /// never waits.
     #[arg(long, value_name = "RATE", default_value_t = 0.3, value_parser = rate)]
     pub(crate) sync_rate_limit: f32,
     /// Path of the health check.
