@@ -120,6 +120,7 @@ pub(crate) fn nginx(
         resolvers: Place::name_servers(&resolv),
         geoip: Some(geoip),
         root: rustix::process::geteuid().is_root(),
+        verbose: tracing::enabled!(tracing::Level::TRACE),
         ipv6: TcpListener::bind((IpAddr::V6(Ipv6Addr::LOCALHOST), 0)).is_ok(),
         ..Place::default()
     };

@@ -33,6 +33,8 @@ pub struct Place {
     pub geoip: Option<PathBuf>,
     /// Whether this process is root's; nginx's workers stay so, or they could not read the private folder.
     pub root: bool,
+    /// Whether nginx logs everything unless `error-log-level` says otherwise (`-v` from 5 on).
+    pub verbose: bool,
     /// Whether the host speaks IPv6.
     pub ipv6: bool,
     /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
@@ -56,6 +58,7 @@ impl Default for Place {
             resolvers: Vec::new(),
             geoip: None,
             root: false,
+            verbose: false,
             ipv6: true,
             nobody: String::new(),
         }

@@ -49,7 +49,7 @@ fn process(configuration: &Configuration, place: &Place) -> Block {
     put!(main, "worker_rlimit_nofile", files);
     put!(main, "worker_shutdown_timeout", global.shutdown_timeout);
     put!(main, "pcre_jit", true);
-    main.put("error_log", error_log(configuration));
+    main.put("error_log", error_log(configuration, place));
     // Before any block: nginx loads no modules after one.
     policy::raw::of_config_map(configuration, "main-snippet", |raw| raw.main.as_ref(), &mut main);
     let mut events = Block::default();
@@ -86,9 +86,10 @@ fn modules(main: &mut Block, configuration: &Configuration, place: &Place) {
     }
 }
 
-fn error_log(configuration: &Configuration) -> Vec<Word> {
+fn error_log(configuration: &Configuration, place: &Place) -> Vec<Word> {
     let logs = &configuration.global.logs;
-    let level = match logs.error_level.unwrap_or(ErrorLevel::Notice) {
+    let usual = if place.verbose { ErrorLevel::Debug } else { ErrorLevel::Notice };
+    let level = match logs.error_level.unwrap_or(usual) {
         ErrorLevel::Critical => "crit",
         ErrorLevel::Error => "error",
         ErrorLevel::Warn => "warn",
