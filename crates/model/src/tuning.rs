@@ -18,7 +18,7 @@ pub struct Tuning {
     pub multi_accept: Option<bool>,
     /// `debug-connections`.
     pub debug: Vec<IpNet>,
-    /// `reuse-port`: each worker has sockets of its own.
+    /// `reuse-port`: each worker has sockets of its own; they do not unless it is said.
     pub reuse_port: Option<bool>,
     /// `enable-aio-write`.
     pub aio_write: Option<bool>,

@@ -101,7 +101,8 @@ fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
         true => vec!["default_server".into(), Word::from("backlog=").then(place.backlog)],
         false => Vec::new(),
     };
-    let reuse = is_default && global.tuning().reuse_port.unwrap_or(true);
+    // Not by itself, as ingress-nginx has it: where workers become fewer, whoever waits at the socket of one is reset.
+    let reuse = is_default && global.tuning().reuse_port == Some(true);
     let options_of_port = || options().into_iter().chain(reuse.then(|| "reuseport".into()));
     let announced = || global.proxy_protocol.then(|| Word::from("proxy_protocol")).into_iter();
     for address in &addresses {
