@@ -7,6 +7,10 @@ pub(crate) const NAME: &str = "POD_NAME";
 
 /// Namespace and name; none outside of a Pod, or where it does not say so.
 pub(crate) fn find() -> Option<(String, String)> {
-    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     variable(NAMESPACE).zip(variable(NAME))
+}
+
+/// What one of them says; an empty one says nothing.
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }

@@ -44,7 +44,7 @@ pub(crate) struct Listeners {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) nginx_directory: Option<PathBuf>,
     /// Reloads of --engine=nginx in a second at most: one in 3.3 s by default, 0 for no bound. What needs no reload
-    /// never waits.
+    /// waits only behind one that waits for its turn.
     #[arg(long, value_name = "RATE", default_value_t = 0.3, value_parser = rate)]
     pub(crate) sync_rate_limit: f32,
     /// Path of the health check.

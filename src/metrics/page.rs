@@ -1,6 +1,7 @@
 //! Writes families with the labels that their rows in the table have.
 
 use super::families::Family;
+use crate::own_pod::{NAME, NAMESPACE, variable};
 use bytes::Bytes;
 use runtime::exposition::Exposition;
 
@@ -15,11 +16,10 @@ pub(crate) struct Identity {
 impl Identity {
     /// This Pod, as its environment says (POD_NAMESPACE, POD_NAME).
     pub(crate) fn of_this_pod(class: &str) -> Self {
-        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         Self {
             class: class.to_owned(),
-            namespace: variable("POD_NAMESPACE").unwrap_or_else(|| "default".to_owned()),
-            pod: variable("POD_NAME").unwrap_or_default(),
+            namespace: variable(NAMESPACE).unwrap_or_else(|| "default".to_owned()),
+            pod: variable(NAME).unwrap_or_default(),
         }
     }
 

@@ -9,6 +9,7 @@ use crate::{
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// Everything that is not a matter of one host or path.
@@ -224,8 +225,9 @@ const CIPHERS: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256
 
 impl Global {
     /// How nginx is set up, for the engine that has one.
-    pub fn tuning(&self) -> Tuning {
-        self.raw.as_ref().map(|raw| raw.tuning.clone()).unwrap_or_default()
+    pub fn tuning(&self) -> &Tuning {
+        static NOTHING: LazyLock<Tuning> = LazyLock::new(Tuning::default);
+        self.raw.as_ref().map_or(&NOTHING, |raw| &raw.tuning)
     }
 }
 

@@ -48,8 +48,8 @@ fn base(scope: &Scope<'_>) -> Block {
     ] {
         put!(http, "lua_shared_dict", name, size);
     }
-    for (name, bytes) in scope.configuration.global.tuning().shared_dicts {
-        put!(http, "lua_shared_dict", Word::plain(name), bytes);
+    for (name, bytes) in &scope.configuration.global.tuning().shared_dicts {
+        put!(http, "lua_shared_dict", Word::plain(name), *bytes);
     }
     put!(http, "lua_regex_match_limit", 100_000_u32);
     http.open("init_by_lua_block", vec![], lua("require(\"fairway.start\").init()"));

@@ -15,7 +15,7 @@ pub(in crate::conf) fn write(scope: &mut Scope<'_>, http: &mut Block) {
     let tuning = global.tuning();
     names(scope.configuration, &tuning.hashes, http);
     hashes(&tuning.hashes, http);
-    connections(&global, &tuning, http);
+    connections(&global, tuning, http);
     real_ip(&global, scope.place.passthrough, http);
     headers(&global, http);
     tls(scope, &global.tls, http);
@@ -255,7 +255,7 @@ pub(in crate::conf) fn access_log(global: &Global) -> Vec<Word> {
     let more = match &global.logs.access {
         // It takes one line at a time.
         LogTarget::Syslog(_) => Vec::new(),
-        _ => global.tuning().access_log,
+        _ => global.tuning().access_log.clone(),
     };
     let more = more.into_iter().map(Word::plain);
     let target = words![log_target(&global.logs.access), "upstreaminfo"];

@@ -1,8 +1,7 @@
 //! Raw configuration (`*-snippet`) and ModSecurity: in the words of whoever may write them.
 
 use super::super::location::At;
-use super::super::tree::put;
-use super::super::tree::words;
+use super::super::tree::{put, words};
 use super::super::{Block, Owner, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
 use model::{Configuration, Server};
