@@ -111,7 +111,7 @@ impl ClusterWrites {
         let own =
             EventOptions { client: kubernetes::client(&client).await?, pod: pod.clone(), tell };
         let speakers = leadership.clone().unwrap_or_else(Leadership::always);
-        let events = Events::start(own, &speakers, controller.known(), controller.applied());
+        let events = Events::start(own, &speakers, controller.known());
         let mut status = None;
         match leadership.filter(|_| flags.update_status) {
             Some(leadership) => {

@@ -11,6 +11,8 @@ use std::net::{IpAddr, Ipv6Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use stream::Resolver;
+use translate::Options;
 
 /// The engine that carries HTTP.
 #[derive(Clone, Debug)]
@@ -103,7 +105,7 @@ pub(crate) fn nginx(
     listeners: &Listeners,
     room: Room,
     geoip: PathBuf,
-    passthrough: bool,
+    options: &Options,
     requests: Option<Requests>,
 ) -> Result<Nginx> {
     let resolv = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
@@ -112,7 +114,7 @@ pub(crate) fn nginx(
         addresses: listeners.bind_address.clone(),
         http_port: port(listeners.http_port)?,
         https_port: port(listeners.https_port)?,
-        passthrough,
+        passthrough: options.passthrough,
         health_path: listeners.health_check_path.clone(),
         workers: room.threads,
         open_files: room.files.unwrap_or(1 << 20),
@@ -128,7 +130,8 @@ pub(crate) fn nginx(
         "--engine=nginx needs nginx: install Debian's nginx with libnginx-mod-http-lua, \
          libnginx-mod-http-headers-more-filter, lua-resty-core and lua-cjson",
     )?;
-    let (resolver, pace) = (Arc::default(), listeners.pace());
+    let resolver = Arc::new(Resolver::from(options.outside.clone()));
+    let pace = listeners.pace();
     Ok(Nginx::start(nginx::Options { program, place, resolver, requests, pace })?)
 }
 

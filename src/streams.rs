@@ -1,11 +1,12 @@
-//! TCP and UDP services follow what the objects mean, whichever engine carries HTTP.
+//! TCP and UDP services follow what is in force, whichever engine carries HTTP.
 
 use crate::room::Room;
-use controller::admission::Known;
+use controller::Known;
+use model::Outside;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use stream::Streams;
+use stream::{Resolver, Streams};
 use tokio::sync::watch;
 
 /// Connections of TCP services and sessions of UDP services at most, in percent of the file descriptors: each takes
@@ -19,8 +20,10 @@ pub(crate) fn follow(
     mut known: watch::Receiver<Arc<Known>>,
     addresses: Vec<IpAddr>,
     room: Room,
+    outside: &Outside,
 ) -> Arc<Streams> {
-    let streams = Arc::new(Streams::new(addresses, room.threads, room.share(SHARE).max(1)));
+    let streams = Streams::new(addresses, room.threads, room.share(SHARE).max(1));
+    let streams = Arc::new(streams.with_resolver(Arc::new(Resolver::from(outside.clone()))));
     let following = streams.clone();
     tokio::spawn(async move {
         loop {
@@ -28,7 +31,7 @@ pub(crate) fn follow(
                 return;
             }
             let latest = known.borrow_and_update().clone();
-            following.follow(&latest.configuration);
+            following.follow(&latest.serving);
         }
     });
     streams

@@ -7,18 +7,20 @@ use crate::metrics::{self, Metrics};
 use crate::room::Room;
 use crate::{admin, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result, ensure};
-use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
+use controller::{Controller, Known};
 use engine::Engine;
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
+use model::Outside;
 use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
-use runtime::{Ready, Shutdown, log, signal};
+use runtime::{Block, Ready, Shutdown, log, signal};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use stream::Streams;
+use tokio::sync::watch;
 use translate::Options;
 
 /// How long to wait for a cluster at start before giving up.
@@ -81,8 +83,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
     let blocked = ready.block("the first configuration");
-    let (room, passthrough) = (Room::find(worker_threads)?, classes.enable_ssl_passthrough);
-    let engine = Arc::new(start_front(&listeners, room, geoip, passthrough, &metrics)?);
+    let room = Room::find(worker_threads)?;
+    let engine = Arc::new(start_front(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
@@ -108,7 +110,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let seen = feed.snapshots.borrow().clone();
     let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
-    let streams = streams::follow(controller.known(), listeners.bind_address, room);
+    let streams =
+        streams::follow(controller.known(), listeners.bind_address, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
     metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
@@ -116,13 +119,28 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
     metrics.follow_leader(election, writes.leadership());
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
-    drop(blocked);
     let (http, https) = engine.ports();
-    tracing::info!(http, https, admin = %admin, "ready");
+    let announce = move || tracing::info!(http, https, admin = %admin, "ready");
+    tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
     // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// Keeps the process from being ready until the engine has taken a configuration, and says what it waits for.
+async fn until_serving(
+    mut known: watch::Receiver<Arc<Known>>,
+    ready: Ready,
+    blocked: Block,
+    announce: impl FnOnce(),
+) {
+    let refused = known.borrow().refused.clone();
+    let _why = refused.map(|why| ready.block(format!("one that the engine takes: {why}")));
+    if known.wait_for(|known| known.is_serving()).await.is_ok() {
+        drop(blocked);
+        announce();
     }
 }
 
@@ -152,17 +170,17 @@ fn start_front(
     listeners: &Listeners,
     room: Room,
     geoip: GeoIp,
-    passthrough: bool,
+    options: &Options,
     metrics: &flags::Metrics,
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
         let settings = metrics.settings()?;
         let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
-        let nginx = front::nginx(listeners, room, directory, passthrough, requests)?;
+        let nginx = front::nginx(listeners, room, directory, options, requests)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
-    let native = start_engine(listeners, room, metrics)?;
+    let native = start_engine(listeners, room, options.outside.clone(), metrics)?;
     native.locate_geoip(GeoFiles { directory, editions });
     let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
@@ -170,12 +188,18 @@ fn start_front(
     Ok(Front::Native(Arc::new(native)))
 }
 
-fn start_engine(listeners: &Listeners, room: Room, metrics: &flags::Metrics) -> Result<Native> {
+fn start_engine(
+    listeners: &Listeners,
+    room: Room,
+    outside: Outside,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
     let listen = Listen {
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
         https_port: listeners.https_port,
         health_path: listeners.health_check_path.clone(),
+        outside,
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
     };
     let connections = (room.share(CONNECTION_SHARE) / room.threads).max(1);
@@ -327,6 +351,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         tcp_services_configmap,
         udp_services_configmap,
         enable_ssl_passthrough,
+        allow_target_networks,
     } = classes.clone();
     Options {
         ingress_class,
@@ -346,6 +371,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         reserved_ports: BTreeSet::new(),
         passthrough: enable_ssl_passthrough,
         raw: false,
+        outside: Outside::and(allow_target_networks),
         watch_namespace: None,
         zone: None,
     }

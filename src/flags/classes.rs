@@ -2,6 +2,7 @@
 
 use super::object;
 use clap::{ArgAction, Args};
+use ipnet::IpNet;
 use kubernetes::objects::ObjectKey;
 
 /// Which Ingresses are served, and the objects that settings come from.
@@ -56,6 +57,10 @@ pub(crate) struct Classes {
     /// TLS connections to hosts with the annotation ssl-passthrough go to their Service as they are.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) enable_ssl_passthrough: bool,
+    /// Networks to which names and URLs of objects may lead although they are of this machine (loopback), of its links
+    /// (169.254.0.0/16) or where clouds give credentials to nodes; separated by commas.
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    pub(crate) allow_target_networks: Vec<IpNet>,
 }
 
 /// An object, or none. (Not spelled `Option`, which clap would take for a flag that may be absent.)

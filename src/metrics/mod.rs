@@ -12,7 +12,8 @@ mod traffic;
 
 use crate::front::Front;
 use bytes::Bytes;
-use controller::admission::{Known, Reviews};
+use controller::Known;
+use controller::admission::Reviews;
 use controller::lease;
 use page::{Identity, Writer};
 use requests::Pieces;

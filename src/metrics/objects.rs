@@ -1,6 +1,6 @@
 //! What objects say of themselves: Ingresses without a Service, problems.
 
-use controller::admission::Known;
+use controller::Known;
 use kubernetes::objects::ObjectKey;
 use model::{Backend, Kind, Origin, Severity, UpstreamId};
 use std::collections::BTreeMap;

@@ -1,12 +1,17 @@
 //! The root file system of the image: what is in it, and how the program starts there.
 
+use crate::helm::render;
 use crate::{read, root};
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use testkit::cluster::{self, Connection, Process, eventually};
+use testkit::yaml;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Command;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -118,6 +123,138 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
         high.stop(Duration::from_secs(10)).await?;
         fs::read_to_string(&log)?.contains("ready").then_some(()).context("it was ready")
     });
+}
+
+/// The Pod that a workload of deploy/ or of the chart makes.
+fn pods() -> Result<Vec<(String, Value)>> {
+    let mut pods = Vec::new();
+    for file in ["deployment.yaml", "daemonset.yaml"] {
+        let objects = yaml::documents(&read(&format!("deploy/{file}")))?;
+        let workload = objects.into_iter().find(|object| object["spec"]["template"].is_object());
+        pods.push((file.to_owned(), workload.context("a workload")?));
+    }
+    for options in [&[][..], &["--set", "controller.kind=DaemonSet"], &["--set", OWN_VOLUME]] {
+        let objects = render(options).map_err(anyhow::Error::msg)?;
+        let is_controller =
+            |object: &Value| matches!(object["kind"].as_str(), Some("Deployment" | "DaemonSet"));
+        let workload = objects.into_iter().find(is_controller).context("a workload")?;
+        pods.push((format!("the chart with {options:?}"), workload));
+    }
+    Ok(pods
+        .into_iter()
+        .map(|(of, workload)| (of, workload["spec"]["template"]["spec"].clone()))
+        .collect())
+}
+
+/// What people add to ingress-nginx's values who made its root read-only.
+const OWN_VOLUME: &str = "controller.extraVolumes[0].name=own,controller.extraVolumes[0].emptyDir.medium=,\
+     controller.extraVolumeMounts[0].name=own,controller.extraVolumeMounts[0].mountPath=/tmp";
+
+/// Where the first container of a Pod has empty folders.
+fn empty_folders(pod: &Value) -> Result<Vec<String>> {
+    let all = |value: &Value| value.as_array().cloned().context("a list");
+    let volumes = all(&pod["volumes"])?;
+    let is_empty = |mount: &Value| {
+        volumes
+            .iter()
+            .any(|volume| volume["name"] == mount["name"] && volume["emptyDir"].is_object())
+    };
+    let mounts = all(&pod["containers"][0]["volumeMounts"])?;
+    let mounts = mounts.iter().filter(|mount| is_empty(mount));
+    mounts.map(|mount| mount["mountPath"].as_str().map(str::to_owned).context("a path")).collect()
+}
+
+#[test]
+fn bodies_above_their_buffer_pass_with_the_mounts_and_rights_of_every_manifest() {
+    cluster::private_network(async || {
+        let upstream = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let port = upstream.local_addr()?.port();
+        tokio::spawn(swallow(upstream));
+        for (of, pod) in pods()? {
+            let security = &pod["containers"][0]["securityContext"];
+            ensure!(
+                security["readOnlyRootFilesystem"] == true && security["runAsUser"] == 101,
+                "{of}"
+            );
+            let folder = tempfile::tempdir()?;
+            let place = assemble(folder.path()).await?;
+            for path in empty_folders(&pod)? {
+                let at = format!("{}{path}", place.display());
+                run("mount", &["-t", "tmpfs", "-o", "mode=1777,size=4m", "tmpfs", &at]).await?;
+            }
+            let objects = OBJECTS.replace("PORT", &port.to_string());
+            let manifests = folder.path().join("objects");
+            fs::create_dir(&manifests)?;
+            fs::write(manifests.join("objects.yaml"), objects)?;
+            let empty = place.join("empty");
+            let from = manifests.to_str().context("text")?;
+            run("mount", &["--bind", from, empty.to_str().context("text")?]).await?;
+            let log = folder.path().join("fairway.log");
+            let flags = ["run", "--manifests=/empty", "--http-port=8080", "--https-port=0"];
+            let mut fairway = start(&place, ",+net_bind_service", "/fairway", &flags, &log)?;
+            let answer = async || post(1 << 20).await;
+            let status = eventually("an answer to 1 MiB", PATIENCE, answer).await;
+            let told = || format!("{of}: {}", fs::read_to_string(&log).unwrap_or_default());
+            ensure!(status.with_context(told)? == 200, told());
+            fairway.stop(Duration::from_secs(10)).await?;
+        }
+        Ok(())
+    });
+}
+
+const OBJECTS: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 2m}}
+spec:
+  ingressClassName: nginx
+  rules:
+    - host: a.test
+      http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: a}
+spec: {ports: [{port: 80}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: a, labels: {kubernetes.io/service-name: a}}
+addressType: IPv4
+endpoints: [{addresses: [127.0.0.1], conditions: {ready: true}}]
+ports: [{port: PORT}]
+"#;
+
+/// Answers one request for each connection, once its body of 1 MiB is there.
+async fn swallow(listener: TcpListener) {
+    while let Ok((mut client, _)) = listener.accept().await {
+        tokio::spawn(async move {
+            let (mut seen, mut buffer) = (0, vec![0; 1 << 16]);
+            while seen < 1 << 20 {
+                match client.read(&mut buffer).await {
+                    Ok(0) | Err(_) => return,
+                    Ok(read) => seen += read,
+                }
+            }
+            let _ = client.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+        });
+    }
+}
+
+/// The status of an answer to a body of so many bytes.
+async fn post(bytes: usize) -> Result<u16> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, 8080)).await?;
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(&vec![b'x'; bytes]).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let status = answer.split(' ').nth(1).context("a status line")?;
+    // Until the objects are read, there is nothing under this host.
+    ensure!(status != "404", "not yet");
+    Ok(status.parse()?)
 }
 
 #[test]

@@ -15,6 +15,28 @@ const FILE: usize = 600;
 /// Functions are written `file::function`.
 const LARGER: &[(&str, usize)] = &[];
 
+/// Who resolves names and opens connections, and towards whom. Everything else goes through them, so that what objects
+/// can name leads to no address of this machine.
+const DOORS: &[(&str, &str)] = &[
+    ("crates/stream/src/door.rs", "the one door for what objects name"),
+    ("crates/stream/src/reach.rs", "endpoints of Services, and names that the resolver has judged"),
+    ("crates/stream/src/udp.rs", "the same for UDP"),
+    ("crates/proxy/src/upstream/connect.rs", "endpoints, and addresses that the door has judged"),
+    ("crates/proxy/src/log/syslog.rs", "the log server that the ConfigMap names"),
+];
+/// Functions that resolve names or open connections, by type (none: a free function) and name.
+const OPENS: &[(&str, &str)] = &[
+    ("TcpStream", "connect"),
+    ("TcpStream", "connect_timeout"),
+    ("TcpSocket", "new_v4"),
+    ("TcpSocket", "new_v6"),
+    ("UdpSocket", "bind"),
+    ("", "lookup_host"),
+];
+/// Crates that never ship.
+const TOOLS: &[&str] =
+    &["crates/testkit/", "crates/bench/", "crates/hostile/", "examples/", "fuzz/"];
+
 /// What one file has to say for itself.
 #[derive(Default)]
 struct Findings {
@@ -22,6 +44,8 @@ struct Findings {
     functions: BTreeMap<String, usize>,
     /// Lines with `unwrap()` outside tests.
     unwraps: Vec<usize>,
+    /// Lines outside tests that resolve names or open connections.
+    doors: Vec<usize>,
     /// Lines inside `#[cfg(test)]` items.
     test_lines: usize,
     within_test: bool,
@@ -79,6 +103,20 @@ pub(crate) fn unwraps(tree: &Tree) -> Vec<String> {
         complaints.extend(
             lines.iter().map(|line| format!("{file}:{line}: say why it holds with `expect`")),
         );
+    }
+    complaints
+}
+
+/// Names resolved and connections opened elsewhere than at the doors.
+pub(crate) fn doors(tree: &Tree) -> Vec<String> {
+    let ships = |file: &&str| !is_test(file) && !TOOLS.iter().any(|tool| file.starts_with(tool));
+    let is_door = |file: &str| DOORS.iter().any(|(door, _)| *door == file);
+    let mut complaints = Vec::new();
+    for file in tree.rust().filter(ships).filter(|file| !is_door(file)) {
+        let lines = findings(file, &tree.text(file).unwrap_or_default()).doors;
+        complaints.extend(lines.iter().map(|line| {
+            format!("{file}:{line}: goes past the door for what objects name: use stream::open")
+        }));
     }
     complaints
 }
@@ -170,6 +208,17 @@ impl<'ast> Visit<'ast> for Findings {
         self.maybe_test(&item.attrs, item.span(), |this| visit::visit_item_impl(this, item));
     }
 
+    fn visit_expr_path(&mut self, path: &'ast syn::ExprPath) {
+        let mut names = path.path.segments.iter().rev().map(|segment| segment.ident.to_string());
+        let (function, of) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
+        let opens =
+            |&(known, name): &(&str, &str)| name == function && (known.is_empty() || known == of);
+        if OPENS.iter().any(opens) && !self.within_test {
+            self.doors.push(path.span().start().line);
+        }
+        visit::visit_expr_path(self, path);
+    }
+
     fn visit_expr_method_call(&mut self, call: &'ast syn::ExprMethodCall) {
         if call.method == "unwrap" && call.args.is_empty() && !self.within_test {
             self.unwraps.push(call.method.span().start().line);
@@ -180,10 +229,10 @@ impl<'ast> Visit<'ast> for Findings {
 
 #[test]
 fn sizes_leave_tests_out_and_unwraps_are_found() {
-    let text = "fn a() {\n    b.unwrap();\n}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn c() { d.unwrap() }\n}\n";
+    let text = "fn a() {\n    b.unwrap(); net::TcpStream::connect(c);\n}\n#[cfg(test)]\nmod tests {\n    #[test]\n    fn c() { d.unwrap() }\n}\n";
     let found = findings("a.rs", text);
     assert_eq!(found.functions, BTreeMap::from([("a".to_owned(), 3), ("c".to_owned(), 1)]));
-    assert_eq!((found.unwraps, found.test_lines), (vec![2], 5));
+    assert_eq!((found.unwraps, found.doors, found.test_lines), (vec![2], vec![2], 5));
 }
 
 #[test]

@@ -30,6 +30,11 @@ fn production_code_does_not_unwrap() {
 }
 
 #[test]
+fn connections_are_opened_at_the_doors_only() {
+    expect_none(&code::doors(&Tree::open()));
+}
+
+#[test]
 fn every_file_opens_with_a_sentence_about_itself() {
     expect_none(&code::first_lines(&Tree::open()));
 }

@@ -6,6 +6,7 @@ mod budget;
 mod clock;
 pub mod events;
 mod fingerprint;
+mod known;
 pub mod lease;
 mod metrics;
 mod pod;
@@ -15,44 +16,32 @@ mod task;
 mod timings;
 pub mod webhook_certificate;
 
+pub use known::Known;
 pub use metrics::{Metrics, Progress};
 pub use pod::OwnPod;
 pub use timings::{BOUNDS, Timings};
 
-use admission::Known;
 use engine::Engine;
 use fingerprint::Fingerprint;
 use kubernetes::Feed;
-use model::{Changes, Configuration, Problem};
+use model::{Changes, Problem};
 use report::Reporter;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
-use translate::{Options, Problems, Translation, Translator};
+use translate::{Options, Translation, Translator};
 
 /// Makes an engine follow the objects of a feed.
 #[derive(Debug)]
 pub struct Controller<E> {
     engine: Arc<E>,
     translator: Translator,
-    /// What the engine serves; it lags behind the translator only where the engine refused something.
-    applied: Configuration,
     /// What the engine did not take of it.
     left_out: Vec<Problem>,
     fingerprint: Fingerprint,
     metrics: Arc<Metrics>,
     reporter: Reporter,
     known: watch::Sender<Arc<Known>>,
-    outcome: watch::Sender<Applied>,
-}
-
-/// What the engine made of changes so far.
-#[derive(Clone, Debug, Default)]
-pub struct Applied {
-    /// How many of them touched more than endpoints and certificates: ingress-nginx would have reloaded.
-    pub routes: u64,
-    /// Why the latest ones were refused.
-    pub refused: Option<Arc<str>>,
 }
 
 /// The feed ended, which it never does while the process lives.
@@ -66,24 +55,17 @@ impl<E: Engine> Controller<E> {
         Self {
             engine,
             translator: Translator::new(options),
-            applied: Configuration::default(),
             left_out: Vec::new(),
             fingerprint: Fingerprint::default(),
             metrics: Arc::default(),
             reporter: Reporter::default(),
             known: watch::Sender::default(),
-            outcome: watch::Sender::default(),
         }
     }
 
-    /// The objects and what they mean, from one change to the next.
+    /// The objects, what they mean and what the engine made of it, from one round to the next.
     pub fn known(&self) -> watch::Receiver<Arc<Known>> {
         self.known.subscribe()
-    }
-
-    /// What the engine made of changes, as it goes.
-    pub fn applied(&self) -> watch::Receiver<Applied> {
-        self.outcome.subscribe()
     }
 
     /// What the loop says of itself.
@@ -91,67 +73,63 @@ impl<E: Engine> Controller<E> {
         self.metrics.clone()
     }
 
-    /// What the engine left out is a problem of its owner like any other.
-    fn tell(&mut self, translated: &Problems, left_out: Vec<Problem>) {
-        if left_out == self.left_out {
-            return;
-        }
-        let problems = translated.with(&left_out);
-        self.left_out = left_out;
-        self.reporter.report(&problems);
-        self.known.send_modify(|known| {
-            *known = Arc::new(Known { problems, ..Known::clone(known) });
-        });
-    }
-
-    /// Takes the latest Snapshot. When it returns, everything in it is served.
+    /// Takes the latest Snapshot. When it returns, everything in it is served that the engine takes.
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
         let Translation { configuration, problems, served, changes: _ } =
             self.translator.update(&snapshot);
-        let found = problems;
-        let problems = found.with(&self.left_out);
-        self.reporter.report(&problems);
-        let references = self.translator.references().clone();
-        let known =
-            Known { snapshot, configuration: configuration.clone(), problems, served, references };
-        self.known.send_replace(Arc::new(known));
-        let changes = Changes::between(&self.applied, &configuration);
-        if changes.is_empty() && !self.applied.servers.is_empty() {
-            return;
+        let before = self.known.borrow().clone();
+        let changes = Changes::between(&before.serving, &configuration);
+        let mut known = Known {
+            snapshot,
+            configuration,
+            references: self.translator.references().clone(),
+            problems,
+            served,
+            serving: before.serving.clone(),
+            routes: before.routes,
+            refused: None,
+        };
+        if !changes.is_empty() || !before.is_serving() {
+            self.apply(&mut known, &changes, began).await;
+            if let Some(seen) = seen.filter(|_| known.refused.is_none()) {
+                self.metrics.propagation.add(seen.elapsed());
+            }
         }
+        // What the engine left out is a problem of its owner like any other.
+        known.problems = known.problems.with(&self.left_out);
+        self.reporter.report(&known.problems);
+        self.known.send_replace(Arc::new(known));
+    }
+
+    /// Hands `known.configuration` to the engine and notes what became of it.
+    async fn apply(&mut self, known: &mut Known, changes: &Changes, began: Instant) {
         let translated = began.elapsed();
-        match self.engine.apply(&configuration, &changes).await {
+        match self.engine.apply(&known.configuration, changes).await {
             Ok(applied) => {
+                let took = began.elapsed() - translated;
+                let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
                 tracing::info!(
                     generation = applied.generation,
                     hosts = changes.servers.len(),
                     upstreams = changes.upstreams.len(),
                     certificates = changes.certificates.len(),
                     settings = changes.global,
-                    translated_us = u64::try_from(translated.as_micros()).unwrap_or(u64::MAX),
-                    applied_us = u64::try_from((began.elapsed() - translated).as_micros())
-                        .unwrap_or(u64::MAX),
+                    translated_us = micros(translated),
+                    applied_us = micros(took),
                     "changes are being served"
                 );
-                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
-                let took = began.elapsed() - translated;
+                self.fingerprint =
+                    self.fingerprint.after(&known.serving, &known.configuration, changes);
                 self.metrics.applied(applied.generation, self.fingerprint, took);
-                if let Some(seen) = seen {
-                    self.metrics.propagation.add(seen.elapsed());
-                }
-                self.tell(&found, applied.left_out);
-                self.applied = configuration;
-                let reloads = u64::from(changes.global || !changes.servers.is_empty());
-                self.outcome.send_modify(|applied| {
-                    *applied = Applied { routes: applied.routes + reloads, refused: None };
-                });
+                self.left_out = applied.left_out;
+                known.serving = known.configuration.clone();
+                known.routes += u64::from(changes.global || !changes.servers.is_empty());
             }
             Err(rejected) => {
                 tracing::error!(%rejected, "the engine refused changes; what was served stays");
-                let refused = Some(rejected.to_string().into());
-                self.outcome.send_modify(|applied| applied.refused = refused);
+                known.refused = Some(rejected.to_string().into());
                 self.metrics.refused();
             }
         }

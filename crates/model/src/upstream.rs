@@ -1,6 +1,6 @@
 //! Groups of endpoints that share the traffic of one Service port.
 
-use crate::UpstreamId;
+use crate::{Outside, UpstreamId};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,13 +15,13 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Those at the addresses of a name, but none of this machine: a name must not lead to the controller itself.
-    pub fn of_name(addresses: impl IntoIterator<Item = IpAddr>, port: u16) -> Self {
-        let outside = |address: &IpAddr| {
-            let address = address.to_canonical();
-            !(address.is_loopback() || address.is_unspecified())
-        };
-        let addresses = addresses.into_iter().filter(outside);
+    /// Those at the addresses of a name to which it may lead.
+    pub fn of_name(
+        addresses: impl IntoIterator<Item = IpAddr>,
+        port: u16,
+        outside: &Outside,
+    ) -> Self {
+        let addresses = addresses.into_iter().filter(|address| outside.permits(*address));
         let mut ready: Vec<_> = addresses.map(|address| SocketAddr::new(address, port)).collect();
         ready.sort_unstable();
         ready.dedup();
@@ -48,13 +48,14 @@ pub struct Upstream {
 #[cfg(test)]
 mod tests {
     use super::Endpoints;
+    use crate::Outside;
 
     #[test]
     fn a_name_never_leads_to_this_machine() {
         let addresses =
-            ["127.0.0.1", "::1", "0.0.0.0", "::ffff:127.0.0.1", "192.0.2.1", "192.0.2.1"];
+            ["127.0.0.1", "::1", "169.254.169.254", "::ffff:127.0.0.1", "192.0.2.1", "192.0.2.1"];
         let addresses = addresses.map(|address| address.parse().expect("an address"));
-        let endpoints = Endpoints::of_name(addresses, 80);
+        let endpoints = Endpoints::of_name(addresses, 80, &Outside::default());
         assert_eq!(endpoints.ready, ["192.0.2.1:80".parse().expect("an address")]);
     }
 }

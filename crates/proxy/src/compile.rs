@@ -9,12 +9,13 @@ use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
-use crate::tls::{Certificates, Profiles, TlsFront, Verifier, Verifiers};
+use crate::tls::{Certificates, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Destination, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, Server, ServerName, UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, Server,
+    ServerName, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
 use route::{Locations, Routes};
@@ -37,11 +38,17 @@ pub struct Compiler {
 }
 
 impl Compiler {
+    /// A compiler for objects whose names may lead there.
+    pub fn new(outside: Outside) -> Self {
+        Self { resolver: Arc::new(Resolver::from(outside)), ..Self::default() }
+    }
+
     /// The generation before the first: it serves nothing.
     pub fn nothing(&self) -> Result<Generation, Box<dyn std::error::Error + Send + Sync>> {
         let configuration = Configuration::default();
         let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
-        let front = TlsFront::new(&configuration.global, certificates.clone())?;
+        let outside = self.resolver.outside().clone();
+        let front = TlsFront::new(&configuration.global, certificates.clone(), outside)?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
         Ok(Generation {
             number: 0,
@@ -51,6 +58,7 @@ impl Compiler {
             front,
             groups,
             passthrough: OrdMap::new(),
+            left_out: OrdMap::new(),
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
@@ -58,7 +66,8 @@ impl Compiler {
         })
     }
 
-    /// The generation after `before`.
+    /// The generation after `before`. Living groups change only once nothing can fail any more, so that a refusal
+    /// changes nothing.
     pub fn next(
         &self,
         before: &Generation,
@@ -67,10 +76,8 @@ impl Compiler {
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
         let mut groups = before.groups.clone();
-        for id in &changes.upstreams {
-            self.follow(&mut groups, id, configuration);
-        }
         let mut sites = before.sites.clone();
+        let mut left_out = before.left_out.clone();
         // A name may move from one server to another: first all that was goes.
         for name in &changes.servers {
             let old = before.configuration.servers.get(name).map(|server| server.other_names());
@@ -86,8 +93,14 @@ impl Compiler {
                 Some(id) => drop(passthrough.insert(name.clone(), group(&mut groups, id))),
                 None => drop(passthrough.remove(name)),
             }
-            let site = server.map(|server| self.site(server, &mut groups)).transpose()?;
-            let site = site.map(Arc::new);
+            left_out.remove(name);
+            let site = server.map(|server| {
+                let (site, problems) = self.site(server, &mut groups);
+                if !problems.is_empty() {
+                    left_out.insert(name.clone(), problems);
+                }
+                Arc::new(site)
+            });
             sites = sites.with(name, site.clone());
             let names = server.map(|server| server.other_names()).unwrap_or_default();
             if !names.is_empty() {
@@ -96,6 +109,9 @@ impl Compiler {
             changed.push((name.clone(), site));
         }
         let front = before.front.follow(&configuration.global, &certificates, &changed)?;
+        for id in &changes.upstreams {
+            self.follow(&mut groups, id, configuration);
+        }
         Ok(Generation {
             number: before.number + 1,
             configuration: configuration.clone(),
@@ -108,6 +124,7 @@ impl Compiler {
             tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
+            left_out,
         })
     }
 
@@ -130,26 +147,66 @@ impl Compiler {
         self.tracing.counts.now()
     }
 
+    /// A server, and what of it is denied because it cannot be served.
     fn site(
         &self,
         server: &Arc<Server>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> Result<Site, rustls::Error> {
-        let spots = server.locations.iter().map(|location| {
-            let clients = self.clients_besides(server, location);
-            self.spot(&server.name, location, groups).map(|spot| Spot { clients, ..spot })
+    ) -> (Site, Vec<Problem>) {
+        let outgoing = |location: &Arc<Location>, groups: &mut _| {
+            self.outgoing(&server.name, location, groups)
+        };
+        let all = server.locations.iter();
+        let all: Vec<_> = all.map(|location| outgoing(location, groups)).collect();
+        let (server, problems) = without_the_unservable(server, &all);
+        let spots = server.locations.iter().zip(all).map(|(location, outgoing)| {
+            let clients = self.clients_besides(&server, location);
+            self.spot(location, clients, outgoing.unwrap_or_default(), groups)
         });
-        Ok(Site {
+        let spots = spots.collect();
+        let site = Site {
             clients: server.client_certificate.as_ref().map(|asked| match asked {
                 ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
                 ClientCertificate::Verified(asked) => {
                     Clients::Verified(self.verifiers.verifier(asked))
                 }
             }),
-            hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
-            server: server.clone(),
-            locations: Locations::compile(server),
-            spots: spots.collect::<Result<_, _>>()?,
+            hosts: self.metrics.as_ref().map(|all| all.hosts(&server)).unwrap_or_default(),
+            locations: Locations::compile(&server),
+            server,
+            spots,
+        };
+        (site, problems)
+    }
+
+    /// All of a location that needs TLS of its own, the only part that can fail.
+    fn outgoing(
+        &self,
+        server: &ServerName,
+        location: &Location,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Outgoing, rustls::Error> {
+        let policy = &location.policy;
+        if matches!(location.backend, Backend::Denied(_)) {
+            return Ok(Outgoing::default());
+        }
+        let upstream_tls = match policy.protocol {
+            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
+            Protocol::Https | Protocol::AutoHttp => {
+                Some(self.profiles.profile(&policy.upstream_tls, false)?)
+            }
+            Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
+        };
+        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
+        if let Some(id) =
+            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
+        {
+            group(groups, id);
+        }
+        Ok(Outgoing {
+            upstream_tls,
+            mirror: mirror.transpose()?.map(Box::new),
+            authenticator: Authenticator::new(server, location, groups, &self.profiles)?,
         })
     }
 
@@ -172,10 +229,11 @@ impl Compiler {
 
     fn spot(
         &self,
-        server: &ServerName,
         location: &Arc<Location>,
+        clients: Option<Arc<Verifier>>,
+        outgoing: Outgoing,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
-    ) -> Result<Spot, rustls::Error> {
+    ) -> Spot {
         let group = match &location.backend {
             Backend::Upstream(id) => Some(group(groups, id)),
             Backend::NotFound | Backend::Denied(_) => None,
@@ -185,13 +243,6 @@ impl Compiler {
         let canary = location.canary.as_ref().filter(|_| group.is_some());
         let canary = canary
             .map(|canary| Alternative::compile(canary, self::group(groups, &canary.upstream)));
-        let upstream_tls = match policy.protocol {
-            Protocol::Http | Protocol::Grpc | Protocol::Fcgi => None,
-            Protocol::Https | Protocol::AutoHttp => {
-                Some(self.profiles.profile(&policy.upstream_tls, false)?)
-            }
-            Protocol::Grpcs => Some(self.profiles.profile(&policy.upstream_tls, true)?),
-        };
         let errors = policy.errors.as_ref().map(|errors| {
             let default = UpstreamId::new(DEFAULT_BACKEND);
             let ids = errors.backend.iter().chain([&default]);
@@ -199,8 +250,6 @@ impl Compiler {
             Box::new(ErrorPages { errors: errors.clone(), groups })
         });
         let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
-        let mirror = policy.mirror.as_ref().map(|mirror| self.copies(mirror, groups));
-        let mirror = mirror.transpose()?.map(Box::new);
         let cors = policy.cors.as_ref().map(Told::new);
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
@@ -210,19 +259,14 @@ impl Compiler {
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
         let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name));
-        if let Some(id) =
-            policy.auth_external.as_ref().and_then(|asked| asked.url.upstream.as_ref())
-        {
-            self::group(groups, id);
-        }
-        let authenticator = Authenticator::new(server, location, groups, &self.profiles)?;
         let gate = self.zones.gate(location);
         let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
         let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
-        Ok(Spot {
+        let Outgoing { upstream_tls, mirror, authenticator } = outgoing;
+        Spot {
             location: location.clone(),
             group,
-            clients: None,
+            clients,
             rule,
             canary,
             upstream_tls,
@@ -235,7 +279,7 @@ impl Compiler {
             watch,
             gate,
             counted,
-        })
+        }
     }
 
     fn copies(
@@ -276,6 +320,43 @@ impl Compiler {
     }
 }
 
+/// Where a location leads besides its upstream, and how TLS is spoken there.
+#[derive(Debug, Default)]
+struct Outgoing {
+    upstream_tls: Option<Arc<Profile>>,
+    mirror: Option<Box<Copies>>,
+    authenticator: Option<Arc<Authenticator>>,
+}
+
+/// The server with those locations denied that cannot be served, and the problems of their owners. One location never
+/// stands in the way of others.
+fn without_the_unservable(
+    server: &Arc<Server>,
+    all: &[Result<Outgoing, rustls::Error>],
+) -> (Arc<Server>, Vec<Problem>) {
+    if all.iter().all(Result::is_ok) {
+        return (server.clone(), Vec::new());
+    }
+    let mut problems = Vec::new();
+    let locations = server.locations.iter().zip(all).map(|(location, outgoing)| {
+        let Err(error) = outgoing else { return location.clone() };
+        let reason = format!("TLS towards the upstream cannot be spoken as asked: {error}");
+        problems.extend(location.origin.clone().map(|origin| Problem {
+            origin,
+            key: None,
+            severity: Severity::Error,
+            message: format!(
+                "path {} of host {}: {reason}; it answers 503: mend the Secret or the proxy-ssl settings",
+                location.path, server.name
+            ),
+        }));
+        let backend = Backend::Denied(reason);
+        Arc::new(Location { backend, canary: None, ..Location::clone(location) })
+    });
+    let locations = locations.collect();
+    (Arc::new(Server { locations, ..Server::clone(server) }), problems)
+}
+
 /// What the templates of the process ask for.
 fn watch_of_all(global: &Global) -> Watch {
     let added = global.add_headers.iter().map(|header| &header.value);
@@ -288,4 +369,109 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
         .entry(id.clone())
         .or_insert_with(|| Arc::new(Group::new(id.clone(), Arc::default())))
         .clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compiler, Outgoing, without_the_unservable};
+    use crate::generation::Generation;
+    use model::policy::{Policy, Protocol, UpstreamTls};
+    use model::{
+        Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind,
+        Server, ServerName, TlsSettings, Upstream, UpstreamId,
+    };
+    use std::sync::Arc;
+
+    fn location(path: &str, policy: Policy) -> Arc<Location> {
+        Arc::new(Location {
+            path: path.to_owned(),
+            kind: PathKind::Prefix,
+            whole: false,
+            backend: Backend::Upstream(UpstreamId::new("a")),
+            canary: None,
+            service: None,
+            origin: Some(Origin::new(Kind::Ingress, "b", "x")),
+            policy: Arc::new(policy),
+        })
+    }
+
+    /// A host with a path of each policy, and an upstream with one endpoint.
+    fn configuration(policies: Vec<Policy>, endpoint: &str) -> Configuration {
+        let name = ServerName::new("a.test");
+        let numbered = policies.into_iter().enumerate();
+        let locations =
+            numbered.map(|(number, policy)| location(&format!("/{number}"), policy)).collect();
+        let server = Server { locations, ..Server::new(name.clone()) };
+        let ready = vec![endpoint.parse().expect("an address")];
+        let upstream = Upstream {
+            id: UpstreamId::new("a"),
+            endpoints: Arc::new(Endpoints { ready, draining: Vec::new() }),
+            external: None,
+        };
+        Configuration {
+            servers: [(name, Arc::new(server))].into_iter().collect(),
+            upstreams: [(UpstreamId::new("a"), Arc::new(upstream))].into_iter().collect(),
+            ..Configuration::default()
+        }
+    }
+
+    fn after(
+        compiler: &Compiler,
+        before: &Generation,
+        next: &Configuration,
+    ) -> Result<Generation, rustls::Error> {
+        compiler.next(before, next, &Changes::between(&before.configuration, next))
+    }
+
+    /// TLS that trusts something that is no certificate.
+    fn broken() -> Policy {
+        let authorities = vec![Arc::from(&[0x30, 3, 2, 1, 0][..])];
+        let upstream_tls = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
+        Policy { protocol: Protocol::Https, upstream_tls, ..Policy::default() }
+    }
+
+    fn backends(generation: &Generation) -> Vec<Backend> {
+        let site = generation.sites.find("a.test").expect("a site");
+        site.spots.iter().map(|spot| spot.location.backend.clone()).collect()
+    }
+
+    #[test]
+    fn a_location_whose_tls_cannot_be_made_is_denied_and_told_of_and_others_are_served() {
+        let compiler = Compiler::default();
+        let nothing = compiler.nothing().expect("a certificate");
+        let next = configuration(vec![Policy::default(), broken()], "192.0.2.1:80");
+        let generation = after(&compiler, &nothing, &next).expect("it is taken");
+        let [good, bad] = &backends(&generation)[..] else { panic!("two locations") };
+        assert_eq!(*good, Backend::Upstream(UpstreamId::new("a")));
+        assert!(matches!(bad, Backend::Denied(_)), "{bad:?}");
+        let problems: Vec<_> = generation.left_out.values().flatten().collect();
+        let [problem] = problems[..] else { panic!("{problems:?}") };
+        assert_eq!(problem.origin, Origin::new(Kind::Ingress, "b", "x"));
+        assert!(problem.message.contains("/1 of host a.test"), "{problem}");
+        let mended = configuration(vec![Policy::default(), Policy::default()], "192.0.2.1:80");
+        let generation = after(&compiler, &generation, &mended).expect("it is taken");
+        assert!(generation.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_refusal_leaves_endpoints_as_they_were() {
+        let compiler = Compiler::default();
+        let nothing = compiler.nothing().expect("a certificate");
+        let first = configuration(vec![Policy::default()], "192.0.2.1:80");
+        let before = after(&compiler, &nothing, &first).expect("it is taken");
+        let mut next = configuration(vec![Policy::default()], "192.0.2.2:80");
+        // No version of TLS at all: nothing that objects can ask for, but the engine has to refuse it.
+        let tls = TlsSettings { versions: Default::default(), ..TlsSettings::default() };
+        next.global = Arc::new(Global { tls, ..Global::default() });
+        assert!(after(&compiler, &before, &next).is_err());
+        let group = before.groups.get(&UpstreamId::new("a")).expect("a group");
+        assert_eq!(group.endpoints().ready, ["192.0.2.1:80".parse().expect("an address")]);
+    }
+
+    #[test]
+    fn a_server_without_a_mistake_is_shared_and_not_copied() {
+        let server = Arc::new(Server::new(ServerName::new("a.test")));
+        let all: [Result<Outgoing, rustls::Error>; 0] = [];
+        assert!(Arc::ptr_eq(&without_the_unservable(&server, &all).0, &server));
+    }
 }

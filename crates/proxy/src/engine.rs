@@ -72,11 +72,16 @@ impl Native {
     /// most `connections` each.
     pub fn start(listen: &Listen, threads: usize, connections: usize) -> Result<Self, StartError> {
         let (waiting, listening) = bind(listen, threads)?;
-        let compiler = Compiler::default();
+        let compiler = Compiler::new(listen.outside.clone());
         let nothing = compiler.nothing().map_err(StartError::Certificate)?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
         Ok(Self {
-            shared: Arc::new(Shared::new(Arc::new(nothing), listening, connections)),
+            shared: Arc::new(Shared::new(
+                Arc::new(nothing),
+                listening,
+                connections,
+                &listen.outside,
+            )),
             compiler,
             stage: watch::Sender::new(Stage::Serving),
             threads: Mutex::new(Threads {
@@ -279,6 +284,7 @@ impl Engine for Native {
             .compiler
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
+        let left_out = generation.left_out.values().flatten().cloned().collect();
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
         if let Some(metrics) = self.metrics() {
@@ -288,7 +294,7 @@ impl Engine for Native {
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
-        Ok(Applied { generation: number, left_out: Vec::new() })
+        Ok(Applied { generation: number, left_out })
     }
 
     async fn check(&self, next: &Configuration) -> Result<(), Rejected> {

@@ -12,7 +12,7 @@ use crate::phases;
 use crate::trace::{Decision, Trace, decisions};
 use crate::worker::{Shared, Worker};
 use bytes::Bytes;
-use model::{Changes, Configuration, LogTarget};
+use model::{Changes, Configuration, LogTarget, Outside};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ async fn follow(
     let connection = Rc::new(Connection::new(1, client, local, None, session));
     let log = Writer::start("access-log", LogTarget::Stderr)
         .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
-    let shared = Arc::new(Shared::new(generation.clone(), listening, 1));
+    let shared = Arc::new(Shared::new(generation.clone(), listening, 1, &Outside::default()));
     let worker = Rc::new(Worker::new(shared, AccessLog::new(log)));
     let request = request(head, http2, &generation)?;
     let mut exchange = Exchange::new(request, connection, worker, generation);

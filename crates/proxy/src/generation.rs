@@ -42,6 +42,8 @@ pub struct Generation {
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
     pub passthrough: imbl::OrdMap<model::ServerName, Arc<Group>>,
+    /// What of a server could not be served and is denied instead; nearly always empty.
+    pub left_out: imbl::OrdMap<model::ServerName, Vec<model::Problem>>,
 }
 
 /// A server compiled for serving.

@@ -15,6 +15,7 @@ use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use model::Outside;
 use request_metrics::Metrics;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -75,7 +76,12 @@ pub enum Stage {
 
 impl Shared {
     /// The state of a process that serves `generation`.
-    pub fn new(generation: Arc<Generation>, listening: Listening, connections: usize) -> Self {
+    pub fn new(
+        generation: Arc<Generation>,
+        listening: Listening,
+        connections: usize,
+        outside: &Outside,
+    ) -> Self {
         Self {
             current: ArcSwap::new(generation),
             listening,
@@ -84,7 +90,7 @@ impl Shared {
             verifier: Verifier::default(),
             digests: Digests::default(),
             answers: Answers::default(),
-            names: Names::default(),
+            names: Names::new(outside.clone()),
             geoip: Arc::default(),
             load: Arc::default(),
             metrics: None,

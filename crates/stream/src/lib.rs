@@ -2,6 +2,7 @@
 //! TLS passthrough needs to look at a connection and to carry it on, and the addresses of names.
 
 pub mod client_hello;
+mod door;
 mod names;
 mod pipe;
 pub mod proxy_protocol;
@@ -12,6 +13,7 @@ mod tcp;
 mod traffic;
 mod udp;
 
+pub use door::{addresses, open};
 pub use names::{Following, Resolver};
 pub use pipe::{Patience, pipe};
 pub use reach::connect;

@@ -5,7 +5,7 @@
 use hickory_resolver::TokioResolver;
 use hickory_resolver::config::LookupIpStrategy;
 use hickory_resolver::net::NetError;
-use model::Endpoints;
+use model::{Endpoints, Outside};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,6 +24,7 @@ const RETRY: Duration = Duration::from_secs(2);
 #[derive(Default)]
 pub struct Resolver {
     system: Mutex<Option<Arc<TokioResolver>>>,
+    outside: Outside,
 }
 
 impl fmt::Debug for Resolver {
@@ -35,7 +36,14 @@ impl fmt::Debug for Resolver {
 impl From<TokioResolver> for Resolver {
     /// One that asks other name servers than /etc/resolv.conf says.
     fn from(system: TokioResolver) -> Self {
-        Self { system: Mutex::new(Some(Arc::new(system))) }
+        Self { system: Mutex::new(Some(Arc::new(system))), ..Self::default() }
+    }
+}
+
+impl From<Outside> for Resolver {
+    /// One whose names may lead there.
+    fn from(outside: Outside) -> Self {
+        Self { outside, ..Self::default() }
     }
 }
 
@@ -50,6 +58,11 @@ impl Drop for Following {
 }
 
 impl Resolver {
+    /// Where names may lead.
+    pub fn outside(&self) -> &Outside {
+        &self.outside
+    }
+
     /// Tells the endpoints at the addresses of a name, host and port, now and whenever they were looked up again. A
     /// lookup that fails leaves the last good answer; where there is none yet, there are no endpoints. Must be called
     /// within a tokio runtime.
@@ -71,7 +84,7 @@ impl Resolver {
             let pause = match self.lookup(&host).await {
                 Ok((addresses, valid)) => {
                     (has_answer, fails) = (true, false);
-                    tell(Arc::new(Endpoints::of_name(addresses, port)));
+                    tell(Arc::new(Endpoints::of_name(addresses, port, &self.outside)));
                     valid.clamp(LEAST, MOST)
                 }
                 Err(error) => {

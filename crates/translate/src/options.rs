@@ -1,6 +1,7 @@
 //! What the command line says about the meaning of objects.
 
 use kubernetes::objects::ObjectKey;
+use model::Outside;
 use std::collections::BTreeSet;
 
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
@@ -44,6 +45,8 @@ pub struct Options {
     pub reserved_ports: BTreeSet<u16>,
     /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
     pub passthrough: bool,
+    /// `--allow-target-networks`: where what objects name may lead.
+    pub outside: Outside,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             udp_services: None,
             reserved_ports: BTreeSet::new(),
             passthrough: false,
+            outside: Outside::default(),
             raw: false,
         }
     }

@@ -206,6 +206,10 @@ fn slice_ports(port: &ServicePort, protocol: &str, slice: &EndpointSlice) -> Vec
     ports
 }
 
+/// Why an address is refused that an object names.
+pub(crate) const NOT_OUTSIDE: &str = "is an address of this machine, of its links or of a cloud's metadata: name \
+     another, or let an operator allow it with --allow-target-networks";
+
 /// ExternalName: a name to resolve, or the address that it is.
 fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &Options) -> Behind {
     let key = &service.meta.key;
@@ -230,9 +234,7 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &O
         return inside(&named, port, snapshot, options).unwrap_or_else(&refuse);
     }
     match name.parse::<IpAddr>() {
-        Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
-            refuse("is this machine: name another")
-        }
+        Ok(address) if !options.outside.permits(address) => refuse(NOT_OUTSIDE),
         Ok(address) => {
             let ready = vec![SocketAddr::new(address, port)];
             Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }

@@ -12,15 +12,12 @@ pub use certificate::CertificateError;
 pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
-use imbl::OrdSet;
-use kubernetes::objects::ObjectKey;
-use kubernetes::{ReverseIndex, Snapshot};
-use model::Configuration;
+use crate::Known;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
-use translate::{Options, Problems};
+use translate::Options;
 
 /// Where the webhook listens, and with which certificate.
 #[derive(Clone, Debug)]
@@ -31,21 +28,6 @@ pub struct WebhookOptions {
     pub certificate: PathBuf,
     /// `--validating-webhook-key`: a PEM file, read again when it changes.
     pub key: PathBuf,
-}
-
-/// What there is to know at one moment: the objects, and what is served of them.
-#[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// The objects.
-    pub snapshot: Snapshot,
-    /// What they mean.
-    pub configuration: Configuration,
-    /// Which Ingresses refer to which Service, Secret and ConfigMap.
-    pub references: ReverseIndex,
-    /// What users should change.
-    pub problems: Problems,
-    /// The Ingresses that are served.
-    pub served: OrdSet<ObjectKey>,
 }
 
 /// What reviews look at, as it is now.

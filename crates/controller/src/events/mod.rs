@@ -9,8 +9,7 @@ mod write;
 
 pub use tell::TellOptions;
 
-use crate::Applied;
-use crate::admission::Known;
+use crate::Known;
 use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::Task;
@@ -133,15 +132,13 @@ impl Events {
         options: EventOptions,
         leadership: &Leadership,
         known: watch::Receiver<Arc<Known>>,
-        applied: watch::Receiver<Applied>,
     ) -> Self {
         let (sender, queue) = mpsc::channel(QUEUE);
         let EventOptions { client, pod, tell } = options;
         let all = Recorder { queue: Some(sender), dropped: Arc::default() };
         let recorder = if tell.objects { all.clone() } else { Recorder::silent() };
         let writer = write::EventWriter::new(client, pod.name.clone(), leadership.clone());
-        let teller =
-            tell::Teller::new(tell, Object::pod(&pod), all, leadership.clone(), known, applied);
+        let teller = tell::Teller::new(tell, Object::pod(&pod), all, leadership.clone(), known);
         Self {
             recorder,
             writing: Task::start(|stop| writer.run(queue, stop)),

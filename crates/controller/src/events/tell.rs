@@ -1,8 +1,7 @@
 //! What is worth an Event: Ingresses and ConfigMaps that are taken up, problems of objects, and what the engine did.
 
 use super::{Event, Kind, Object, Recorder, Speaker};
-use crate::Applied;
-use crate::admission::Known;
+use crate::Known;
 use crate::lease::Leadership;
 use crate::task::Stop;
 use imbl::ordmap::DiffItem;
@@ -34,7 +33,6 @@ pub(super) struct Teller {
     recorder: Recorder,
     leadership: Leadership,
     known: watch::Receiver<Arc<Known>>,
-    applied: watch::Receiver<Applied>,
     /// What was told since this replica leads.
     told: Option<Arc<Known>>,
 }
@@ -46,25 +44,23 @@ impl Teller {
         recorder: Recorder,
         leadership: Leadership,
         known: watch::Receiver<Arc<Known>>,
-        applied: watch::Receiver<Applied>,
     ) -> Self {
-        Self { options, pod, recorder, leadership, known, applied, told: None }
+        Self { options, pod, recorder, leadership, known, told: None }
     }
 
     pub(super) async fn run(mut self, mut stop: Stop) {
         let mut again = tokio::time::interval(AGAIN);
         again.tick().await;
-        let mut last = Applied::default();
+        let mut last = Arc::<Known>::default();
         loop {
-            let applied = self.applied.borrow_and_update().clone();
+            let known = self.known.borrow_and_update().clone();
             tokio::select! {
-                () = self.tell(&applied, &last) => {}
+                () = self.tell(&known, &last) => {}
                 () = stop.asked() => return,
             }
-            last = applied;
+            last = known;
             tokio::select! {
                 Ok(()) = self.known.changed() => {}
-                Ok(()) = self.applied.changed() => {}
                 () = self.leadership.changed() => {}
                 _ = again.tick() => {
                     let told = self.told.as_deref().cloned();
@@ -78,16 +74,15 @@ impl Teller {
     }
 
     /// Tells what was not told yet. It may take its time: what is solved meanwhile is left out.
-    async fn tell(&mut self, applied: &Applied, last: &Applied) {
-        if let Some(event) = reload(&self.pod, applied, last) {
+    async fn tell(&mut self, known: &Arc<Known>, last: &Known) {
+        if let Some(event) = reload(&self.pod, known, last) {
             self.recorder.record_all(event).await;
         }
         if !self.leadership.is_leader() || !self.options.objects {
             self.told = None;
             return;
         }
-        let known = self.known.borrow_and_update().clone();
-        if self.told.as_ref().is_some_and(|told| Arc::ptr_eq(told, &known)) {
+        if self.told.as_ref().is_some_and(|told| Arc::ptr_eq(told, known)) {
             return;
         }
         let (told, is_first) = match self.told.take() {
@@ -97,12 +92,12 @@ impl Teller {
         let mut events = Vec::new();
         config_maps(&self.options.config_maps, &told.snapshot, &known.snapshot, &mut events);
         if !is_first {
-            taken_up(&told, &known, &mut events);
+            taken_up(&told, known, &mut events);
         }
         for event in events {
             self.recorder.record_all(event).await;
         }
-        for problem in appeared(&told, &known) {
+        for problem in appeared(&told, known) {
             let latest = self.known.borrow().clone();
             if latest.problems.of(&problem.origin).contains(&problem)
                 && let Some(event) = of_problem(&problem, &latest.snapshot)
@@ -110,16 +105,16 @@ impl Teller {
                 self.recorder.record_all(event).await;
             }
         }
-        self.told = Some(known);
+        self.told = Some(known.clone());
     }
 }
 
 /// What ingress-nginx tells of its reloads; here nothing is reloaded, but who waits for it has to be told.
-fn reload(pod: &Object, applied: &Applied, last: &Applied) -> Option<Event> {
-    let (kind, message) = match &applied.refused {
-        Some(_) if applied.refused == last.refused => return None,
+fn reload(pod: &Object, known: &Known, last: &Known) -> Option<Event> {
+    let (kind, message) = match &known.refused {
+        Some(_) if known.refused == last.refused => return None,
         Some(reason) => (Kind::Warning, format!("Error reloading NGINX: {reason}")),
-        None if applied.routes != last.routes => {
+        None if known.routes != last.routes => {
             let message = "NGINX reload triggered due to a change in configuration";
             (Kind::Normal, message.to_owned())
         }

@@ -8,7 +8,7 @@ mod write;
 
 pub use address::AddressSource;
 
-use crate::admission::Known;
+use crate::Known;
 use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::events::{Event, Kind, Recorder, Speaker};

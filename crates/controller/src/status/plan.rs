@@ -2,7 +2,7 @@
 
 use super::address::{Address, sorted};
 use super::write::Outcome;
-use crate::admission::Known;
+use crate::Known;
 use crate::clock::Moment;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;

@@ -2,7 +2,8 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
-use controller::admission::{Bound, Known, Reviewer, WebhookOptions};
+use controller::Known;
+use controller::admission::{Bound, Reviewer, WebhookOptions};
 use kubernetes::snapshot_of;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, ServerName};

@@ -1,5 +1,6 @@
 //! Binds the listeners: for each thread its own, sharing the port (SO_REUSEPORT).
 
+use model::Outside;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -21,6 +22,8 @@ pub struct Listen {
     pub health_path: String,
     /// `--trace-secret-file`: who has this in a header is told why requests go where they go.
     pub trace_secret: Option<Vec<u8>>,
+    /// Where what objects name may lead.
+    pub outside: Outside,
 }
 
 /// What is known about the listeners once they are bound.

@@ -29,7 +29,7 @@ impl Wanted {
 #[cfg(test)]
 mod tests {
     use super::{Listen, Wanted};
-    use model::Listeners;
+    use model::{Listeners, Outside};
     use std::net::IpAddr;
 
     fn wanted(flags: &[&str], named: &[&str], only_ipv4: bool) -> Vec<String> {
@@ -42,6 +42,7 @@ mod tests {
             https_port: 443,
             health_path: String::new(),
             trace_secret: None,
+            outside: Outside::default(),
         };
         let listeners = Listeners { addresses: all(named), only_ipv4, ..Listeners::default() };
         let wanted = Wanted::of(&flags, &listeners, 2, false);
@@ -65,6 +66,7 @@ mod tests {
             https_port: 443,
             health_path: String::new(),
             trace_secret: None,
+            outside: Outside::default(),
         };
         let listeners = Listeners { threads: 3.try_into().ok(), ..Listeners::default() };
         assert_eq!(Wanted::of(&flags, &listeners, 2, false).threads, 3);

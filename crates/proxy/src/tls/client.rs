@@ -46,24 +46,39 @@ impl Profile {
     }
 }
 
-/// All profiles there ever were: few, and their connections outlive generations.
+/// The profiles of all locations. Those that nobody uses any more go when there is need of room: their number is that
+/// of settings in use, not of those there ever were.
 #[derive(Debug, Default)]
 pub struct Profiles {
-    known: Mutex<HashMap<(UpstreamTls, bool), Arc<Profile>>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    profiles: HashMap<(UpstreamTls, bool), Arc<Profile>>,
+    /// How many there ever were: a number is never given twice.
+    made: u64,
+    /// Above so many it is worth looking for those that nobody uses.
+    enough: usize,
 }
 
 impl Profiles {
     /// The profile for these settings, with ALPN for HTTP/2 where that is spoken.
     pub fn profile(&self, settings: &UpstreamTls, http2: bool) -> Result<Arc<Profile>, Error> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(profile) = known.get(&(settings.clone(), http2)) {
+        if let Some(profile) = known.profiles.get(&(settings.clone(), http2)) {
             return Ok(profile.clone());
         }
-        let id = known.len() as u64 + 1;
+        if known.profiles.len() > known.enough {
+            known.profiles.retain(|_, profile| Arc::strong_count(profile) > 1);
+            known.enough = 2 * known.profiles.len().max(16);
+        }
+        known.made += 1;
+        let id = known.made;
         let name = settings.name.as_deref().or(settings.verify.then_some(DEFAULT_NAME));
         let name = name.and_then(|name| ServerName::try_from(name.to_owned()).ok());
         let profile = Arc::new(Profile { id, config: Arc::new(config(settings, http2)?), name });
-        known.insert((settings.clone(), http2), profile.clone());
+        known.profiles.insert((settings.clone(), http2), profile.clone());
         Ok(profile)
     }
 }

@@ -9,7 +9,7 @@ use crate::generation::{Clients, Generation, Site};
 use crate::listen::session;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
-use model::{Global, ServerName, TlsSettings};
+use model::{Global, Outside, ServerName, TlsSettings};
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -33,6 +33,8 @@ pub struct TlsFront {
     http2: bool,
     sessions: Sessions,
     by_name: ByName,
+    /// Where responders of OCSP may be.
+    outside: Outside,
 }
 
 /// Gives each handshake the certificate for its name, as of now.
@@ -54,7 +56,11 @@ impl ResolvesServerCert for ByName {
 
 impl TlsFront {
     /// TLS with these settings and certificates.
-    pub fn new(global: &Global, certificates: Certificates) -> Result<Self, rustls::Error> {
+    pub fn new(
+        global: &Global,
+        certificates: Certificates,
+        outside: Outside,
+    ) -> Result<Self, rustls::Error> {
         let settings = global.tls.clone();
         let sessions = Sessions::new(settings.session_cache_size, settings.session_timeout);
         let certificates = Arc::new(ArcSwap::from_pointee(certificates));
@@ -66,6 +72,7 @@ impl TlsFront {
             http2: global.http2,
             sessions,
             by_name,
+            outside,
         })
     }
 
@@ -99,7 +106,7 @@ impl TlsFront {
         self.by_name.staples = match (self.settings.ocsp, self.by_name.staples.take()) {
             (false, _) => None,
             (true, Some(staples)) => Some(staples),
-            (true, None) => Staples::start(self.by_name.certificates.clone()),
+            (true, None) => Staples::start(self.by_name.certificates.clone(), self.outside.clone()),
         };
         let by_name = self.by_name.clone();
         self.config = config(global, &Own::default(), self.sessions.clone(), by_name)?;

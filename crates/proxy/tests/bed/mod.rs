@@ -4,8 +4,8 @@
 use engine::Engine;
 use model::policy::Policy;
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, PathKind, Server, ServerName,
-    Upstream, UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, Server,
+    ServerName, Upstream, UpstreamId,
 };
 use proxy::{Listen, Native};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -84,6 +84,7 @@ pub fn idle(addresses: Vec<IpAddr>) -> Native {
         https_port: 0,
         health_path: "/healthz".to_owned(),
         trace_secret: None,
+        outside: Outside::anywhere(),
     };
     Native::start(&listen, 1, 1000).expect("ports chosen by the system")
 }

@@ -183,6 +183,7 @@ impl<'a> Reviewer<'a> {
             config_maps: &self.snapshot.config_maps,
             cross_namespace,
             raw: self.options.raw,
+            outside: &self.options.outside,
         }
     }
 

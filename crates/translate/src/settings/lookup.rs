@@ -4,7 +4,7 @@ use super::{About, Key, OnBad};
 use crate::ingress::Target;
 use imbl::OrdMap;
 use kubernetes::objects::{ConfigMap, ObjectKey, Secret};
-use model::{Kind, Origin, Problem, Severity};
+use model::{Kind, Origin, Outside, Problem, Severity};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) cross_namespace: bool,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
+    /// Where what objects name may lead.
+    pub(crate) outside: &'a Outside,
 }
 
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.

@@ -3,9 +3,9 @@
 use super::Settings;
 use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
-use crate::upstream::is_dns_name;
+use crate::upstream::{NOT_OUTSIDE, is_dns_name};
 use kubernetes::objects::{ConfigMap, ObjectKey, PortRef, Secret};
-use model::{Part, Template, UpstreamId, Url, Variable};
+use model::{Outside, Part, Template, UpstreamId, Url, Variable};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ impl<'a> Settings<'a> {
         let upstream = match authority.literal() {
             None => None,
             Some(literal) => {
-                let target = host_of(literal, secure).map_err(|why| wrong(&why))?;
+                let outside = self.scope().outside;
+                let target = host_of(literal, secure, outside).map_err(|why| wrong(&why))?;
                 Some(self.upstream(target))
             }
         };
@@ -105,7 +106,7 @@ fn split(url: &Template) -> (Template, Template) {
 }
 
 /// Who is behind `host` or `host:port`.
-fn host_of(authority: &str, secure: bool) -> Result<Target, String> {
+fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, String> {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => {
             let port = port.parse().ok().filter(|port| *port > 0);
@@ -119,9 +120,7 @@ fn host_of(authority: &str, secure: bool) -> Result<Target, String> {
     }
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     match bare.parse::<IpAddr>() {
-        Ok(address) if address.to_canonical().is_loopback() || address.is_unspecified() => {
-            Err("leads to the controller itself".to_owned())
-        }
+        Ok(address) if !outside.permits(address) => Err(NOT_OUTSIDE.to_owned()),
         Ok(_) => Ok(Target::Name { host: host.into(), port }),
         Err(_) if host == "localhost" || host.ends_with(".localhost") => {
             Err("leads to the controller itself".to_owned())
@@ -135,7 +134,7 @@ fn host_of(authority: &str, secure: bool) -> Result<Target, String> {
 mod tests {
     use super::{Role, Target, host_of, split};
     use kubernetes::objects::{ObjectKey, PortRef};
-    use model::Template;
+    use model::{Outside, Template};
 
     fn parts(text: &str) -> (String, String) {
         let (authority, target) = split(&Template::parse(text).expect("known variables"));
@@ -154,15 +153,18 @@ mod tests {
 
     #[test]
     fn services_of_the_cluster_are_told_from_other_hosts() {
+        let host = |text, secure| host_of(text, secure, &Outside::default());
         let service = ObjectKey::new("demo", "auth");
         let target = Target::Service { service, port: Some(PortRef::Number(443)), role: Role::Url };
-        assert_eq!(host_of("auth.demo.svc", true), Ok(target));
+        assert_eq!(host("auth.demo.svc", true), Ok(target));
         let name = |host: &str, port| Ok(Target::Name { host: host.into(), port });
-        assert_eq!(host_of("Auth.Example:8080", false), name("auth.example", 8080));
-        assert_eq!(host_of("192.0.2.1", false), name("192.0.2.1", 80));
-        assert_eq!(host_of("[2001:db8::1]:81", false), name("[2001:db8::1]", 81));
-        for bad in ["127.0.0.1", "localhost", "[::1]:80", "a..b", "a:0", "a:http", "-a"] {
-            assert!(host_of(bad, false).is_err(), "{bad}");
+        assert_eq!(host("Auth.Example:8080", false), name("auth.example", 8080));
+        assert_eq!(host("192.0.2.1", false), name("192.0.2.1", 80));
+        assert_eq!(host("[2001:db8::1]:81", false), name("[2001:db8::1]", 81));
+        for bad in
+            ["127.0.0.1", "169.254.169.254", "localhost", "[::1]:80", "a..b", "a:0", "a:http", "-a"]
+        {
+            assert!(host(bad, false).is_err(), "{bad}");
         }
     }
 }

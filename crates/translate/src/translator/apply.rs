@@ -74,6 +74,7 @@ impl Translator {
                 config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
+                outside: &self.options.outside,
             },
             ground,
         };

@@ -190,6 +190,7 @@ impl Translator {
             config_maps: &self.snapshot.config_maps,
             cross_namespace: false,
             raw: self.options.raw,
+            outside: &self.options.outside,
         };
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);

@@ -2,7 +2,11 @@
 {{- define "fairway.pod" -}}
 {{- $controller := .Values.controller -}}
 {{- $webhooks := $controller.admissionWebhooks -}}
-{{- $nginx := eq (include "fairway.engine" .) "nginx" -}}
+{{- /* Values of ingress-nginx may bring a volume for /tmp already. */ -}}
+{{- $temporary := true -}}
+{{- range $controller.extraVolumeMounts -}}
+{{- if eq (trimSuffix "/" .mountPath) "/tmp" -}}{{- $temporary = false -}}{{- end -}}
+{{- end -}}
 metadata:
   labels:
     {{- include "fairway.labels" (list . "controller" $controller.labels $controller.podLabels) | nindent 4 }}
@@ -115,10 +119,10 @@ spec:
       resizePolicy:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- if or $webhooks.enabled $nginx $controller.extraVolumeMounts }}
+      {{- if or $webhooks.enabled $temporary $controller.extraVolumeMounts }}
       volumeMounts:
-        {{- if $nginx }}
-        - name: nginx
+        {{- if $temporary }}
+        - name: temporary-files
           mountPath: /tmp
         {{- end }}
         {{- if $webhooks.enabled }}
@@ -133,11 +137,12 @@ spec:
     {{- with $controller.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
-  {{- if or $webhooks.enabled $nginx $controller.extraVolumes }}
+  {{- if or $webhooks.enabled $temporary $controller.extraVolumes }}
   volumes:
-    {{- if $nginx }}
-    - name: nginx
-      emptyDir: {}
+    {{- if $temporary }}
+    - name: temporary-files
+      emptyDir:
+        {{- toYaml $controller.temporaryFiles | nindent 8 }}
     {{- end }}
     {{- if $webhooks.enabled }}
     - name: webhook-cert

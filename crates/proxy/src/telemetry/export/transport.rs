@@ -8,8 +8,7 @@ use crate::upstream::{Head, Outgoing, Pool, Target, Try, send};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{Policy, Timeouts, UpstreamTls};
-use model::{Global, OtlpProtocol};
-use std::net::SocketAddr;
+use model::{Global, OtlpProtocol, Outside};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -91,8 +90,9 @@ impl Transport {
 /// Looks the collector up. Connections to where it was before are gone with their pool.
 async fn open(destination: &Destination, turn: usize) -> Result<Open, String> {
     let host = destination.endpoint.host.as_str();
-    let found = tokio::net::lookup_host((host, destination.port())).await;
-    let found: Vec<SocketAddr> = found.map_err(|error| format!("{host}: {error}"))?.collect();
+    // Only the ConfigMap names it, and a collector may well stand beside this process.
+    let found = stream::addresses(host, destination.port(), &Outside::anywhere()).await;
+    let found = found.map_err(|error| format!("{host}: {error}"))?;
     let count = found.len().max(1);
     let address = found.get(turn % count).ok_or_else(|| format!("{host} has no address"))?;
     let tls = destination.endpoint.secure.then(|| profile(destination)).transpose()?;

@@ -1,8 +1,8 @@
 //! Asks a responder over plain HTTP (RFC 6960 appendix A.1), with bounds on time and size.
 
+use model::Outside;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 
 /// How long a question may take, from the first look-up to the last byte.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -29,19 +29,23 @@ pub(super) enum FetchError {
 }
 
 /// The body of the answer to `question`.
-pub(super) async fn post(url: &str, question: &[u8]) -> Result<Vec<u8>, FetchError> {
-    tokio::time::timeout(PATIENCE, exchange(url, question))
+pub(super) async fn post(
+    url: &str,
+    question: &[u8],
+    outside: &Outside,
+) -> Result<Vec<u8>, FetchError> {
+    tokio::time::timeout(PATIENCE, exchange(url, question, outside))
         .await
         .unwrap_or(Err(FetchError::Timeout))
 }
 
-async fn exchange(url: &str, question: &[u8]) -> Result<Vec<u8>, FetchError> {
+async fn exchange(url: &str, question: &[u8], outside: &Outside) -> Result<Vec<u8>, FetchError> {
     let (authority, path) = split(url).ok_or(FetchError::Url)?;
-    let with_port = authority.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
-    let mut tcp = match with_port {
-        true => TcpStream::connect(authority).await?,
-        false => TcpStream::connect((authority, 80)).await?,
-    };
+    let with_port = authority.rsplit_once(':');
+    let with_port = with_port.and_then(|(host, port)| Some((host, port.parse().ok()?)));
+    let (host, port) = with_port.unwrap_or((authority, 80));
+    // The URL comes from a certificate, which a tenant may have made.
+    let mut tcp = stream::open(host, port, outside).await?;
     // HTTP/1.0 has no transfer codings: the answer ends with the connection or its length.
     let head = format!(
         "POST {path} HTTP/1.0\r\nHost: {authority}\r\nContent-Type: application/ocsp-request\r\n\

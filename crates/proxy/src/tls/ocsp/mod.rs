@@ -9,6 +9,7 @@ use super::Certificates;
 use crate::http::since_epoch;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
+use model::Outside;
 use rustls::sign::CertifiedKey;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,8 @@ pub(super) struct Staples {
     entries: ArcSwap<OrdMap<usize, Entry>>,
     writing: Mutex<()>,
     wanted: mpsc::Sender<Arc<CertifiedKey>>,
+    /// Where responders may be.
+    outside: Outside,
 }
 
 impl fmt::Debug for Staples {
@@ -43,11 +46,18 @@ struct Entry {
 impl Staples {
     /// None yet. What is wanted is fetched by a task of the runtime that calls; it ends with the last handshake that
     /// may want something.
-    pub(super) fn start(certificates: Arc<ArcSwap<Certificates>>) -> Option<Arc<Self>> {
+    pub(super) fn start(
+        certificates: Arc<ArcSwap<Certificates>>,
+        outside: Outside,
+    ) -> Option<Arc<Self>> {
         let runtime = tokio::runtime::Handle::try_current().ok()?;
         let (wanted, wants) = mpsc::channel(WAITING);
-        let staples =
-            Arc::new(Self { entries: ArcSwap::default(), writing: Mutex::new(()), wanted });
+        let staples = Arc::new(Self {
+            entries: ArcSwap::default(),
+            writing: Mutex::new(()),
+            wanted,
+            outside,
+        });
         runtime.spawn(refresh::run(Arc::downgrade(&staples), wants, certificates));
         Some(staples)
     }

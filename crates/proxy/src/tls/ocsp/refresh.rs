@@ -6,6 +6,7 @@ use super::{Staples, address, fetch};
 use crate::http::since_epoch;
 use crate::tls::Certificates;
 use arc_swap::ArcSwap;
+use model::Outside;
 use rustls::sign::CertifiedKey;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -87,7 +88,8 @@ impl Turn {
                 if !staples.entries.load().get(&id).is_some_and(|entry| entry.is_about(&self.key)) {
                     staples.put(&self.key, None);
                 }
-                asking.spawn(async move { (id, ask(&question).await) });
+                let outside = staples.outside.clone();
+                asking.spawn(async move { (id, ask(&question, &outside).await) });
             }
             Err(refused) => {
                 tracing::info!(%refused, "a certificate is served without OCSP staple");
@@ -121,9 +123,9 @@ impl Turn {
     }
 }
 
-async fn ask(question: &Question) -> Outcome {
+async fn ask(question: &Question, outside: &Outside) -> Outcome {
     let responder = question.responder.as_str();
-    let answer = fetch::post(responder, &question.request).await.map_err(|error| {
+    let answer = fetch::post(responder, &question.request, outside).await.map_err(|error| {
         tracing::warn!(responder, %error, "OCSP: a responder does not answer; asking again later");
         true
     })?;
