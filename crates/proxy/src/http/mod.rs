@@ -11,6 +11,7 @@ mod message;
 mod pace;
 pub mod percent;
 mod spool;
+pub mod trailers;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use body::{Body, BodyError, Frame, Length};
@@ -22,3 +23,4 @@ pub use interim::{Interim, Interims};
 pub use message::{Request, Response, Source, Version};
 pub use pace::Pace;
 pub use spool::Spool;
+pub use trailers::TrailerRule;
