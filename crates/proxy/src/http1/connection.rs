@@ -8,7 +8,7 @@ use super::write::{self, Closing, response_framing, response_head};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
-use crate::http::{Body, Frame, Length, Request, Response, Version};
+use crate::http::{Body, Frame, Length, Request, Response, Source, Version};
 use crate::io::Io;
 use crate::outbox::Outbox;
 use crate::patience::Patience;
@@ -22,9 +22,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
-const DISCARD: u64 = 64 << 10;
+const DISCARD: u64 = 1 << 20;
+/// How long that may take, without anything coming and on the whole (nginx: lingering_timeout, lingering_time).
+const DISCARD_IDLE: Duration = Duration::from_secs(5);
+const DISCARD_TIME: Duration = Duration::from_secs(30);
 
 /// Serves a client until the connection ends.
 pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker: Rc<Worker>) {
@@ -107,7 +111,9 @@ async fn one(
         exchange.finish(client.body_received());
         return None;
     };
-    let keep = wants_to_stay && may_stay(&client, &response, global, worker);
+    let keep = wants_to_stay
+        && may_stay(&client, &response, global, worker)
+        && (client.body_is_done() || can_discard(&client, &response).await);
     deliver(client, &mut exchange, response, keep, global).await
 }
 
@@ -168,8 +174,7 @@ async fn deliver(
         // An answer that broke off must not look complete: the connection just ends.
         return None;
     }
-    let is_clean =
-        || async { client.body_is_done() || Box::pin(discard_rest(&client, global)).await };
+    let is_clean = || async { client.body_is_done() || Box::pin(discard_rest(&client)).await };
     if closing.keep_alive && is_clean().await {
         return Some(client);
     }
@@ -199,22 +204,39 @@ async fn upgrade(
     None
 }
 
-/// Reads past a request body that nobody wanted, if it is short; whether the connection is clean then.
-async fn discard_rest(client: &Rc<Client>, global: &Global) -> bool {
+/// Whether what is left of the request's body will be read past: it is short, as far as is known. An answer that says
+/// that the connection stays is kept to.
+async fn can_discard(client: &Rc<Client>, response: &Response) -> bool {
     let mut rest = client.rest_of_body();
-    let started = client.body_received();
-    let patience = global.limits.body_timeout.min(std::time::Duration::from_secs(5));
-    let reading = async {
-        while client.body_received() - started <= DISCARD {
-            match rest.frame().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return true,
-                Err(_) => return false,
-            }
+    match rest.length() {
+        Length::Known(left) => left <= DISCARD,
+        // Somebody may still read it on behalf of an upstream.
+        Length::Unknown if response.source == Source::Upstream => false,
+        Length::Unknown => {
+            let mut at_hand = pin!(read_past(client, &mut rest));
+            poll_fn(|cx| Poll::Ready(matches!(at_hand.as_mut().poll(cx), Poll::Ready(true)))).await
         }
-        false
-    };
-    tokio::time::timeout(patience, reading).await.unwrap_or(false)
+    }
+}
+
+/// Reads past a request body that nobody wanted; whether the connection is clean then.
+async fn discard_rest(client: &Rc<Client>) -> bool {
+    let mut rest = client.rest_of_body();
+    let reading = read_past(client, &mut rest);
+    tokio::time::timeout(DISCARD_TIME, reading).await.unwrap_or(false)
+}
+
+/// Reads a body to its end, if it is short; whether that is reached.
+async fn read_past(client: &Client, rest: &mut Body) -> bool {
+    let started = client.body_received();
+    while client.body_received() - started <= DISCARD {
+        match tokio::time::timeout(DISCARD_IDLE, rest.frame()).await {
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None)) => return true,
+            Ok(Err(_)) | Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Answers what is not a request, and ends the connection.
