@@ -4,10 +4,10 @@
 use super::{Stop, mirror};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, BodyError, Frame, Spool};
+use crate::http::{Body, BodyError, Frame, Length, Spool};
 use crate::patience::Patience;
 use crate::timer::Timer;
-use model::policy::Protocol;
+use model::policy::{HttpVersion, Protocol};
 use std::future::poll_fn;
 use std::task::Poll;
 
@@ -20,7 +20,11 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
     // CGI wants to know how long a body is before it begins.
     let fcgi = location.policy.protocol == Protocol::Fcgi;
-    let buffers = fcgi || (policy.request_buffering && !streams) || mirror::wants_body(exchange);
+    // Chunks are unknown to HTTP/1.0, which would take them for another request.
+    let old = location.policy.http_version == HttpVersion::Http10
+        && exchange.request.body.length() == Length::Unknown;
+    let unasked = policy.request_buffering || old;
+    let buffers = fcgi || (unasked && !streams) || mirror::wants_body(exchange);
     // A body that came whole with its head costs nothing to keep (nginx: preread).
     if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());
