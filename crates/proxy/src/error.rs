@@ -139,7 +139,7 @@ impl TryError {
             }
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
-            Self::InvalidHeader => wanted(Condition::InvalidHeader),
+            Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
             Self::RequestBody(_) => false,
         }
     }

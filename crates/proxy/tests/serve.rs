@@ -2,11 +2,13 @@
 
 mod bed;
 
-use bed::{MAIN, answering, apply, connect, read_exactly, read_to_end, start, talk};
+use bed::{MAIN, answering, apply, connect, read_exactly, read_to_end, read_until, start, talk};
 use engine::Engine;
 use model::Configuration;
-use model::policy::{Body, Policy};
+use model::policy::{Body, HttpVersion, Policy};
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -63,7 +65,7 @@ async fn a_chunked_body_is_measured_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn a_streamed_body_goes_out_in_whole_chunks() {
+async fn a_streamed_body_goes_out_in_whole_chunks_and_small_ones_are_joined() {
     let (address, mut seen) = answering(OK).await;
     let body = Body { request_buffering: false, ..Body::default() };
     let policy = Policy { body, ..Policy::default() };
@@ -72,7 +74,7 @@ async fn a_streamed_body_goes_out_in_whole_chunks() {
     let answer = talk(&native, request).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
     let seen = seen.recv().await.expect("one request");
-    assert!(seen.ends_with("\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"), "{seen}");
+    assert!(seen.ends_with("\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"), "{seen}");
 }
 
 /// An upstream that answers one request: with `first` at once, with `rest` once it is told to.
@@ -164,4 +166,188 @@ async fn a_change_of_endpoints_takes_effect_and_draining_ends_the_threads() {
     let answer = talk(&native, GET).await;
     assert!(answer.starts_with("HTTP/1.1 201 Created"), "{answer}");
     native.drain(Duration::from_secs(5)).await;
+}
+
+/// A policy under which bodies go on as they come.
+fn streaming() -> Policy {
+    let body = Body { request_buffering: false, max_size: None, ..Body::default() };
+    Policy { body, ..Policy::default() }
+}
+
+/// An upstream that begins its answer when it has the head of the request, and answers with what the body looks like on
+/// the wire: the chunks of a body are chunks of its answer. The number of its connections is counted.
+async fn echo(head: &'static [u8]) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let count = Arc::new(AtomicUsize::new(0));
+    let connections = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            connections.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut seen = Vec::new();
+                let mut at = None;
+                while at.is_none() && matches!(tcp.read_buf(&mut seen).await, Ok(1..)) {
+                    at = seen.windows(4).position(|end| end == b"\r\n\r\n");
+                }
+                let Some(at) = at else { return };
+                let _ = tcp.write_all(head).await;
+                let _ = tcp.write_all(&seen[at + 4..]).await;
+                let (mut from, mut to) = tcp.split();
+                let _ = tokio::io::copy(&mut from, &mut to).await;
+            });
+        }
+    });
+    (address, count)
+}
+
+const CHUNKED: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+
+#[tokio::test]
+async fn a_streamed_body_goes_on_while_its_answer_flows() {
+    let (address, connections) = echo(CHUNKED).await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    let mut client = connect(&native).await;
+    let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.write_all(head).await.expect("written");
+    let answer = read_until(&mut client, "\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for number in 0..5 {
+        let chunk = format!("5\r\nstep{number}\r\n");
+        client.write_all(chunk.as_bytes()).await.expect("written");
+        assert_eq!(read_exactly(&mut client, chunk.len()).await, chunk);
+    }
+    client.write_all(b"0\r\n\r\n").await.expect("written");
+    assert_eq!(read_exactly(&mut client, 5).await, "0\r\n\r\n");
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn five_megabytes_go_both_ways_at_once() {
+    const SIZE: usize = 5_000_000;
+    let (address, _) = echo(b"HTTP/1.1 200 OK\r\nContent-Length: 5000000\r\n\r\n").await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    let (mut from, mut to) = connect(&native).await.into_split();
+    let body: Vec<u8> = (0..SIZE).map(|at| (at % 251) as u8).collect();
+    let sent = body.clone();
+    let sending = tokio::spawn(async move {
+        let head = format!("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {SIZE}\r\n\r\n");
+        to.write_all(head.as_bytes()).await.expect("written");
+        to.write_all(&sent).await.expect("written");
+        to
+    });
+    let mut answer = Vec::new();
+    let reading = async {
+        while !answer.ends_with(&body[SIZE - 1000..]) || answer.len() < SIZE {
+            assert!(matches!(from.read_buf(&mut answer).await, Ok(1..)), "{}", answer.len());
+        }
+    };
+    tokio::time::timeout(bed::PATIENCE, reading).await.expect("all of it");
+    assert!(answer.ends_with(&body));
+    sending.await.expect("sent");
+}
+
+#[tokio::test]
+async fn a_connection_that_echoed_a_whole_body_is_used_again_and_no_other_one() {
+    let (whole, connections) = echo(CHUNKED).await;
+    let native = start(&configuration(vec![whole], streaming())).await;
+    let mut client = connect(&native).await;
+    let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    client.write_all(head).await.expect("written");
+    read_until(&mut client, "\r\n\r\n").await;
+    client.write_all(b"2\r\nok\r\n0\r\n\r\n").await.expect("written");
+    read_until(&mut client, "0\r\n\r\n").await;
+    // The next request is echoed by the connection that the first one went over.
+    let answer = talk(&native, GET).await;
+    assert!(answer.starts_with("HTTP/1.1 502 ") && answer.ends_with("</html>\r\n"), "{answer}");
+    assert_eq!(connections.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn an_upstream_that_answers_without_the_whole_body_gets_no_other_request() {
+    let answer = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno";
+    let (address, connections) = echo(answer).await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    for number in 1..=2 {
+        let mut client = connect(&native).await;
+        let head = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 90000000\r\n\r\nbegin";
+        client.write_all(head).await.expect("written");
+        let answer = read_to_end(&mut client).await;
+        assert!(answer.contains("\r\nConnection: close\r\n\r\nno"), "{answer}");
+        assert_eq!(connections.load(Ordering::Relaxed), number);
+    }
+}
+
+#[tokio::test]
+async fn a_streamed_body_that_breaks_off_breaks_its_answer_off() {
+    let (address, _) = echo(CHUNKED).await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    let request =
+        b"POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n";
+    let mut client = connect(&native).await;
+    client.write_all(request).await.expect("written");
+    read_until(&mut client, "2\r\nok\r\n").await;
+    client.write_all(b"Z\r\n").await.expect("written");
+    let rest = read_to_end(&mut client).await;
+    assert_eq!(rest, "");
+}
+
+#[tokio::test]
+async fn an_early_answer_keeps_what_it_promises_about_the_connection() {
+    let native = start(&configuration(Vec::new(), streaming())).await;
+    for (size, stays) in [(70_000, true), (900_000, true), (1 << 20, true), (2_000_000, false)] {
+        let mut client = connect(&native).await;
+        let head = format!("POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: {size}\r\n\r\n");
+        client.write_all(head.as_bytes()).await.expect("written");
+        let answer = read_until(&mut client, "\r\n\r\n").await;
+        assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+        assert_eq!(answer.contains("\r\nConnection: keep-alive\r\n"), stays, "{size}: {answer}");
+        // Who still sends is not cut off.
+        client.write_all(&vec![b'x'; size]).await.expect("written");
+        if stays {
+            client.write_all(GET).await.expect("written");
+        }
+        let rest = read_to_end(&mut client).await;
+        assert_eq!(rest.contains("HTTP/1.1 503 "), stays, "{size}: {rest}");
+    }
+}
+
+#[tokio::test]
+async fn an_early_answer_to_chunks_stays_if_they_are_all_there() {
+    let native = start(&configuration(Vec::new(), Policy::default())).await;
+    let head = "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (chunks, expected) in [("2\r\nok\r\n0\r\n\r\n", "keep-alive"), ("2\r\nok\r\n", "close")] {
+        let mut client = connect(&native).await;
+        client.write_all(format!("{head}{chunks}").as_bytes()).await.expect("written");
+        let answer = read_until(&mut client, "\r\n\r\n").await;
+        assert!(answer.contains(&format!("\r\nConnection: {expected}\r\n")), "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn http_1_0_upstreams_get_no_chunks() {
+    let (address, mut seen) = answering(OK).await;
+    let policy = Policy { http_version: HttpVersion::Http10, ..streaming() };
+    let native = start(&configuration(vec![address], policy)).await;
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    talk(&native, request).await;
+    let seen = seen.recv().await.expect("one request");
+    assert!(
+        seen.starts_with("POST / HTTP/1.0\r\n") && !seen.contains("Transfer-Encoding"),
+        "{seen}"
+    );
+    assert!(
+        seen.contains("\r\nContent-Length: 5\r\n") && seen.ends_with("\r\n\r\nabcde"),
+        "{seen}"
+    );
+}
+
+#[tokio::test]
+async fn trailers_of_a_request_end_here() {
+    let (address, mut seen) = answering(OK).await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    let request = b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\nX-Real-IP: 1.2.3.4\r\nX-Other: 1\r\n\r\n";
+    talk(&native, request).await;
+    let seen = seen.recv().await.expect("one request");
+    assert!(seen.ends_with("\r\n\r\n2\r\nab\r\n0\r\n\r\n"), "{seen}");
 }

@@ -16,7 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// How long anything may take.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The upstream of the host.
 pub const MAIN: &str = "demo-echo-80";
@@ -116,6 +116,15 @@ pub async fn read_to_end(tcp: &mut TcpStream) -> String {
     let read = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut answer)).await;
     let _ = read.expect("an end of the connection");
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// What comes up to this, and nothing beyond it.
+pub async fn read_until(tcp: &mut TcpStream, end: &str) -> String {
+    let mut read = String::new();
+    while !read.ends_with(end) {
+        read.push_str(&read_exactly(tcp, 1).await);
+    }
+    read
 }
 
 /// So many bytes.
