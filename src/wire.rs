@@ -5,7 +5,7 @@ use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Tra
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
 use crate::room::Room;
-use crate::{admin, logs, overload, own_pod, ports, streams, version};
+use crate::{admin, bodies, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
@@ -72,6 +72,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         profiling,
         version: _,
         memory_limit,
+        body_files_limit,
         v: _,
         accepted,
         words,
@@ -86,8 +87,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     logs::follow(&engine, control)?;
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
-        None => front::tell_without_effect(&listeners, memory_limit),
+        None => front::tell_without_effect(&listeners, memory_limit, body_files_limit),
     }
+    let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
@@ -118,7 +120,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     drop(blocked);
     let (http, https) = engine.ports();
-    tracing::info!(http, https, admin = %admin, "ready");
+    let state = if ready.is_ready() { "ready" } else { "serving, but not ready" };
+    tracing::info!(http, https, admin = %admin, "{state}");
     // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),

@@ -44,6 +44,15 @@ impl Drop for Running {
 impl Running {
     /// Starts the program under a name, with a folder of objects and these flags; returns when it is ready.
     fn start(name: &str, flags: &[&str]) -> Self {
+        let running = Self::spawn(name, flags, &[]);
+        running.until("it is ready", || {
+            running.get("/healthz").is_some_and(|(status, _)| status == 200)
+        });
+        running
+    }
+
+    /// The same with these variables of the environment; returns at once.
+    fn spawn(name: &str, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let objects = folder.path().join("objects");
         fs::create_dir(&objects).expect("a folder");
@@ -63,16 +72,13 @@ impl Running {
             ])
             .arg(format!("--healthz-port={port}"))
             .args(flags)
+            .envs(variables.iter().copied())
             .stderr(fs::File::create(folder.path().join("log")).expect("a file"))
             .stdout(Stdio::null())
             .spawn()
             .expect("the program runs");
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let running = Self { child, admin, folder };
-        running.until("it is ready", || {
-            running.get("/healthz").is_some_and(|(status, _)| status == 200)
-        });
-        running
+        Self { child, admin, folder }
     }
 
     fn program(&self, name: &str) -> PathBuf {
@@ -313,4 +319,15 @@ fn version_and_help_are_answered_and_end_well() {
     let nothing = ends(&[]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(text(&nothing.stderr).contains("Flags without a command mean `run`"));
+}
+
+#[test]
+fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
+    let running = Running::spawn("unwritable", &[], &[("TMPDIR", "/proc")]);
+    running.until("it serves", || running.log().contains("serving, but not ready"));
+    let log = running.log();
+    assert!(log.contains("cannot be kept in /proc: ") && log.contains("emptyDir"), "{log}");
+    let (status, page) = running.get("/healthz").expect("an answer");
+    assert_eq!(status, 503);
+    assert!(text(&page).contains("a folder for request bodies that can be written"));
 }

@@ -6,13 +6,14 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "manifests",
     "bind-address",
     "worker-threads",
     "geoip-directory",
     "trace-secret-file",
     "memory-limit",
+    "body-files-limit",
     "metrics-series-limit",
     "engine",
     "nginx-directory",

@@ -109,6 +109,9 @@ pub(crate) struct Run {
     /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
     pub(crate) memory_limit: Option<u64>,
+    /// Bytes of temporary files that hold request bodies, by default 1Gi; those of one namespace may have half of them.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    pub(crate) body_files_limit: Option<u64>,
     /// How much to log: 0 is normal, 2 shows what changes in nginx.conf, 5 tells about each connection. RUST_LOG goes
     /// before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]

@@ -75,6 +75,7 @@ impl Error {
                     BodyError::Timeout => StatusCode::REQUEST_TIMEOUT,
                     BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
                     BodyError::Storage => StatusCode::INTERNAL_SERVER_ERROR,
+                    BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
@@ -88,9 +89,9 @@ impl Error {
     /// Who is to blame.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => {
-                Blame::Proxy
-            }
+            Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
+            | Self::BadRewrite(_)
+            | Self::Denied(_) => Blame::Proxy,
             Self::PasswordsBusy => Blame::Proxy,
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)

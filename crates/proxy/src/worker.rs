@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::http::Clock;
+use crate::http::{Clock, Scratch};
 use crate::listen::{self, Listening, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
@@ -56,6 +56,8 @@ pub struct Shared {
     names: Names,
     /// Databases about addresses.
     pub geoip: Arc<GeoIp>,
+    /// Where bodies are kept that are too large for memory.
+    pub scratch: Scratch,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
     /// Where requests are counted, if they are.
@@ -86,6 +88,7 @@ impl Shared {
             answers: Answers::default(),
             names: Names::default(),
             geoip: Arc::default(),
+            scratch: Scratch::default(),
             load: Arc::default(),
             metrics: None,
         }
@@ -260,6 +263,11 @@ impl Worker {
     /// Hosts that are known only once a request is there.
     pub fn names(&self) -> &Names {
         &self.shared.names
+    }
+
+    /// Where bodies are kept that are too large for memory.
+    pub fn scratch(&self) -> &Scratch {
+        &self.shared.scratch
     }
 
     /// Databases about addresses.

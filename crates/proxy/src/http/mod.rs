@@ -10,6 +10,7 @@ mod interim;
 mod message;
 mod pace;
 pub mod percent;
+mod scratch;
 mod spool;
 pub mod trailers;
 
@@ -22,5 +23,6 @@ pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use interim::{Interim, Interims};
 pub use message::{Request, Response, Source, Version};
 pub use pace::Pace;
+pub use scratch::Scratch;
 pub use spool::Spool;
 pub use trailers::TrailerRule;

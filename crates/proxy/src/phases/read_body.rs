@@ -9,6 +9,7 @@ use crate::patience::Patience;
 use crate::timer::Timer;
 use model::policy::{HttpVersion, Protocol};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -45,16 +46,21 @@ pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
     let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
     let (mut patience, timer) =
         (Patience::new(limits.body_timeout), Timer::new(limits.body_timeout));
-    let mut spool = Spool::default();
+    let owner = exchange.spot().location.origin.as_ref();
+    let owner = owner.map_or_else(Arc::default, |origin| origin.namespace.clone());
+    let worker = exchange.worker.clone();
+    let (mut spool, mut trailers) = (Spool::default(), None);
     while let Some(frame) = next(&mut exchange.request.body, &mut patience, &timer).await? {
         match frame {
             Frame::Data(data) => {
                 patience.progressed(data.len() as u64);
-                spool.push(data, memory).await.map_err(Error::RequestBody)?;
+                let pushed = spool.push(data, memory, worker.scratch(), &owner).await;
+                pushed.map_err(Error::RequestBody)?;
             }
-            Frame::Trailers(trailers) => spool.end(trailers),
+            Frame::Trailers(fields) => trailers = Some(fields),
         }
     }
+    spool.end(trailers);
     exchange.request.body = Body::spool(spool);
     Ok(())
 }
