@@ -351,3 +351,65 @@ async fn trailers_of_a_request_end_here() {
     let seen = seen.recv().await.expect("one request");
     assert!(seen.ends_with("\r\n\r\n2\r\nab\r\n0\r\n\r\n"), "{seen}");
 }
+
+#[tokio::test]
+async fn a_body_in_single_bytes_arrives_whole() {
+    let (address, mut seen) = bed::upstream(OK.to_vec(), bed::is_whole).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let body: Vec<u8> = (0..100_000).map(|at| b'a' + (at % 23) as u8).collect();
+    let mut request =
+        b"POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
+    for byte in &body {
+        request.extend_from_slice(&[b'1', b'\r', b'\n', *byte, b'\r', b'\n']);
+    }
+    request.extend_from_slice(b"0\r\n\r\n");
+    let answer = talk(&native, &request).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let seen = seen.recv().await.expect("one request");
+    assert!(seen.ends_with(&[b"\r\n\r\n", &body[..]].concat()));
+}
+
+#[tokio::test]
+async fn what_no_two_readers_agree_about_is_refused_and_the_rest_goes_on() {
+    let (address, mut seen) = answering(OK).await;
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    for (head, status) in [
+        ("GET / HTTP/1.1\r\nX: a\0b", "400"),
+        ("GET / HTTP/1.1\r\nX: a\rb", "400"),
+        ("OPTIONS * HTTP/1.1", "400"),
+        ("GET / HTTP/1.1\r\nX: a\u{1}b\u{7f}c", "200"),
+        ("get / HTTP/1.1", "200"),
+    ] {
+        let request = format!("{head}\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        let answer = talk(&native, request.as_bytes()).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{head:?}: {answer}");
+    }
+    let seen = [seen.recv().await, seen.recv().await].map(Option::unwrap_or_default);
+    assert!(
+        seen[0].contains("\r\nX: a\u{1}b\u{7f}c\r\n") && seen[1].starts_with("get / "),
+        "{seen:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_comes_over_http_2_goes_on_while_its_answer_flows() {
+    let (address, _) = echo(CHUNKED).await;
+    let native = start(&configuration(vec![address], streaming())).await;
+    let (mut sender, connection) =
+        h2::client::handshake(connect(&native).await).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let request = http::Request::post("http://a.test/").body(()).expect("a request");
+    let (answer, mut body) = sender.send_request(request, false).expect("sent");
+    let talking = async {
+        let answer = answer.await.expect("an answer");
+        assert_eq!(answer.status(), 200);
+        let mut answer = answer.into_body();
+        for step in ["one", "two", "three"] {
+            body.send_data(step.into(), false).expect("sent");
+            assert_eq!(answer.data().await.expect("more").expect("whole"), step);
+        }
+        body.send_data(bytes::Bytes::new(), true).expect("sent");
+        assert!(answer.data().await.is_none_or(|end| end.expect("whole").is_empty()));
+    };
+    tokio::time::timeout(bed::PATIENCE, talking).await.expect("in time");
+}

@@ -17,9 +17,7 @@ pub(super) fn hear_host(exchange: &mut Exchange) {
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
-    let raw = exchange.request.target.clone();
-    let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
-    let canonical = route::path::canonical(raw_path).map_err(Error::BadPath)?;
+    let canonical = route::path::canonical(exchange.request.raw_path()).map_err(Error::BadPath)?;
     exchange.dotted = canonical.dotted;
     let path = match &canonical.path {
         Cow::Borrowed(path) => Bytes::copy_from_slice(path),
