@@ -36,6 +36,7 @@ mod trace;
 mod upstream;
 mod variables;
 mod worker;
+mod young;
 
 pub use engine::{Native, StartError};
 pub use explain::{Question, Unanswerable, explain};

@@ -13,20 +13,21 @@ use crate::phases::mirror::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
+use crate::young::Youth;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use request_metrics::Metrics;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -114,7 +115,7 @@ pub struct Worker {
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     /// Connections that were accepted and are not in the books yet.
-    young: Cell<usize>,
+    young: RefCell<Youth>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
@@ -146,7 +147,7 @@ impl Worker {
             log,
             remembered: Remembered::default(),
             connections: RefCell::default(),
-            young: Cell::new(0),
+            young: RefCell::default(),
             relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -201,7 +202,7 @@ impl Worker {
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {
-        let young = self.young.get() > 0 && Instant::now() < handshakes;
+        let young = self.young.borrow().len() > 0 && Instant::now() < handshakes;
         young || !self.connections.borrow().is_empty()
     }
 
@@ -220,6 +221,10 @@ impl Worker {
                 self.close_idle();
                 self.pool.shrink();
             }
+            let scarce = self.taken().saturating_mul(4) >= self.places().saturating_mul(3);
+            if scarce || self.pressure() != Pressure::Normal {
+                self.young.borrow().hurry();
+            }
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -235,9 +240,10 @@ impl Worker {
         recorder.prune();
         let connections = self.connections.borrow();
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
-        recorder
-            .tally()
-            .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
+        recorder.tally().look(
+            each.chain(std::iter::repeat_n((0, 0), self.young.borrow().len())),
+            self.pool.len(),
+        );
     }
 
     /// The Configuration in force.
@@ -303,7 +309,7 @@ impl Worker {
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
     /// newcomer.
     pub fn admits(&self, socket: &impl AsRawFd) -> bool {
-        let refusal = if self.is_full() {
+        let refusal = if self.taken() >= self.places() {
             Refusal::Connections
         } else if !load::client_fits(socket) {
             Refusal::Descriptors
@@ -330,14 +336,23 @@ impl Worker {
         if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
             self.relieved.set(Some(Instant::now()));
             self.close_idle();
+            self.young.borrow().hurry();
             self.pool.shrink();
         }
     }
 
-    /// Stands for a connection until it is in the books.
-    pub fn expect(self: &Rc<Self>) -> Young {
-        self.young.set(self.young.get() + 1);
-        Young(self.clone())
+    /// Stands for a connection until it is in the books; none if there are enough of those that come `from` there.
+    pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
+        let admitted = self.young.borrow_mut().admit(serial, from, self.places());
+        if !admitted {
+            self.shared.load.refused(Refusal::Connections);
+        }
+        admitted.then(|| Expected { worker: self.clone(), serial })
+    }
+
+    /// Notes the task that serves a connection, until it is in the books.
+    pub(crate) fn served_by(&self, serial: u64, task: AbortHandle) {
+        self.young.borrow_mut().served_by(serial, task);
     }
 
     /// Notes a panic of the connection, if there is one before the result is dropped.
@@ -350,9 +365,14 @@ impl Worker {
         self.shared.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether there are as many connections as there may be.
-    fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
+    /// How many connections there may be.
+    fn places(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many there are.
+    fn taken(&self) -> usize {
+        self.connections.borrow().len() + self.young.borrow().len()
     }
 
     /// Asks connections without a request to end, but for those whose first one may be on its way.
@@ -414,11 +434,22 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// A connection that is not in the books yet.
 #[derive(Debug)]
-pub struct Young(Rc<Worker>);
+pub(crate) struct Expected {
+    worker: Rc<Worker>,
+    serial: u64,
+}
 
-impl Drop for Young {
+impl Expected {
+    /// It came from there in truth, which its PROXY header says; whether it may stay.
+    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
+        let places = self.worker.places();
+        self.worker.young.borrow_mut().comes_from(self.serial, address, places)
+    }
+}
+
+impl Drop for Expected {
     fn drop(&mut self) {
-        self.0.young.set(self.0.young.get() - 1);
+        self.worker.young.borrow_mut().remove(self.serial);
     }
 }
 

@@ -48,19 +48,13 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
             Ok(head) if worker.refuses_request() => {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                Box::pin(refuse(&client, status, &head, &generation, &worker)).await
+                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
+                Box::pin(refuse(&client, page, &head, &generation, &worker)).await
             }
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
-            Err(NoHead::Over) => None,
-            Err(NoHead::Slow) => {
-                refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await
-            }
-            Err(NoHead::TooLong { in_line: true }) => {
-                refuse(&client, StatusCode::URI_TOO_LONG, &[], &generation, &worker).await
-            }
-            Err(NoHead::Malformed | NoHead::TooLong { in_line: false }) => {
-                refuse(&client, StatusCode::BAD_REQUEST, &[], &generation, &worker).await
+            Err(no_head) => {
+                let Some(page) = page_for(no_head) else { return };
+                refuse(&client, page, &[], &generation, &worker).await
             }
         };
         match next {
@@ -68,6 +62,36 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             None => return,
         }
     }
+}
+
+/// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).
+pub async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+    let client = Rc::new(Client::new(io, BytesMut::new(), connection));
+    let generation = worker.generation();
+    let limits = &generation.global().limits;
+    let sizes = (limits.header_line, limits.header_total);
+    let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
+    client.connection.requests.set(1);
+    let (head, page) = match head {
+        Ok(head) if parse_request(&head, Limits::of(generation.global())).is_ok() => {
+            (head, Some(Response::plain_to_tls()))
+        }
+        Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
+        Err(no_head) => (Bytes::new(), page_for(no_head)),
+    };
+    if let Some(page) = page {
+        refuse(&client, page, &head, &generation, &worker).await;
+    }
+}
+
+/// What is said to whoever sent no head, if anything is owed.
+fn page_for(no_head: NoHead) -> Option<Response> {
+    Some(Response::page(match no_head {
+        NoHead::Over => return None,
+        NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
+        NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
+        NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,
+    }))
 }
 
 /// Answers one request; gives the connection back if it stays. What few requests need is boxed: room for it would be
@@ -83,7 +107,8 @@ async fn one(
     let parsed = match parse_request(&head, limits) {
         Ok(parsed) => parsed,
         Err(BadRequest(status)) => {
-            return Box::pin(refuse(&client, status, &head, generation, worker)).await;
+            let page = Response::page(status);
+            return Box::pin(refuse(&client, page, &head, generation, worker)).await;
         }
     };
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
@@ -242,14 +267,13 @@ async fn read_past(client: &Client, rest: &mut Body) -> bool {
 /// Answers what is not a request, and ends the connection.
 async fn refuse(
     client: &Rc<Client>,
-    status: StatusCode,
+    mut response: Response,
     head: &[u8],
     generation: &Arc<Generation>,
     worker: &Rc<Worker>,
 ) -> Option<Rc<Client>> {
     let mut exchange =
         Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
-    let mut response = Response::page(status);
     response.close = true;
     generation.answer_headers.apply(&exchange, &mut response.headers);
     let length = match response.body.length() {
@@ -262,7 +286,7 @@ async fn refuse(
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
-        (status.as_u16(), writer.sent, writer.body);
+        (response.status.as_u16(), writer.sent, writer.body);
     exchange.finish(0);
     client.linger().await;
     None

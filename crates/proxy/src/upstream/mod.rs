@@ -123,3 +123,15 @@ impl fmt::Display for Size {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::TryError;
+
+    #[test]
+    fn a_head_that_is_too_large_is_said_with_the_key_that_bounds_it() {
+        let said = |limit| TryError::HeadTooLarge(limit).to_string();
+        assert!(said(4096).ends_with("its head is larger than proxy-buffer-size (4k)"));
+        assert!(said(1000).ends_with("(1000)"));
+    }
+}
