@@ -443,7 +443,11 @@ impl Expected {
     /// It came from there in truth, which its PROXY header says; whether it may stay.
     pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
         let places = self.worker.places();
-        self.worker.young.borrow_mut().comes_from(self.serial, address, places)
+        let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
+        if !stays {
+            self.worker.shared.load.refused(Refusal::Connections);
+        }
+        stays
     }
 }
 

@@ -83,17 +83,15 @@ async fn accept_on(
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    let stays = worker.admits(&tcp);
-    if let Some(recorder) = &worker.recorder {
-        recorder.tally().accepted(stays);
-    }
-    if !stays {
-        return;
-    }
     let serial = worker.next_serial();
     // Who speaks HTTP at once is in the books at once.
     let waits = tls || worker.generation().global().proxy_protocol;
-    let Some(young) = worker.expect(serial, waits.then(|| peer.ip())) else { return };
+    let from = waits.then(|| peer.ip());
+    let young = if worker.admits(&tcp) { worker.expect(serial, from) } else { None };
+    if let Some(recorder) = &worker.recorder {
+        recorder.tally().accepted(young.is_some());
+    }
+    let Some(young) = young else { return };
     let serving = worker.clone();
     let task = tokio::task::spawn_local(async move {
         if let Err(error) = converse(tcp, peer, tls, serving, (serial, young)).await {
