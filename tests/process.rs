@@ -328,6 +328,6 @@ fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
     let log = running.log();
     assert!(log.contains("cannot be kept in /proc: ") && log.contains("emptyDir"), "{log}");
     let (status, page) = running.get("/healthz").expect("an answer");
-    assert_eq!(status, 503);
+    assert_eq!(status, 500);
     assert!(text(&page).contains("a folder for request bodies that can be written"));
 }
