@@ -3,8 +3,8 @@
 use crate::front::Front;
 use runtime::{Block, Ready};
 
-/// Bounds the temporary files by `--body-files-limit`. Where none can be written, the log says so and the process is not
-/// ready while the result lives: uploads would fail, and only they would show it.
+/// Bounds the temporary files by `--body-files-limit`. Where none can be written, the log says so and the process is
+/// not ready while the result lives: uploads would fail, and only they would show it.
 pub(crate) fn prepare(engine: &Front, limit: Option<u64>, ready: &Ready) -> Option<Block> {
     let scratch = engine.native()?.scratch();
     if let Some(limit) = limit {

@@ -1,5 +1,5 @@
-//! Connections that do not speak HTTP yet: before their PROXY header, or in their TLS handshake. They take places like all
-//! others, but nobody holds many of them, nor for long where places are scarce.
+//! Connections that do not speak HTTP yet: before their PROXY header, or in their TLS handshake. They take places like
+//! all others, but nobody holds many of them, nor for long where places are scarce.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};

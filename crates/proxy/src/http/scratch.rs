@@ -1,5 +1,5 @@
-//! Room for bodies that are too large for memory: files without names in the folder for temporary files, bounded for the
-//! process and for each namespace.
+//! Room for bodies that are too large for memory: files without names in the folder for temporary files, bounded for
+//! the process and for each namespace.
 
 use rustix::fs::{MemfdFlags, Mode, OFlags};
 use std::collections::HashMap;

@@ -151,8 +151,8 @@ impl Upload {
         }
     }
 
-    /// Ready when the upstream takes nothing for longer than `limit`. While there is nothing for it to take, the time-outs
-    /// of whoever brings the body govern.
+    /// Ready when the upstream takes nothing for longer than `limit`. While there is nothing for it to take, the
+    /// time-outs of whoever brings the body govern.
     fn poll_late(
         &mut self,
         timer: &Timer,
@@ -193,7 +193,7 @@ fn push(outbox: &mut Outbox, frame: Option<Frame>, coding: Coding) -> bool {
             outbox.push(&b"\r\n"[..]);
         }
         (Some(Frame::Data(data)), Coding::Stdin) => super::fastcgi::stdin(data, outbox),
-        // Trailers of a request end here, as in nginx: who merges them into the head would believe what heads may not say.
+        // Trailers of a request end here, as in nginx: merged into the head they would say what heads may not.
         (Some(Frame::Trailers(_)), _) => {}
         (None, Coding::Plain) => return true,
         (None, Coding::Chunked) => {
