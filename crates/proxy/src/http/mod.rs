@@ -10,6 +10,7 @@ mod message;
 mod pace;
 pub mod percent;
 mod spool;
+pub mod trailers;
 
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use body::{Body, BodyError, Frame, Length};
@@ -20,3 +21,4 @@ pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use message::{Request, Response, Source, Version};
 pub use pace::Pace;
 pub use spool::Spool;
+pub use trailers::TrailerRule;

@@ -1,7 +1,7 @@
 //! The bytes of one HTTP/2 stream.
 
 use super::from_map;
-use crate::http::{BodyError, Frame, Length};
+use crate::http::{BodyError, Frame, Length, trailers};
 use crate::timer::Timer;
 use crate::upstream::{InFlight, Try};
 use bytes::Bytes;
@@ -114,13 +114,11 @@ impl StreamBody {
         if self.stage == Stage::Done {
             return Poll::Ready(Ok(None));
         }
-        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|_| BodyError::Aborted)?;
+        let fields = ready!(self.stream.poll_trailers(cx)).map_err(|_| BodyError::Aborted)?;
         self.stage = Stage::Done;
-        let mut trailers = trailers.map(|map| from_map(&map)).unwrap_or_default();
-        trailers.retain(|field| {
-            !field.is("content-length") && !field.is("transfer-encoding") && !field.is("host")
-        });
-        Poll::Ready(Ok((!trailers.is_empty()).then_some(Frame::Trailers(trailers))))
+        let mut fields = fields.map(|map| from_map(&map)).unwrap_or_default();
+        trailers::strip(&mut fields);
+        Poll::Ready(Ok((!fields.is_empty()).then_some(Frame::Trailers(fields))))
     }
 
     /// What is taken makes room for as much again (RFC 9113 section 5.2).
