@@ -2,13 +2,15 @@
 
 mod bed;
 
-use bed::{MAIN, answering, apply, start, talk};
+use bed::{MAIN, answering, apply, connect, read_exactly, read_to_end, start, talk};
 use engine::Engine;
 use model::Configuration;
 use model::policy::{Body, Policy};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 fn configuration(endpoints: Vec<SocketAddr>, policy: Policy) -> Configuration {
     bed::configuration(&[(MAIN, endpoints)], policy)
@@ -73,16 +75,49 @@ async fn a_streamed_body_goes_out_in_whole_chunks() {
     assert!(seen.ends_with("\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"), "{seen}");
 }
 
+/// An upstream that answers one request: with `first` at once, with `rest` once it is told to.
+async fn in_two_steps(
+    first: &'static [u8],
+    rest: &'static [u8],
+) -> (SocketAddr, oneshot::Sender<()>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (go, going) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        tcp.read_buf(&mut Vec::new()).await.expect("a request");
+        tcp.write_all(first).await.expect("written");
+        going.await.expect("somebody says go");
+        tcp.write_all(rest).await.expect("written");
+    });
+    (address, go)
+}
+
+const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
+    HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-Hop: 1\r\nConnection: x-hop\r\n\r\n";
+const NOTHING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
 #[tokio::test]
-async fn early_hints_come_before_the_answer() {
-    let (address, _seen) = answering(
-        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
-    )
-    .await;
+async fn interim_answers_are_passed_on_before_the_answer_is_there() {
+    let (address, go) = in_two_steps(INTERIM, NOTHING).await;
     let native = start(&configuration(vec![address], Policy::default())).await;
-    let answer = talk(&native, GET).await;
-    let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\n";
-    assert!(answer.starts_with(hints), "{answer}");
+    let mut client = connect(&native).await;
+    client.write_all(GET).await.expect("written");
+    let interim = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n";
+    // The upstream waits until they are here.
+    assert_eq!(read_exactly(&mut client, interim.len()).await, interim);
+    go.send(()).expect("the upstream waits");
+    let answer = read_to_end(&mut client).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_no_interim_answers() {
+    let (address, go) = in_two_steps(INTERIM, NOTHING).await;
+    go.send(()).expect("the upstream waits");
+    let native = start(&configuration(vec![address], Policy::default())).await;
+    let answer = talk(&native, b"GET / HTTP/1.0\r\nHost: a.test\r\n\r\n").await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
 }
 
 #[tokio::test]

@@ -85,8 +85,6 @@ pub struct Response {
     pub source: Source,
     /// Content-Length of an answer that has no body because the request was HEAD or the status is 304.
     pub announced_length: Option<u64>,
-    /// The header sections of 103 answers that came before it (RFC 8297).
-    pub hints: Vec<Headers>,
     /// Whether the connection must end after it.
     pub close: bool,
 }
@@ -101,7 +99,6 @@ impl Response {
             body: Body::empty(),
             source: Source::Own,
             announced_length: None,
-            hints: Vec::new(),
             close: false,
         }
     }

@@ -97,6 +97,9 @@ async fn one(
     };
     let mut exchange =
         Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
+    if version == Version::Http11 {
+        exchange.interims = Some(client.interims.clone());
+    }
     let response = answer(&client, &mut exchange).await;
     let Some(response) = response else {
         // The client went away: nginx logs 499.
@@ -112,7 +115,9 @@ async fn one(
 async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
     let mut serving = pin!(phases::serve(exchange));
     poll_fn(|cx| {
-        if let Poll::Ready(response) = serving.as_mut().poll(cx) {
+        let response = serving.as_mut().poll(cx);
+        client.pass_interims(cx);
+        if let Poll::Ready(response) = response {
             return Poll::Ready(Some(response));
         }
         client.poll_gone(cx).map(|()| None)
@@ -143,10 +148,8 @@ async fn deliver(
     let version = exchange.request.version;
     let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
-    let mut head = BytesMut::with_capacity(512);
-    if version == Version::Http11 {
-        response.hints.iter().for_each(|hints| write::early_hints(&mut head, hints));
-    }
+    let mut head = client.take_interims();
+    head.reserve(512);
     response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());

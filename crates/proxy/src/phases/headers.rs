@@ -3,7 +3,7 @@
 
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
-use crate::http::{Field, Response, Source};
+use crate::http::{Field, Interim, Response, Source};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
@@ -72,6 +72,15 @@ pub(super) fn filter(
     }
     super::cors::tell(exchange, response);
     rate
+}
+
+/// Hands an interim answer of the upstream to the client, if it understands any: with what an answer would keep of it.
+pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
+    let Some(interims) = &exchange.interims else { return };
+    let global = exchange.generation.global();
+    let nominated = interim.headers.get("connection").cloned();
+    interim.headers.retain(|field| passes(field, global, false, nominated.as_ref()));
+    interims.push(interim);
 }
 
 /// Keeps the header section that is sent, if the log asks for it.

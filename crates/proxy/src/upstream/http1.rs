@@ -1,7 +1,7 @@
 //! One try over HTTP/1.
 
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::http::{Body, BodyError, Frame, Headers, Length, Response, Source};
+use crate::http::{Body, BodyError, Frame, Interim, Length, Response, Source};
 use crate::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response, write,
 };
@@ -46,11 +46,11 @@ pub(super) async fn send(
     };
     let mut exchange = Exchange::new(connection, head, request);
     let answer = exchange.run().await;
-    let (whole, hints) = (exchange.sent, std::mem::take(&mut exchange.hints));
+    let whole = exchange.sent;
     let connection = exchange.connection;
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
-    Ok(Response { hints, ..answered(pool, connection, head, whole, request, journal) })
+    Ok(answered(pool, connection, head, whole, request, journal))
 }
 
 /// A request on its way out while its answer may come in.
@@ -65,7 +65,7 @@ struct Exchange<'a, 'r> {
     queued: bool,
     sent: bool,
     interim: usize,
-    hints: Vec<Headers>,
+    pass_on: &'a dyn Fn(Interim),
     timeouts: Timeouts,
     limit: usize,
 }
@@ -85,7 +85,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
             queued: request_is_empty,
             sent: false,
             interim: 0,
-            hints: Vec::new(),
+            pass_on: request.interim,
             timeouts: request.policy.timeouts,
             limit: request.policy.body.response_header,
         }
@@ -203,7 +203,7 @@ impl<'a, 'r> Exchange<'a, 'r> {
         }
     }
 
-    /// Passes over interim answers; a change of protocols must have been asked for.
+    /// Passes interim answers on; a change of protocols must have been asked for.
     fn judge(&mut self, head: ResponseHead) -> Result<Option<ResponseHead>, TryError> {
         if !head.status.is_informational() {
             return Ok(Some(head));
@@ -211,11 +211,15 @@ impl<'a, 'r> Exchange<'a, 'r> {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return if self.upgrade { Ok(Some(head)) } else { Err(TryError::InvalidHeader) };
         }
-        if head.status == StatusCode::EARLY_HINTS {
-            self.hints.push(head.headers);
-        }
         self.interim += 1;
-        if self.interim > INTERIM { Err(TryError::InvalidHeader) } else { Ok(None) }
+        if self.interim > INTERIM {
+            return Err(TryError::InvalidHeader);
+        }
+        // Whether the client shall go on with its body is not for the upstream to say: it gets that body in any case.
+        if head.status != StatusCode::CONTINUE {
+            (self.pass_on)(Interim { status: head.status, headers: head.headers });
+        }
+        Ok(None)
     }
 }
 
@@ -238,7 +242,6 @@ fn answered(
         body: Body::empty(),
         source: Source::Upstream,
         announced_length: head.announced_length,
-        hints: Vec::new(),
         close: false,
     };
     if head.status == StatusCode::SWITCHING_PROTOCOLS {

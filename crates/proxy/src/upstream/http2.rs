@@ -350,7 +350,6 @@ fn answered(
         body,
         source: Source::Upstream,
         announced_length: length.filter(|_| ended),
-        hints: Vec::new(),
         close: false,
     }
 }

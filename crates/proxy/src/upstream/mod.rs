@@ -23,7 +23,7 @@ pub use names::Names;
 pub use pool::Pool;
 pub use rule::{Alternative, Rule, Session};
 
-use crate::http::{Body, BodyError, Response};
+use crate::http::{Body, BodyError, Interim, Response};
 use http::Method;
 use model::policy::Policy;
 use std::rc::Rc;
@@ -38,6 +38,8 @@ pub struct Outgoing<'a> {
     pub body: &'a mut Body,
     /// Whether the client asked to leave HTTP (Upgrade).
     pub upgrade: bool,
+    /// Takes the interim answers that come before the answer.
+    pub interim: &'a dyn Fn(Interim),
     /// The location's policies.
     pub policy: &'a Policy,
 }

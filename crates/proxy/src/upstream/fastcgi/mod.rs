@@ -172,7 +172,6 @@ fn answered(
         body: Body::empty(),
         source: Source::Upstream,
         announced_length: head.length.filter(|_| bodyless && head.status != StatusCode::NO_CONTENT),
-        hints: Vec::new(),
         close: false,
     };
     if bodyless || head.length == Some(0) {
