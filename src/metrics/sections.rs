@@ -214,6 +214,7 @@ fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
     ];
     page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
     page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
+    page.single(&f::UNREAD, shed.unread as f64);
     page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
     page.single(&f::PANICS, shed.panics as f64);
 }

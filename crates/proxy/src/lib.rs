@@ -6,6 +6,7 @@
 
 mod answer;
 mod authenticator;
+mod backlog;
 mod compile;
 mod connection;
 mod credentials;

@@ -1,6 +1,7 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
 use crate::authenticator::Answers;
+use crate::backlog;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
@@ -215,9 +216,11 @@ impl Worker {
             self.log.flush();
             if self.pressure() != Pressure::Normal {
                 self.close_idle();
+                self.end_unread();
                 self.pool.shrink();
             }
             if number % PRUNE == 0 {
+                self.connections.borrow().values().for_each(|one| one.backlog.look());
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
                 self.pool.prune(&generation);
@@ -352,6 +355,13 @@ impl Worker {
         let all = self.all();
         let settled = all.iter().filter(|connection| !connection.is_fresh());
         settled.for_each(|connection| connection.close_when_idle());
+    }
+
+    /// Ends connections whose clients leave lying what was made for them, the worst ones first.
+    fn end_unread(&self) {
+        let worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
+        worst.iter().for_each(|connection| connection.cut());
+        self.shared.load.ended_unread(worst.len());
     }
 
     /// Keeps a connection in the books until the guard is dropped.

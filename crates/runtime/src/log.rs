@@ -146,12 +146,13 @@ impl Write for Taker {
 fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
     let own = match (rust_log.map(str::trim), verbosity) {
         (Some(own), _) if !own.is_empty() => return (own.to_owned(), true),
-        (_, 0..=1) => "info,kube_client=off,kube_runtime=off",
+        // The h2 crate would warn of what strangers send, a line for each frame.
+        (_, 0..=1) => "info,h2=off,kube_client=off,kube_runtime=off",
         // What changes in a configuration file, as ingress-nginx has it from here on.
-        (_, 2) => "info,diff=debug,kube_client=off,kube_runtime=off",
+        (_, 2) => "info,diff=debug,h2=off,kube_client=off,kube_runtime=off",
         // What libraries say at this level drowns what we say.
         (_, 3..=4) => {
-            "debug,h2=info,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,rustls=info,tower=info"
+            "debug,h2=off,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,rustls=info,tower=info"
         }
         _ => "trace",
     };
@@ -179,6 +180,14 @@ mod tests {
         assert_eq!(levels, ["info", "info", "debug", "debug", "trace", "trace"]);
         let (second, _) = directives(None, 2);
         assert!(second.starts_with("info,diff=debug,"), "{second}");
+    }
+
+    #[test]
+    fn peers_of_http2_cannot_write_lines_at_will() {
+        for verbosity in 0..5 {
+            let (own, _) = directives(None, verbosity);
+            assert!(own.split(',').any(|part| part == "h2=off"), "{verbosity}: {own}");
+        }
     }
 
     #[test]

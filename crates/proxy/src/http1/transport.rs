@@ -234,7 +234,9 @@ impl Client {
         mut data: impl Buf,
         patience: &mut Patience,
     ) -> io::Result<()> {
-        poll_fn(|cx| {
+        let backlog = &self.connection.backlog;
+        let mut waiting = 0;
+        let written = poll_fn(|cx| {
             let before = data.remaining();
             let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
             let moved = before - data.remaining();
@@ -244,9 +246,20 @@ impl Client {
             if written.is_ready() {
                 return written;
             }
+            match std::mem::replace(&mut waiting, data.remaining()) {
+                0 => backlog.hold(waiting),
+                held => backlog.release(held - waiting),
+            }
+            if self.connection.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
             patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
-        })
-        .await
+        });
+        let written = written.await;
+        if waiting > 0 {
+            backlog.release(waiting);
+        }
+        written
     }
 
     /// Pushes out what TLS may still hold.
