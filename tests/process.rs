@@ -314,3 +314,55 @@ fn version_and_help_are_answered_and_end_well() {
     assert_eq!(nothing.status.code(), Some(1));
     assert!(text(&nothing.stderr).contains("Flags without a command mean `run`"));
 }
+
+impl Running {
+    /// Where it serves, without TLS and with.
+    fn ports(&self) -> [u16; 2] {
+        let log = self.log();
+        ["http=", "https="].map(|name| {
+            let ready = log.lines().find(|line| line.contains(" ready ")).expect("it is ready");
+            let word = ready.split(' ').find_map(|word| word.strip_prefix(name));
+            word.and_then(|port| port.parse().ok()).expect("a port")
+        })
+    }
+}
+
+/// What curl makes of the answer to an upload.
+fn upload(file: &Path, host: &str, port: u16, tls: bool) -> String {
+    let (scheme, version) =
+        if tls { ("https", "--http2") } else { ("http", "--http2-prior-knowledge") };
+    let output = Command::new("curl")
+        .args(["-sk", "--max-time", "30", "-o", "/dev/null", "-H", "Expect:", "-X", "POST", version])
+        .args(["-w", "%{http_version} %{http_code} %{errormsg}"])
+        .arg(format!("--resolve={host}:{port}:127.0.0.1"))
+        .arg("-T")
+        .arg(file)
+        .arg(format!("{scheme}://{host}:{port}/upload"))
+        .output()
+        .expect("curl runs");
+    text(&output.stdout)
+}
+
+/// libcurl 7.88 (Debian 12) loses an answer that comes in one read with the reset of its stream.
+#[test]
+fn curl_hears_answers_that_come_before_the_end_of_its_upload() {
+    let running = Running::start("fairway", &[]);
+    let [http, https] = running.ports();
+    let file = |name: &str, size: usize| {
+        let path = running.folder.path().join(name);
+        fs::write(&path, vec![b'x'; size]).expect("a file");
+        path
+    };
+    let (small, large) = (file("small", 900_000), file("large", 6_000_000));
+    for (file, host, plain, secure) in [
+        (&large, "closed.test", 413, 413),
+        (&small, "closed.test", 403, 403),
+        (&small, "guarded.test", 308, 503),
+        (&small, "unknown.test", 404, 404),
+    ] {
+        for (port, tls, status) in [(http, false, plain), (https, true, secure)] {
+            let heard: Vec<String> = (0..20).map(|_| upload(file, host, port, tls)).collect();
+            assert_eq!(heard, vec![format!("2 {status} "); 20], "{host}, TLS: {tls}");
+        }
+    }
+}

@@ -116,7 +116,7 @@ pub async fn run(slow: Slow, address: SocketAddr, patience: Duration) -> Result<
     Ok(outcome)
 }
 
-async fn connect(address: SocketAddr, small: bool) -> Result<TcpStream> {
+pub(super) async fn connect(address: SocketAddr, small: bool) -> Result<TcpStream> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     if small {
         socket.set_recv_buffer_size(4096)?;
@@ -128,7 +128,7 @@ async fn connect(address: SocketAddr, small: bool) -> Result<TcpStream> {
 
 /// Whether the proxy's end of the connection is still open. The client cannot tell by reading: a close that comes
 /// after megabytes which nobody reads is seen only by the kernel.
-fn established((proxy, client): (u16, u16)) -> Result<bool> {
+pub(super) fn established((proxy, client): (u16, u16)) -> Result<bool> {
     const ESTABLISHED: &str = "01";
     let port =
         |field: &str| field.rsplit(':').next().and_then(|hex| u16::from_str_radix(hex, 16).ok());
