@@ -332,7 +332,18 @@ fn upload(file: &Path, host: &str, port: u16, tls: bool) -> String {
     let (scheme, version) =
         if tls { ("https", "--http2") } else { ("http", "--http2-prior-knowledge") };
     let output = Command::new("curl")
-        .args(["-sk", "--max-time", "30", "-o", "/dev/null", "-H", "Expect:", "-X", "POST", version])
+        .args([
+            "-sk",
+            "--max-time",
+            "30",
+            "-o",
+            "/dev/null",
+            "-H",
+            "Expect:",
+            "-X",
+            "POST",
+            version,
+        ])
         .args(["-w", "%{http_version} %{http_code} %{errormsg}"])
         .arg(format!("--resolve={host}:{port}:127.0.0.1"))
         .arg("-T")

@@ -11,7 +11,7 @@ use stream::proxy_protocol::Announced;
 use tokio::time::Instant;
 
 /// How long a client may take between connecting and sending, if we would rather close.
-const FRESH: Duration = Duration::from_secs(1);
+pub const FRESH: Duration = Duration::from_secs(1);
 
 /// A client's connection.
 #[derive(Debug)]

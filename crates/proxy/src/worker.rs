@@ -2,7 +2,7 @@
 
 use crate::authenticator::Answers;
 use crate::backlog;
-use crate::connection::Connection;
+use crate::connection::{Connection, FRESH};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use request_metrics::Metrics;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -111,8 +111,8 @@ pub struct Worker {
     /// Passwords that were found right.
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
-    /// Connections that were accepted and are not in the books yet.
-    young: Cell<usize>,
+    /// Connections that were accepted and are not in the books yet, the oldest first.
+    young: RefCell<BTreeMap<u64, Handshake>>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
@@ -144,7 +144,7 @@ impl Worker {
             log,
             remembered: Remembered::default(),
             connections: RefCell::default(),
-            young: Cell::new(0),
+            young: RefCell::default(),
             relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -199,7 +199,7 @@ impl Worker {
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {
-        let young = self.young.get() > 0 && Instant::now() < handshakes;
+        let young = !self.young.borrow().is_empty() && Instant::now() < handshakes;
         young || !self.connections.borrow().is_empty()
     }
 
@@ -233,11 +233,9 @@ impl Worker {
     fn tell(&self) {
         let Some(recorder) = &self.recorder else { return };
         recorder.prune();
-        let connections = self.connections.borrow();
+        let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
-        recorder
-            .tally()
-            .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
+        recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.len());
     }
 
     /// The Configuration in force.
@@ -325,14 +323,22 @@ impl Worker {
         if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
             self.relieved.set(Some(Instant::now()));
             self.close_idle();
+            self.end_young();
             self.pool.shrink();
         }
     }
 
-    /// Stands for a connection until it is in the books.
-    pub fn expect(self: &Rc<Self>) -> Young {
-        self.young.set(self.young.get() + 1);
-        Young(self.clone())
+    /// Ends those who connected and then took their time, a quarter of them, the oldest first.
+    fn end_young(&self) {
+        let young = self.young.borrow();
+        let slow: Vec<&Handshake> =
+            young.values().take_while(|one| one.since.elapsed() >= FRESH).collect();
+        slow.iter().take(slow.len().div_ceil(4)).for_each(|one| one.task.abort());
+    }
+
+    /// Keeps a connection that `task` serves in mind until it is in the books.
+    pub fn expect(&self, serial: u64, task: AbortHandle) {
+        self.young.borrow_mut().insert(serial, Handshake { since: Instant::now(), task });
     }
 
     /// Notes a panic of the connection, if there is one before the result is dropped.
@@ -347,7 +353,8 @@ impl Worker {
 
     /// Whether there are as many connections as there may be.
     fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
+        let all = self.connections.borrow().len() + self.young.borrow().len();
+        all >= self.shared.connections.load(Ordering::Relaxed)
     }
 
     /// Asks connections without a request to end, but for those whose first one may be on its way.
@@ -416,11 +423,23 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// A connection that is not in the books yet.
 #[derive(Debug)]
-pub struct Young(Rc<Worker>);
+struct Handshake {
+    since: Instant,
+    task: AbortHandle,
+}
+
+/// Takes a connection out of those that are not in the books yet.
+#[derive(Debug)]
+pub struct Young {
+    /// Its thread.
+    pub worker: Rc<Worker>,
+    /// Its number.
+    pub serial: u64,
+}
 
 impl Drop for Young {
     fn drop(&mut self) {
-        self.0.young.set(self.0.young.get() - 1);
+        self.worker.young.borrow_mut().remove(&self.serial);
     }
 }
 

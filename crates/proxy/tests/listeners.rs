@@ -7,10 +7,13 @@ use model::{Configuration, Global, Listeners};
 use proxy::Native;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(60);
 const TWO: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
 fn configuration(addresses: Vec<IpAddr>, threads: u16, connections: usize) -> Configuration {
@@ -71,4 +74,24 @@ async fn a_thread_takes_as_many_connections_as_it_may() {
         idle.read_to_end(&mut rest).await.expect("it ends");
     }
     assert!(answer(&native, ONE).await.is_some(), "there is room again");
+}
+
+#[tokio::test]
+async fn clients_that_never_finish_their_handshake_take_no_place_for_long() {
+    let native = idle(vec![ONE.into()]);
+    let few = configuration(vec![ONE.into()], 1, 8);
+    apply(&native, &Configuration::default(), &few).await;
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        let port = native.listening().https_port;
+        silent.push(TcpStream::connect((ONE, port)).await.expect("listening"));
+    }
+    let given_back = async {
+        // They count, whatever the port: once they are accepted there is no place left.
+        while answer(&native, ONE).await.is_some() {}
+        while answer(&native, ONE).await.is_none() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(HANDSHAKE / 2, given_back).await.expect("long before their time is over");
 }

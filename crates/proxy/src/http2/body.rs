@@ -177,7 +177,7 @@ impl StreamBody {
 
 /// Bytes that can be sent piece by piece.
 pub(crate) trait Pieces: Buf {
-    /// Cuts off the first `at` bytes.
+    /// Cuts off the first `at` bytes to send them.
     fn cut(&mut self, at: usize) -> Self;
 }
 
@@ -189,7 +189,7 @@ impl Pieces for Bytes {
 
 impl Pieces for Piece {
     fn cut(&mut self, at: usize) -> Self {
-        self.split_to(at)
+        self.send_off(at)
     }
 }
 

@@ -38,7 +38,7 @@ pub async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
     let generation = worker.generation();
     let global = generation.global();
     let held = Held::new(connection.clone());
-    let (guarded, budget) = Guarded::new(io, held.clone());
+    let (guarded, budget) = Guarded::new(io);
     let handshake = h2::server::Builder::new()
         .initial_window_size(64 << 10)
         .initial_connection_window_size(1 << 20)

@@ -2,7 +2,6 @@
 //! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks for
 //! and does not want (docs/limits.md).
 
-use super::held::Held;
 use crate::io::Io;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -31,7 +30,6 @@ const FRAME_HEADER: usize = 9;
 pub struct Guarded {
     io: Io,
     state: Rc<Budget>,
-    held: Rc<Held>,
     scanner: RefCell<Scanner>,
 }
 
@@ -58,7 +56,7 @@ struct Scanner {
 
 impl Guarded {
     /// Counts the frames of `io`, which start after the preface.
-    pub(super) fn new(io: Io, held: Rc<Held>) -> (Self, Rc<Budget>) {
+    pub fn new(io: Io) -> (Self, Rc<Budget>) {
         let state = Rc::new(Budget::new());
         let scanner = RefCell::new(Scanner {
             header: [0; FRAME_HEADER],
@@ -66,7 +64,7 @@ impl Guarded {
             skip: PREFACE,
             ends_head: false,
         });
-        (Self { io, state: state.clone(), held, scanner }, state)
+        (Self { io, state: state.clone(), scanner }, state)
     }
 }
 
@@ -193,9 +191,7 @@ impl AsyncWrite for Guarded {
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.io).poll_write(cx, data);
-        this.held.is_stuck(written.is_pending());
-        let written = ready!(written)?;
+        let written = ready!(Pin::new(&mut this.io).poll_write(cx, data))?;
         this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
         Poll::Ready(Ok(written))
     }
@@ -206,9 +202,7 @@ impl AsyncWrite for Guarded {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let written = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
-        this.held.is_stuck(written.is_pending());
-        let written = ready!(written)?;
+        let written = ready!(Pin::new(&mut this.io).poll_write_vectored(cx, slices))?;
         this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
         Poll::Ready(Ok(written))
     }

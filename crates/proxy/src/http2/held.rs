@@ -9,22 +9,23 @@ use std::task::{Context, Poll, Waker};
 
 /// Bytes held for a connection before its upstreams are read no further.
 const MOST: usize = 1 << 20;
-/// A stream whose client takes so much at once gets more all the same, while the connection moves: others that their
-/// client lets wait must not stop it. It is half of the smallest usual window, below which clients open it again.
+/// Where streams that their client lets wait hold all of that, others go on as long as no more than this is on its way,
+const MOVING: usize = 128 << 10;
+/// and so much of theirs could go at once: half of the smallest usual window, below which clients open it again.
 pub(super) const LIVELY: usize = 32 << 10;
 
 /// The budget of a connection.
 #[derive(Debug)]
 pub(super) struct Held {
     connection: Rc<Connection>,
-    /// The system takes no more bytes.
-    stuck: Cell<bool>,
+    /// Bytes that only wait for the system to take them; others wait for their stream's window.
+    moving: Cell<usize>,
     waiting: RefCell<Vec<Waker>>,
 }
 
 impl Held {
     pub(super) fn new(connection: Rc<Connection>) -> Rc<Self> {
-        Rc::new(Self { connection, stuck: Cell::new(false), waiting: RefCell::default() })
+        Rc::new(Self { connection, moving: Cell::new(0), waiting: RefCell::default() })
     }
 
     /// Ready when another piece may be read for a stream, of which `capacity` bytes could go at once.
@@ -34,7 +35,7 @@ impl Held {
         capacity: impl FnOnce(&mut Context<'_>) -> usize,
     ) -> Poll<()> {
         let has_room = self.connection.backlog.held() < MOST;
-        if has_room || (!self.stuck.get() && capacity(cx) >= LIVELY) {
+        if has_room || (self.moving.get() < MOVING && capacity(cx) >= LIVELY) {
             return Poll::Ready(());
         }
         let mut waiting = self.waiting.borrow_mut();
@@ -44,47 +45,41 @@ impl Held {
         Poll::Pending
     }
 
-    /// Notes whether the system takes bytes.
-    pub(super) fn is_stuck(&self, stuck: bool) {
-        if self.stuck.replace(stuck) && !stuck {
-            self.wake();
-        }
-    }
-
     /// A piece of an answer, held until it is gone.
     pub(super) fn piece(self: &Rc<Self>, data: Bytes) -> Piece {
         self.connection.backlog.hold(data.len());
-        Piece { size: data.len(), data, held: self.clone() }
-    }
-
-    fn wake(&self) {
-        self.waiting.take().into_iter().for_each(Waker::wake);
+        Piece { size: data.len(), moves: false, data, held: self.clone() }
     }
 }
 
-/// A piece of an answer on its way; it counts until it is dropped.
+/// A piece of an answer; it counts until it is dropped.
 #[derive(Debug)]
 pub(super) struct Piece {
     data: Bytes,
     size: usize,
+    moves: bool,
     held: Rc<Held>,
 }
 
 impl Piece {
-    /// Cuts off the first `at` bytes.
-    pub(super) fn split_to(&mut self, at: usize) -> Self {
+    /// Cuts off the first `at` bytes to send them.
+    pub(super) fn send_off(&mut self, at: usize) -> Self {
         self.size -= at;
-        Self { data: self.data.split_to(at), size: at, held: self.held.clone() }
+        self.held.moving.set(self.held.moving.get() + at);
+        Self { data: self.data.split_to(at), size: at, moves: true, held: self.held.clone() }
     }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        let backlog = &self.held.connection.backlog;
-        backlog.release(self.size);
+        let Held { connection, moving, waiting } = &*self.held;
+        connection.backlog.release(self.size);
+        if self.moves {
+            moving.set(moving.get() - self.size);
+        }
         // All are woken, in the order in which they came: not for every piece.
-        if backlog.held() < MOST / 2 && !self.held.waiting.borrow().is_empty() {
-            self.held.wake();
+        if connection.backlog.held() < MOST / 2 || moving.get() < MOVING / 2 {
+            waiting.take().into_iter().for_each(Waker::wake);
         }
     }
 }
@@ -105,7 +100,7 @@ impl Buf for Piece {
 
 #[cfg(test)]
 mod tests {
-    use super::{Held, LIVELY, MOST};
+    use super::{Held, LIVELY, MOST, MOVING};
     use crate::connection::Connection;
     use bytes::Bytes;
     use std::net::{Ipv4Addr, SocketAddr};
@@ -120,13 +115,33 @@ mod tests {
             let mut cx = Context::from_waker(Waker::noop());
             held.poll_room(&mut cx, |_| capacity).is_ready()
         };
-        let mut all = held.piece(Bytes::from(vec![0; MOST]));
+        let mut stalled = held.piece(Bytes::from(vec![0; MOST]));
         assert!(!has_room(LIVELY - 1) && has_room(LIVELY));
-        held.is_stuck(true);
+        let moving = stalled.send_off(MOVING);
         assert!(!has_room(LIVELY), "the client takes nothing at all");
-        drop(all.split_to(1));
+        drop(moving);
         assert!(has_room(0));
-        drop(all);
+        drop(stalled);
+        assert_eq!((held.connection.backlog.held(), held.moving.get()), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_room_is_woken_once_half_of_it_is_free() {
+        let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        let held = Held::new(Rc::new(Connection::new(1, nobody, nobody, None, None)));
+        let mut all = held.piece(Bytes::from(vec![0; MOST]));
+        let all_of_it: Vec<_> = (0..16).map(|_| all.send_off(MOST / 16)).collect();
+        let waiting = {
+            let held = held.clone();
+            tokio::task::LocalSet::new().run_until(async move {
+                let room = std::future::poll_fn(|cx| held.poll_room(cx, |_| LIVELY));
+                tokio::task::spawn_local(async move { drop(all_of_it) });
+                room.await;
+            })
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(10), waiting)
+            .await
+            .expect("it is woken");
         assert_eq!(held.connection.backlog.held(), 0);
     }
 }

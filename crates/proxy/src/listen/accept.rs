@@ -90,23 +90,19 @@ fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
     if !stays {
         return;
     }
-    let (worker, young) = (worker.clone(), worker.expect());
-    tokio::task::spawn_local(async move {
-        if let Err(error) = converse(tcp, peer, tls, worker, young).await {
+    let serial = worker.next_serial();
+    let young = Young { worker: worker.clone(), serial };
+    let task = tokio::task::spawn_local(async move {
+        if let Err(error) = converse(tcp, peer, tls, young).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
     });
+    worker.expect(serial, task.abort_handle());
 }
 
 /// A connection from its first byte.
-async fn converse(
-    mut tcp: TcpStream,
-    peer: SocketAddr,
-    tls: bool,
-    worker: Rc<Worker>,
-    young: Young,
-) -> io::Result<()> {
-    let serial = worker.next_serial();
+async fn converse(mut tcp: TcpStream, peer: SocketAddr, tls: bool, young: Young) -> io::Result<()> {
+    let (worker, serial) = (young.worker.clone(), young.serial);
     let _witness = worker.witness(peer, serial);
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
