@@ -226,7 +226,14 @@ async fn flow(flood: Flood, count: usize, address: SocketAddr) -> Result<(usize,
         open = connection.send(&batch).await.is_ok();
         sent = count.min(sent + BATCH);
         // Lets what came back be noticed, so that the number of units until the end is near the truth.
-        connection.wait(Duration::from_millis(1), ended).await;
+        match flood {
+            // Answered one batch after the other, as if nothing had been said.
+            Flood::Deaf => {
+                let done = |state: &State| state.statuses.len() + state.resets.len() >= sent;
+                connection.wait(Duration::from_secs(2), |state| done(state) || ended(state)).await
+            }
+            _ => connection.wait(Duration::from_millis(1), ended).await,
+        };
     }
     let bomb = flood == Flood::HpackBomb;
     let over = |state: &State| {

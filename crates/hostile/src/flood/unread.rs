@@ -16,7 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 pub enum Unread {
     /// Answers of 128 streams of each of 30 connections, whose windows are as wide as can be.
     Http2,
-    /// An answer on each of 800 connections.
+    /// An answer on each of 400 connections.
     Http1,
 }
 
@@ -46,25 +46,25 @@ impl Unread {
     pub fn name(self) -> &'static str {
         match self {
             Self::Http2 => "HTTP/2 answers unread, 30 x 128",
-            Self::Http1 => "HTTP/1 answers unread, 800",
+            Self::Http1 => "HTTP/1 answers unread, 400",
         }
     }
 
     fn connections(self) -> usize {
         match self {
             Self::Http2 => 30,
-            Self::Http1 => 800,
+            Self::Http1 => 400,
         }
     }
 
     fn opening(self) -> Vec<u8> {
         if self == Self::Http1 {
-            return b"GET /bytes/16777216 HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+            return b"GET /bytes/1048576 HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
         }
         // Setting 4: the initial window of each stream.
         let mut opening = [frame::PREFACE, &frame::settings(&[(4, WIDE)])].concat();
         opening.extend(frames::window(0, WIDE - 65_535));
-        opening.extend((0..128).flat_map(|n| frames::get(2 * n + 1, "/bytes/16777216")));
+        opening.extend((0..128).flat_map(|n| frames::get(2 * n + 1, "/bytes/262144")));
         opening
     }
 }
@@ -85,17 +85,19 @@ impl Honest {
 /// Reads nothing for as long as `patience`, and comes back where it was thrown out.
 pub async fn run(unread: Unread, address: SocketAddr, patience: Duration) -> Result<Honest> {
     let mut honest = Honest::default();
-    tokio::select! {
-        held = hold(unread, address) => match held? {},
-        never = ask_on(address, &mut honest) => match never {},
-        () = tokio::time::sleep(patience) => {}
+    // A task of its own: connecting may block while the other side takes nobody.
+    let flood = tokio::spawn(hold(unread, address));
+    let asked = timeout(patience, ask_on(address, &mut honest)).await;
+    flood.abort();
+    match asked {
+        Ok(never) => match never {},
+        Err(_) => Ok(honest),
     }
-    Ok(honest)
 }
 
 async fn hold(unread: Unread, address: SocketAddr) -> Result<Infallible> {
     let mut held: Vec<TcpStream> = Vec::new();
-    let mut ticks = interval(Duration::from_secs(1));
+    let mut ticks = interval(Duration::from_secs(3));
     loop {
         ticks.tick().await;
         let mut open = Vec::new();
@@ -107,7 +109,7 @@ async fn hold(unread: Unread, address: SocketAddr) -> Result<Infallible> {
         held = open;
         while held.len() < unread.connections() {
             let mut stream = connect(address, true).await?;
-            // One that is turned away comes back a second later.
+            // One that is turned away comes back a little later.
             let _ = stream.write_all(&unread.opening()).await;
             held.push(stream);
         }

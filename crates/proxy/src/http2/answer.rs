@@ -155,6 +155,10 @@ impl Turn {
     ) -> Result<(), Broken> {
         let mut pending = Some(self.held.piece(data));
         poll_fn(|cx| {
+            // Asked first: to whoever sends, a stream that was reset is only one that takes nothing.
+            if let Poll::Ready(reset) = sending.poll_reset(cx) {
+                return Poll::Ready(Err(Broken::by(reset)));
+            }
             let left = |pending: &Option<Piece>| pending.as_ref().map_or(0, Piece::remaining);
             let before = left(&pending);
             let written = poll_send_data(sending, &mut pending, cx);
@@ -164,9 +168,6 @@ impl Turn {
             }
             if let Poll::Ready(written) = written {
                 return Poll::Ready(written.map_err(|_| Broken::Other));
-            }
-            if let Poll::Ready(reset) = sending.poll_reset(cx) {
-                return Poll::Ready(Err(Broken::by(reset)));
             }
             patience.poll_exhausted(timer, cx).map(|_| Err(Broken::Other))
         })

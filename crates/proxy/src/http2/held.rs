@@ -131,14 +131,12 @@ mod tests {
         let held = Held::new(Rc::new(Connection::new(1, nobody, nobody, None, None)));
         let mut all = held.piece(Bytes::from(vec![0; MOST]));
         let all_of_it: Vec<_> = (0..16).map(|_| all.send_off(MOST / 16)).collect();
-        let waiting = {
-            let held = held.clone();
-            tokio::task::LocalSet::new().run_until(async move {
-                let room = std::future::poll_fn(|cx| held.poll_room(cx, |_| LIVELY));
-                tokio::task::spawn_local(async move { drop(all_of_it) });
-                room.await;
-            })
-        };
+        let tasks = tokio::task::LocalSet::new();
+        let waiting = tasks.run_until(async {
+            let room = std::future::poll_fn(|cx| held.poll_room(cx, |_| LIVELY));
+            tokio::task::spawn_local(async move { drop(all_of_it) });
+            room.await;
+        });
         tokio::time::timeout(std::time::Duration::from_secs(10), waiting)
             .await
             .expect("it is woken");
