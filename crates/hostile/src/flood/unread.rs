@@ -1,14 +1,14 @@
 //! Clients that ask for much and read nothing, beside one that only wants an answer.
 
 use super::frames;
-use super::slow::{connect, established};
+use super::slow::all_established;
 use crate::h2::frame;
 use anyhow::Result;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 /// What is left unread.
@@ -35,6 +35,8 @@ pub struct Honest {
 pub(super) const HONEST: &str = "/honest";
 /// Requests of the honest client, for each second.
 const PER_SECOND: u32 = 10;
+/// How long a place is waited for.
+const CONNECT: Duration = Duration::from_millis(500);
 /// The largest answer that a window lets through.
 const WIDE: u32 = 0x7fff_ffff;
 
@@ -85,7 +87,6 @@ impl Honest {
 /// Reads nothing for as long as `patience`, and comes back where it was thrown out.
 pub async fn run(unread: Unread, address: SocketAddr, patience: Duration) -> Result<Honest> {
     let mut honest = Honest::default();
-    // A task of its own: connecting may block while the other side takes nobody.
     let flood = tokio::spawn(hold(unread, address));
     let asked = timeout(patience, ask_on(address, &mut honest)).await;
     flood.abort();
@@ -96,22 +97,21 @@ pub async fn run(unread: Unread, address: SocketAddr, patience: Duration) -> Res
 }
 
 async fn hold(unread: Unread, address: SocketAddr) -> Result<Infallible> {
+    let opening = unread.opening();
     let mut held: Vec<TcpStream> = Vec::new();
     let mut ticks = interval(Duration::from_secs(3));
     loop {
         ticks.tick().await;
-        let mut open = Vec::new();
-        for stream in held {
-            if established((address.port(), stream.local_addr()?.port()))? {
-                open.push(stream);
-            }
-        }
-        held = open;
-        while held.len() < unread.connections() {
-            let mut stream = connect(address, true).await?;
+        let open = all_established(address.port())?;
+        held.retain(|stream| stream.local_addr().is_ok_and(|own| open.contains(&own.port())));
+        for _ in held.len()..unread.connections() {
+            let socket = TcpSocket::new_v4()?;
+            socket.set_recv_buffer_size(4096)?;
             // One that is turned away comes back a little later.
-            let _ = stream.write_all(&unread.opening()).await;
-            held.push(stream);
+            if let Ok(Ok(mut stream)) = timeout(CONNECT, socket.connect(address)).await {
+                let _ = timeout(CONNECT, stream.write_all(&opening)).await;
+                held.push(stream);
+            }
         }
     }
 }
