@@ -1,6 +1,6 @@
 //! What clients of HTTP/2 get, and what they can do; those that keep to no rule speak in frames.
 
-use crate::bed::{MAIN, answering, configuration, start, with_global};
+use crate::bed::{MAIN, answering, configuration, connect, start, talk, with_global};
 use crate::{INTERIM, NOTHING, in_two_steps};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -8,7 +8,7 @@ use h2::{Reason, SendStream};
 use http::{HeaderMap, Method, Request, StatusCode};
 use model::policy::{Policy, Protocol};
 use model::{Global, KeepAlive};
-use proxy::Native;
+use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -24,6 +24,7 @@ const RST_STREAM: u8 = 3;
 const SETTINGS: u8 = 4;
 const PING: u8 = 6;
 const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
 const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
@@ -285,4 +286,28 @@ async fn an_early_answer_does_not_come_with_a_reset() {
     client.send(HEADERS, END_HEADERS, 3, POST).await;
     let reset = client.until(|seen| seen.0 == RST_STREAM).await.expect("a reset");
     assert_eq!((reset.2, reset.3), (3, u32::from(Reason::NO_ERROR).to_be_bytes().to_vec()));
+}
+
+#[tokio::test]
+async fn under_pressure_who_takes_nothing_is_ended_and_others_are_served() {
+    // More than the system keeps for a connection.
+    let large = crate::bed::answer("200 OK", "", &"x".repeat(32 << 20)).leak();
+    let (address, _seen) = answering(large).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut frames = Frames::open(&native).await;
+    frames.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]).await;
+    frames.send(WINDOW_UPDATE, 0, 0, &(0x7fff_ffff_u32 - 65_535).to_be_bytes()).await;
+    frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
+    let mut plain = connect(&native).await;
+    plain.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+    native.press(Pressure::High);
+    let ended = async {
+        while native.shed().unread < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    in_time(ended).await;
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    assert!(talk(&native, get).await.len() > 32 << 20);
+    assert_eq!(native.shed().unread, 2);
 }
