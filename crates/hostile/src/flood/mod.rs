@@ -67,8 +67,8 @@ pub struct Outcome {
     pub honest: Honest,
 }
 
-/// More requests than this at the upstream is not bounded work: those of a connection, and what may come until the client
-/// knows that they were the last.
+/// More requests than this at the upstream is not bounded work: those of a connection, and what may come until the
+/// client knows that they were the last.
 const FORWARDED: usize = 1300;
 /// Streams that may be given up one after the other.
 const CANCELLED: usize = 400;

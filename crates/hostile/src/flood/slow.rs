@@ -132,8 +132,8 @@ fn established((proxy, client): (u16, u16)) -> Result<bool> {
     Ok(all_established(proxy)?.contains(&client))
 }
 
-/// The clients' ports of connections whose proxy's end is still open. Clients cannot tell by reading: a close that comes
-/// after megabytes which nobody reads is seen only by the kernel.
+/// The clients' ports of connections whose proxy's end is still open. Clients cannot tell by reading: a close that
+/// comes after megabytes which nobody reads is seen only by the kernel.
 pub(super) fn all_established(proxy: u16) -> Result<BTreeSet<u16>> {
     const ESTABLISHED: &str = "01";
     let port =

@@ -72,8 +72,8 @@ impl Unread {
 }
 
 impl Honest {
-    /// Whether it was served nearly always, and never had to wait for longer than a flood takes to build up on a machine
-    /// that has other things to do.
+    /// Whether it was served nearly always, and never had to wait for longer than a flood takes to build up on a
+    /// machine that has other things to do.
     pub fn ok(&self) -> bool {
         self.served * 10 >= self.asked * 8 && self.gap < Duration::from_secs(10)
     }

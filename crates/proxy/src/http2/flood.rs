@@ -1,6 +1,6 @@
 //! Counts what an HTTP/2 client sends besides requests, where the h2 crate has no bound of its own: PING, SETTINGS,
-//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks for
-//! and does not want (docs/limits.md).
+//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks
+//! for and does not want (docs/limits.md).
 
 use crate::io::Io;
 use std::cell::{Cell, RefCell};
