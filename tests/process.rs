@@ -345,12 +345,12 @@ fn upload(file: &Path, host: &str, port: u16, tls: bool) -> String {
             version,
         ])
         .args(["-w", "%{http_version} %{http_code} %{errormsg}"])
-        .arg(format!("--resolve={host}:{port}:127.0.0.1"))
-        .arg("-T")
+        .args(["--resolve", &format!("{host}:{port}:127.0.0.1"), "-T"])
         .arg(file)
         .arg(format!("{scheme}://{host}:{port}/upload"))
         .output()
         .expect("curl runs");
+    assert_eq!(text(&output.stderr), "");
     text(&output.stdout)
 }
 
