@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 
 /// Less than this is not worth an end.
 const WORTH: usize = 16 << 10;
-/// Seconds in which an honest client takes what waits for it.
-const SECONDS: u64 = 10;
+/// Looks, of which there are two a second, in which an honest client takes what waits for it.
+const HONEST: u64 = 20;
 
 /// What waits for a client, and how much of it goes.
 #[derive(Debug, Default)]
@@ -39,25 +39,25 @@ impl Backlog {
         self.moved.set(self.moved.get() + bytes as u64);
     }
 
-    /// Looks at it; once a second.
+    /// Looks at it; twice a second.
     pub fn look(&self) {
         let moved = self.moved.get();
         self.speed.set(moved - self.looked.replace(moved));
         self.looks.set(if self.held.get() < WORTH { 0 } else { self.looks.get() + 1 });
     }
 
-    /// How many seconds it would take until all that waits has gone, if that is too long; known after two looks.
+    /// After how many looks all that waits would have gone, if they are too many; known after two of them.
     fn stalls(&self) -> Option<u64> {
-        let seconds = self.held.get() as u64 / self.speed.get().max(1);
-        (self.held.get() >= WORTH && self.looks.get() > 1 && seconds > SECONDS).then_some(seconds)
+        let looks = self.held.get() as u64 / self.speed.get().max(1);
+        (self.held.get() >= WORTH && self.looks.get() > 1 && looks > HONEST).then_some(looks)
     }
 }
 
 /// Those of `all` that go first: a quarter of those that stall, of whom the slowest with the most.
 pub fn worst<T>(all: impl Iterator<Item = T>, backlog: impl Fn(&T) -> &Backlog) -> Vec<T> {
     let mut stalled: Vec<(u64, T)> =
-        all.filter_map(|one| backlog(&one).stalls().map(|seconds| (seconds, one))).collect();
-    stalled.sort_by_key(|(seconds, _)| Reverse(*seconds));
+        all.filter_map(|one| backlog(&one).stalls().map(|looks| (looks, one))).collect();
+    stalled.sort_by_key(|(looks, _)| Reverse(*looks));
     stalled.truncate(stalled.len().div_ceil(4));
     stalled.into_iter().map(|(_, one)| one).collect()
 }
@@ -66,12 +66,12 @@ pub fn worst<T>(all: impl Iterator<Item = T>, backlog: impl Fn(&T) -> &Backlog) 
 mod tests {
     use super::{Backlog, worst};
 
-    fn looked_at(held: usize, moved_in_a_second: usize) -> Backlog {
+    fn looked_at(held: usize, moved: usize) -> Backlog {
         let backlog = Backlog::default();
         backlog.hold(held);
         backlog.look();
-        backlog.hold(moved_in_a_second);
-        backlog.release(moved_in_a_second);
+        backlog.hold(moved);
+        backlog.release(moved);
         backlog.look();
         backlog
     }

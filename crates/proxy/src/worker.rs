@@ -36,6 +36,8 @@ const TICK: Duration = Duration::from_millis(100);
 const FEW: usize = 8;
 /// Ticks between two looks at idle upstream connections.
 const PRUNE: u32 = 10;
+/// Ticks between two looks at what clients leave lying.
+const LOOK: u32 = 5;
 /// How long connections may take leave once the time for draining is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a drain waits for handshakes that have begun.
@@ -219,8 +221,10 @@ impl Worker {
                 self.end_unread();
                 self.pool.shrink();
             }
-            if number % PRUNE == 0 {
+            if number % LOOK == 0 {
                 self.connections.borrow().values().for_each(|one| one.backlog.look());
+            }
+            if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
                 self.pool.prune(&generation);
