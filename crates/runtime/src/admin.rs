@@ -311,7 +311,8 @@ async fn serve_connection(
 
 /// Whether a client takes gzip (RFC 9110 section 12.5.3).
 fn takes_gzip(headers: &HeaderMap) -> bool {
-    let named = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    let named =
+        headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
     named.flat_map(|line| line.split(',')).any(|coding| {
         let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
         let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
@@ -506,7 +507,9 @@ mod tests {
         let metrics = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
         let probed = async || {
             let probe = get(address, "/healthz");
-            let (status, _) = tokio::time::timeout(Duration::from_secs(1), probe).await.expect("a second is enough");
+            let (status, _) = tokio::time::timeout(Duration::from_secs(1), probe)
+                .await
+                .expect("a second is enough");
             assert_eq!(status, 200);
         };
         let _silent = occupy(address, 2 * super::CONNECTIONS, "").await;
@@ -529,7 +532,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_page_is_compressed_for_who_takes_it() {
-        let lines = || (0..100).map(|number| Bytes::from(format!("a{{b=\"c\"}} {number}\n").repeat(500)));
+        let lines =
+            || (0..100).map(|number| Bytes::from(format!("a{{b=\"c\"}} {number}\n").repeat(500)));
         let whole: Vec<u8> = lines().flatten().collect();
         let bound = Admin::default()
             .page("/metrics", move || Page::metrics(lines()))
@@ -549,7 +553,10 @@ mod tests {
         };
         for header in ["Accept-Encoding: gzip\r\n", "Accept-Encoding: br, GZIP;q=0.5\r\n"] {
             let (head, body) = ask(header).await;
-            assert!(head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"), "{head}");
+            assert!(
+                head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"),
+                "{head}"
+            );
             assert!(body.len() * 10 < whole.len(), "{} of {}", body.len(), whole.len());
             let mut read = Vec::new();
             let mut decoder = flate2::read::GzDecoder::new(body.as_slice());
