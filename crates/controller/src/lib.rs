@@ -124,19 +124,9 @@ impl<E: Engine> Controller<E> {
         let translated = began.elapsed();
         match self.engine.apply(&configuration, &changes).await {
             Ok(applied) => {
-                tracing::info!(
-                    generation = applied.generation,
-                    hosts = changes.servers.len(),
-                    upstreams = changes.upstreams.len(),
-                    certificates = changes.certificates.len(),
-                    settings = changes.global,
-                    translated_us = u64::try_from(translated.as_micros()).unwrap_or(u64::MAX),
-                    applied_us = u64::try_from((began.elapsed() - translated).as_micros())
-                        .unwrap_or(u64::MAX),
-                    "changes are being served"
-                );
-                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
                 let took = began.elapsed() - translated;
+                report::served(applied.generation, &changes, translated, took);
+                self.fingerprint = self.fingerprint.after(&self.applied, &configuration, &changes);
                 self.metrics.applied(applied.generation, self.fingerprint, took);
                 if let Some(seen) = seen {
                     self.metrics.propagation.add(seen.elapsed());
