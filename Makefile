@@ -13,7 +13,7 @@ NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecu
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,6 +85,11 @@ bench-instructions: ## Count instructions per request, under valgrind
 	@scripts/need cargo cc valgrind
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
+
+unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
+	@scripts/need cargo
+	@$(CARGO) fetch --quiet
+	@scripts/unsafe
 
 fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
 	@scripts/need cargo cc cargo-fuzz
