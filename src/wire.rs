@@ -33,7 +33,7 @@ pub(crate) fn run(flags: Run) -> Result<()> {
         return Ok(());
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
-    let log = log::init(flags.v)?;
+    let log = log::init(flags.v, flags.log_format)?;
     let mut low_ports = runtime::ports::take_up_low_ports();
     if flags.listeners.engine == EngineName::Nginx {
         low_ports = low_ports.and_then(|()| runtime::ports::hand_on_low_ports());
@@ -73,6 +73,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         version: _,
         memory_limit,
         v: _,
+        log_format: _,
         accepted,
         words,
     } = flags;
@@ -220,7 +221,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    let _logs = log::init(0)?;
+    let _logs = log::init(0, log::Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let feed = runtime.block_on(feed(source, options, None))?;
     let snapshot = feed.snapshots.borrow().clone();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "manifests",
     "bind-address",
     "worker-threads",
@@ -16,6 +16,7 @@ const OWN: [&str; 9] = [
     "metrics-series-limit",
     "engine",
     "nginx-directory",
+    "log-format",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \
