@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 use controller::Controller;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use engine::Engine;
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Reference, Referrer, Snapshot};
 use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::{Ready, Shutdown, log, signal};
@@ -81,7 +81,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
-    let blocked = ready.block("the first configuration");
+    let following = Following::default();
+    let blocked = ready.block_saying(first_configuration(following.clone()));
     let (room, passthrough) = (Room::find(worker_threads)?, classes.enable_ssl_passthrough);
     let engine = Arc::new(start_front(&listeners, room, geoip, passthrough, &metrics)?);
     logs::follow(&engine, control)?;
@@ -89,7 +90,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         Some(native) => overload::follow(native, memory_limit, room.files),
         None => front::tell_without_effect(&listeners, memory_limit),
     }
-    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
+    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class, following.clone());
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -103,7 +104,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options, published) => feed?,
+        feed = feed(source, &options, published, following) => feed?,
         () = shutdown.first() => return Ok(()),
     };
     let seen = feed.snapshots.borrow().clone();
@@ -124,6 +125,14 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// What is waited for: the first configuration, and what of the cluster it still lacks.
+fn first_configuration(following: Following) -> impl Fn() -> String + Send + Sync {
+    move || match following.missing() {
+        Some(missing) => format!("the first configuration ({missing})"),
+        None => "the first configuration".to_owned(),
     }
 }
 
@@ -223,13 +232,18 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0, log::Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options, None))?;
+    let feed = runtime.block_on(feed(source, options, None, Following::default()))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
+async fn feed(
+    source: Source,
+    options: &Options,
+    published: Option<Reference>,
+    following: Following,
+) -> Result<Feed> {
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
     if !manifests.is_empty() {
@@ -258,6 +272,7 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
         }),
         patience: PATIENCE,
         relist: sync_period,
+        following,
     };
     Ok(kubernetes::cluster(cluster).await?)
 }

@@ -98,6 +98,10 @@ families! {
         "Problems of objects, by the kind of the object and by severity (error: not served; warning: a part is left out; notice: without the effect that may be expected).";
     ADMISSION = Histogram false "fairway_admission_seconds" []
         "How long reviews of the admission webhook took.";
+    WATCH_SYNCED = Gauge false "fairway_watch_synced" ["kind"]
+        "1 while the objects of this kind are followed at the API server, 0 while what is known of them may be old.";
+    WATCH_LOST = Gauge false "fairway_watch_unsynced_seconds" ["kind"]
+        "For how long the objects of this kind have not been followed; 0 while they are.";
     UPSTREAM_REQUESTS = Counter false "fairway_upstream_requests_total" ["upstream", "connection"]
         "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused).";
     UPSTREAM_IDLE = Gauge false "fairway_upstream_idle_connections" []

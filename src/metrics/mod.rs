@@ -14,6 +14,7 @@ use crate::front::Front;
 use bytes::Bytes;
 use controller::admission::{Known, Reviews};
 use controller::lease;
+use kubernetes::Following;
 use page::{Identity, Writer};
 use requests::Pieces;
 use runtime::admin::Page;
@@ -31,6 +32,8 @@ pub(crate) struct Metrics {
     /// Set once there is one.
     controller: OnceLock<Controller>,
     reviews: OnceLock<Arc<Reviews>>,
+    /// How the watches of a cluster are.
+    following: Following,
     leadership: OnceLock<Leadership>,
     certificates: Mutex<certificates::Known>,
     /// Scrapes that are over, and those that are not.
@@ -68,13 +71,14 @@ impl Drop for Scrape {
 }
 
 impl Metrics {
-    /// The numbers of an engine, with the controller class as a label.
-    pub(crate) fn new(engine: Front, class: &str) -> Arc<Self> {
+    /// The numbers of an engine and of the watches of a cluster, with the controller class as a label.
+    pub(crate) fn new(engine: Front, class: &str, following: Following) -> Arc<Self> {
         Arc::new(Self {
             identity: Identity::of_this_pod(class),
             engine,
             controller: OnceLock::new(),
             reviews: OnceLock::new(),
+            following,
             leadership: OnceLock::new(),
             certificates: Mutex::default(),
             scrapes: AtomicU64::new(0),

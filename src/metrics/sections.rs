@@ -15,6 +15,7 @@ pub(super) const ALL: &[fn(&Scrape, &mut Writer<'_>)] = &[
     process,
     build,
     reloads,
+    watches,
     connections,
     supervised,
     shed,
@@ -74,6 +75,15 @@ fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
     {
         page.family(&f::LEADER, [([name], f64::from(u8::from(leads)))]);
     }
+}
+
+/// Nothing without a cluster: a folder is not watched by kind.
+fn watches(scrape: &Scrape, page: &mut Writer<'_>) {
+    let kinds = scrape.metrics.following.kinds();
+    let synced = kinds.iter().map(|(kind, lost)| ([*kind], f64::from(u8::from(lost.is_none()))));
+    page.family(&f::WATCH_SYNCED, synced);
+    let lost = |lost: &Option<std::time::Duration>| lost.unwrap_or_default().as_secs_f64();
+    page.family(&f::WATCH_LOST, kinds.iter().map(|(kind, since)| ([*kind], lost(since))));
 }
 
 fn connections(scrape: &Scrape, page: &mut Writer<'_>) {

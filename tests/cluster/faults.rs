@@ -308,6 +308,47 @@ fn a_kind_that_may_not_be_listed_is_told_and_the_rest_is_served() {
     });
 }
 
+/// The right to Secrets, for ServiceAccount `poor`.
+const SECRETS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: poor-secrets}
+rules: [{apiGroups: [''], resources: [secrets], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: poor-secrets}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poor-secrets}
+subjects: [{kind: ServiceAccount, name: poor, namespace: fairway}]
+";
+
+#[test]
+fn what_is_waited_for_is_said_and_a_right_that_comes_late_counts_within_seconds() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        cluster.fairway_kubeconfig().await?;
+        cluster.apply(&POOR.replace("services, secrets, ", "services, ")).await?;
+        let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        eventually("it to say what it waits for", PATIENCE, async || {
+            let page = fairway.page("/healthz").await?;
+            let wanted = "waiting for the first configuration (Secret: 403 Forbidden)\n";
+            ensure!(page.status == 500 && page.text() == wanted, "{}", page.text());
+            let page = fairway.page("/metrics").await?.text();
+            let lost = page.lines().any(|line| line == "fairway_watch_synced{kind=\"Secret\"} 0");
+            ensure!(lost, "{page}");
+            Ok(())
+        })
+        .await?;
+        cluster.apply(SECRETS).await?;
+        let began = std::time::Instant::now();
+        fairway.ready().await?;
+        ensure!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        fairway.expect("a.test", "/", 200).await?;
+        fairway.stop().await
+    });
+}
+
 /// A token of ServiceAccount `fairway` that dies with Secret `bond`.
 async fn mortal_token(cluster: &Cluster) -> Result<String> {
     let accounts: Api<ServiceAccount> = Api::namespaced(cluster.client(), "fairway");
