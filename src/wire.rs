@@ -214,17 +214,23 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 
 /// Starts the admission webhook, if it has an address.
 async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
-    let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
-        flags;
+    let Webhook {
+        validating_webhook,
+        validating_webhook_certificate,
+        validating_webhook_key,
+        validating_webhook_client_ca,
+    } = flags;
     let Some(address) = validating_webhook else { return Ok(()) };
     let named = |file: Option<PathBuf>| file.filter(|file| !file.as_os_str().is_empty());
     let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
     let (certificate, key) = files.context(
         "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
     )?;
-    let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
+    let client_authorities = named(validating_webhook_client_ca);
+    let options = WebhookOptions { address, certificate, key, client_authorities };
+    let bound = admission::Bound::new(&options).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
-    metrics.follow_reviews(reviewer.reviews());
+    metrics.follow_reviews(reviewer.reviews(), bound.certificate());
     bound.start(reviewer).context("cannot start the webhook's thread")
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "manifests",
     "bind-address",
     "worker-threads",
@@ -17,6 +17,7 @@ const OWN: [&str; 10] = [
     "engine",
     "nginx-directory",
     "log-format",
+    "validating-webhook-client-ca",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

@@ -98,6 +98,8 @@ families! {
         "Problems of objects, by the kind of the object and by severity (error: not served; warning: a part is left out; notice: without the effect that may be expected).";
     ADMISSION = Histogram false "fairway_admission_seconds" []
         "How long reviews of the admission webhook took.";
+    ADMISSION_CERTIFICATE = Gauge false "fairway_admission_certificate_expire_time_seconds" []
+        "When the certificate of the admission webhook expires, in seconds since 1970.";
     WATCH_SYNCED = Gauge false "fairway_watch_synced" ["kind"]
         "1 while the objects of this kind are followed at the API server, 0 while what is known of them may be old.";
     WATCH_LOST = Gauge false "fairway_watch_unsynced_seconds" ["kind"]

@@ -12,7 +12,7 @@ mod traffic;
 
 use crate::front::Front;
 use bytes::Bytes;
-use controller::admission::{Known, Reviews};
+use controller::admission::{Certificate, Known, Reviews};
 use controller::lease;
 use kubernetes::Following;
 use page::{Identity, Writer};
@@ -31,7 +31,7 @@ pub(crate) struct Metrics {
     engine: Front,
     /// Set once there is one.
     controller: OnceLock<Controller>,
-    reviews: OnceLock<Arc<Reviews>>,
+    reviews: OnceLock<(Arc<Reviews>, Arc<Certificate>)>,
     /// How the watches of a cluster are.
     following: Following,
     leadership: OnceLock<Leadership>,
@@ -92,8 +92,8 @@ impl Metrics {
     }
 
     /// From now on the webhook tells, too.
-    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>) {
-        let _ = self.reviews.set(reviews);
+    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>, certificate: Arc<Certificate>) {
+        let _ = self.reviews.set((reviews, certificate));
     }
 
     /// This replica takes part in the election of that name; without one it counts as its own leader.

@@ -188,7 +188,7 @@ fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
 }
 
 fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
-    let Some(reviews) = scrape.metrics.reviews.get() else { return };
+    let Some((reviews, certificate)) = scrape.metrics.reviews.get() else { return };
     let (checks, last) = (reviews.by_ingress(), reviews.last());
     let of = |count: fn(&controller::admission::Checks) -> u64| {
         let counts = checks.iter().map(move |(key, checks)| (key, count(checks)));
@@ -205,6 +205,7 @@ fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
     page.single(&f::ADMISSION_SIZE, last.size as f64);
     page.single(&f::ADMISSION_TIME, last.whole.as_secs_f64());
     page.timings(&f::ADMISSION, &reviews.time);
+    page.single(&f::ADMISSION_CERTIFICATE, certificate.not_after() as f64);
 }
 
 /// What was turned away, and what broke.
