@@ -185,6 +185,39 @@ fn profiles_are_taken_near_the_admin_port_unless_they_are_switched_off() {
 }
 
 #[test]
+fn probes_are_answered_while_the_admin_port_is_flooded() {
+    let running = Running::start("fairway", &[]);
+    let open = || TcpStream::connect(running.admin).expect("it listens");
+    let mut flood: Vec<TcpStream> = (0..250).map(|_| open()).collect();
+    for _ in 0..250 {
+        let mut reader = open();
+        drop(reader.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"));
+        flood.push(reader);
+    }
+    for _ in 0..10 {
+        let began = Instant::now();
+        assert_eq!(running.get("/healthz/ping").expect("it answers").0, 200);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        flood.push(open());
+    }
+}
+
+#[test]
+fn the_log_can_be_lines_of_json() {
+    let running = Running::start("fairway", &["--log-format=json", "--vmodule=x"]);
+    let log = running.log();
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect();
+    let ready = lines.iter().find(|line| line["message"] == "ready").expect("it says so");
+    assert!(ready["level"] == "INFO" && ready["timestamp"].is_string() && ready["http"].is_u64());
+    let wrong = ends(&["--log-format=xml"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("expected text or json"), "{}", text(&wrong.stderr));
+}
+
+#[test]
 fn the_hook_ends_the_controller_and_waits_for_it() {
     let mut running = Running::start("nginx-ingress-controller", &["--shutdown-grace-period=1"]);
     let hook = running.program("wait-shutdown");
