@@ -1,5 +1,5 @@
-//! Tells about problems when they appear and when they are gone, each once, and about what is served. What one namespace
-//! makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
+//! Tells about problems when they appear and when they are gone, each once, and about what is served. What one
+//! namespace makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
 
 use crate::clock::Moment;
 use imbl::ordmap::DiffItem;

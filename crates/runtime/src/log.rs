@@ -1,5 +1,5 @@
-//! Logs of the process itself: text or JSON on stderr, times in UTC. What one part of it says can go elsewhere, at a level of
-//! its own.
+//! Logs of the process itself: text or JSON on stderr, times in UTC. What one part of it says can go elsewhere, at a
+//! level of its own.
 
 use crate::stderr::Stderr;
 use std::io::{self, Write};

@@ -30,8 +30,8 @@ pub struct WebhookOptions {
     pub certificate: PathBuf,
     /// `--validating-webhook-key`: a PEM file, read again when it changes.
     pub key: PathBuf,
-    /// `--validating-webhook-client-ca`: a PEM file with the authorities of those who may ask for reviews, read again when it
-    /// changes. Without it anybody may.
+    /// `--validating-webhook-client-ca`: a PEM file with the authorities of those who may ask for reviews, read again
+    /// when it changes. Without it anybody may.
     pub client_authorities: Option<PathBuf>,
 }
 

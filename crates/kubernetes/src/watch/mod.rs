@@ -217,8 +217,8 @@ impl<K: Trim> Watch<K> {
         (progress.backoff, progress.forbidden) = (backoff(), forbidden());
     }
 
-    /// Returns once the API server lets us list again. A watch that was resumed is silent until something changes, which
-    /// may be long; one that was refused would have said so by then.
+    /// Returns once the API server lets us list again. A watch that was resumed is silent until something changes, and
+    /// that may be long; one that was refused would have said so by then.
     async fn confirmed(&self) {
         let Config { label_selector, field_selector, .. } = self.config.clone();
         let one =
