@@ -1,6 +1,6 @@
 //! Places for the connections of a port that strangers reach. Whoever comes gets one; once all are taken, somebody
-//! loses theirs: at the address that holds most of them, among those that do what most of its connections do (wait for a
-//! request, or take an answer), the one that has done so for longest. So nobody keeps others out by taking places and
+//! loses theirs: at the address that holds most of them, among those that do what most of its connections do (wait for
+//! a request, or take an answer), the one that has done so for longest. So nobody keeps others out by taking places and
 //! doing nothing with them, not even from an address that others share, and a probe always has its turn.
 
 use std::collections::HashMap;
