@@ -25,7 +25,7 @@ pub(super) struct NoProfile(String);
 pub(super) async fn record(time: Duration) -> Result<Vec<u8>, NoProfile> {
     let busy = |_| NoProfile("another one is being taken; try again when it has ended".to_owned());
     let turn = TURN.try_acquire().map_err(busy)?;
-    let (wanted, over) = mpsc::channel::<()>();
+    let (wanted, over) = mpsc::sync_channel::<()>(0);
     let (done, profile) = oneshot::channel();
     // A thread that ends with it gives back what it took: a profile is a hundred megabytes while it is made.
     let take = move || {
