@@ -22,6 +22,13 @@ struct Watched {
     forbidden: bool,
 }
 
+impl Watched {
+    /// We may not list it, and may do without.
+    fn is_dispensed(&self) -> bool {
+        self.optional && self.forbidden
+    }
+}
+
 /// What one watch tells about itself.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
@@ -42,7 +49,7 @@ impl Following {
     pub fn kinds(&self) -> BTreeMap<&'static str, Option<Duration>> {
         let mut kinds = BTreeMap::new();
         let all = self.all();
-        let wanted = |one: &&Watched| one.listed || !one.optional || !one.forbidden;
+        let wanted = |one: &&Watched| one.listed || !one.is_dispensed();
         for one in all.iter().filter(wanted) {
             let lost = one.lost.as_ref().map(|(since, _)| since.elapsed());
             let longest = kinds.entry(one.kind.name()).or_insert(None);
@@ -54,7 +61,7 @@ impl Following {
     /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`.
     pub fn missing(&self) -> Option<String> {
         let all = self.all();
-        let missing = all.iter().filter(|one| !one.listed && !(one.optional && one.forbidden));
+        let missing = all.iter().filter(|one| !one.listed && !one.is_dispensed());
         let mut words: Vec<String> = missing
             .map(|one| match &one.lost {
                 Some((_, why)) if !why.is_empty() => format!("{}: {why}", one.kind),
