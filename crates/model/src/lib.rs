@@ -53,7 +53,7 @@ pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
 pub use problem::{Problem, Severity};
-pub use server::{Backend, Location, PathKind, Server, ServiceRef};
+pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};

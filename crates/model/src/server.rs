@@ -58,6 +58,9 @@ impl Server {
     }
 }
 
+/// How paths begin that are an engine's own; no Ingress has one.
+pub const RESERVED_PATHS: &str = "/_fairway-";
+
 /// How a path is written in an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum PathKind {

@@ -247,11 +247,11 @@ pub(super) fn of(rng: &mut Rng, key: &str) -> String {
 pub(super) fn path(rng: &mut Rng) -> String {
     let some =
         ["/", "/app", "/app/", "/a(b", "/x|/", "/_fairway-auth-0", "/_fairway-mirror-1", "/é"];
-    match rng.u8(..6) {
-        0 | 1 => any(rng, &some).to_owned(),
-        2 => format!("/{}", any(rng, &PATTERNS)),
-        3 => format!("/p/{}/(.*)", any(rng, &PATTERNS)),
-        4 => format!("/{}", any(rng, &ODD)),
+    match rng.u8(..16) {
+        0..5 => any(rng, &some).to_owned(),
+        5..9 => format!("/{}", any(rng, &PATTERNS)),
+        9..13 => format!("/p/{}/(.*)", any(rng, &PATTERNS)),
+        13 | 14 => format!("/{}", any(rng, &ODD)),
         _ => format!("/{}", long(rng)),
     }
 }

@@ -17,7 +17,8 @@ use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+    Backend, Global, Kind, Location, Origin, PathKind, Problem, RESERVED_PATHS, ServerName,
+    Severity, Template,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -326,6 +327,13 @@ impl Reader<'_> {
                 wrong(field(), format!("{:?} is left out: a path starts with /", path.path));
                 continue;
             }
+            if path.path.starts_with(RESERVED_PATHS) {
+                let message = format!(
+                    "{:?} answers 503: paths below {RESERVED_PATHS} are Fairway's own; write another one",
+                    path.path
+                );
+                wrong(field(), message);
+            }
             match self.target(&path.backend) {
                 Some(target) => routes.push(self.route(path, target)),
                 None => wrong(
@@ -360,6 +368,8 @@ impl Reader<'_> {
             Some(Err(reason)) => (Arc::clone(own), Some(reason)),
             None => (Arc::clone(own), None),
         };
+        let reserved = || text.starts_with(RESERVED_PATHS).then(|| "reserved path".to_owned());
+        let denied = denied.or_else(reserved);
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
             None => Backend::Upstream(target.id()),

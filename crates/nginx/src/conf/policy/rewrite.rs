@@ -1,6 +1,6 @@
 //! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
 
-use super::super::location::At;
+use super::super::location::{At, pattern_for};
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use model::policy::Rewrite;
@@ -14,6 +14,6 @@ pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
         let broken = words!["(", "$uri", "~", "[\\x00-\\x1f\\x7f]", ")"];
         at.block.open("if", broken, refuse);
     }
-    let pattern = Word::from("(?i)").then(Word::plain(pattern.source()));
+    let pattern = Word::from("(?i)").then(pattern_for(at.location, pattern.source()));
     put!(at.block, "rewrite", pattern, Word::template(target), "break");
 }

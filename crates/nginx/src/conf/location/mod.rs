@@ -1,6 +1,9 @@
 //! The locations of a server: which paths they have in nginx, and what is in them.
 
+mod closed;
+
 use super::http::lua;
+use super::pattern::pattern_keeping;
 use super::policy::{self, client_certificate};
 use super::tree::{put, words};
 use super::{Block, Scope, Word};
@@ -49,23 +52,28 @@ impl Beside {
 pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
     let mut beside = Beside::default();
     let mut taken = HashSet::new();
-    for index in order(server) {
+    for index in order(scope, server) {
         let location = &server.locations[index];
-        let names: Vec<_> = names(server, location)
-            .into_iter()
-            .filter(|(kind, path)| taken.insert((*kind, path.clone())))
-            .collect();
+        let is_closed = closed::is_closed(scope, server, location);
+        let mut names = match is_closed {
+            true => closed::names(server, location, &taken),
+            false => names(server, location),
+        };
+        names.retain(|(kind, path)| taken.insert((*kind, path.clone())));
         if names.is_empty() {
             continue;
         }
-        let body = body(scope, server, index, &mut beside);
+        let body = match is_closed {
+            true => closed::body(location),
+            false => body(scope, server, index, &mut beside),
+        };
         for (modifier, path) in names {
             let words = match modifier {
                 "" => words![Word::plain(path)],
                 modifier => words![modifier, Word::plain(path)],
             };
             let mut whole = Block::default();
-            if remembers(location) {
+            if remembers(location) && !is_closed {
                 // nginx has two locations where a Prefix path has one, and each remembers for itself.
                 put!(
                     whole,
@@ -101,8 +109,8 @@ fn remembers(location: &Location) -> bool {
 }
 
 /// Regex hosts try the longest text first; on plain hosts nginx finds the longest prefix itself, but an Exact path
-/// goes before what a Prefix path is split into.
-fn order(server: &Server) -> Vec<usize> {
+/// goes before what a Prefix path is split into, and both before what is closed in place of another path.
+fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
     let mut order: Vec<usize> = (0..server.locations.len()).collect();
     let location = |index: usize| &server.locations[index];
     match server.regex {
@@ -110,7 +118,10 @@ fn order(server: &Server) -> Vec<usize> {
             let path = path(location(*index));
             (Reverse(path.len()), Reverse(path.to_owned()))
         }),
-        false => order.sort_by_key(|index| location(*index).kind),
+        false => order.sort_by_cached_key(|index| {
+            let location = location(*index);
+            (closed::is_closed(scope, server, location), location.kind)
+        }),
     }
     order
 }
@@ -119,10 +130,20 @@ fn path(location: &Location) -> &str {
     if location.path.is_empty() { "/" } else { &location.path }
 }
 
-/// What nginx calls the location: modifier and path (compat/behaviour.md section 5).
-fn names(server: &Server, location: &Location) -> Vec<(&'static str, String)> {
+/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words.
+pub(super) fn pattern_for(location: &Location, source: &str) -> Word {
+    pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
+}
+
+/// What nginx calls a location: modifier and path.
+type Name = (&'static str, String);
+
+/// What nginx calls the location (compat/behaviour.md section 5).
+fn names(server: &Server, location: &Location) -> Vec<Name> {
     let path = path(location);
     if server.regex {
+        let source = pattern_for(location, path);
+        let path = source.as_str();
         let splits = location.kind == PathKind::Prefix
             && !location.whole
             && path != "/"
