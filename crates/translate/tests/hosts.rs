@@ -25,6 +25,19 @@ fn the_older_one_wins_and_of_two_as_old_the_one_whose_name_sorts_last() {
 }
 
 #[test]
+fn a_path_that_is_an_engines_own_is_closed_and_its_ingress_told() {
+    let mut snapshot = cluster();
+    let reserved = simple("demo", "a", "shop.test", "/_fairway-auth-0", "a");
+    put_ingress(&mut snapshot, reserved);
+    let translation = translate(&snapshot, &Options::default());
+    let path = "/_fairway-auth-0";
+    let found = location(&translation.configuration, "shop.test", path, PathKind::Prefix);
+    assert!(matches!(found.expect("it is there").backend, model::Backend::Denied(_)));
+    let told = translation.problems.iter().find(|problem| problem.message.contains(path));
+    assert!(told.is_some_and(|told| told.key.as_deref() == Some("spec.rules[0].http.paths[0]")));
+}
+
+#[test]
 fn names_of_upstreams_that_two_would_have_never_mix_them_up() {
     let mut snapshot = cluster();
     put_ingress(&mut snapshot, simple("a", "one", "one.test", "/", "b-c"));

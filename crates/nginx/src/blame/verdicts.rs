@@ -4,7 +4,7 @@ use super::{Fault, LeftOut, parts};
 use crate::conf::Owner;
 use model::policy::Policy;
 use model::{Configuration, Global, Location, Server, ServerName};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Who was found to be wrong, and beside what.
@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub struct Verdicts {
     beside: Beside,
     found: BTreeMap<Owner, (Asked, Fault)>,
+    undecided: BTreeSet<Owner>,
 }
 
 /// What everybody is judged beside: the settings, and all that anybody says in nginx's own words.
@@ -47,9 +48,16 @@ impl Verdicts {
         still.map(|(owner, (_, fault))| (owner.clone(), fault.clone())).collect()
     }
 
+    /// Whom there was no time for. They may be wrong more likely than others.
+    pub fn undecided(&self) -> &BTreeSet<Owner> {
+        &self.undecided
+    }
+
     /// Remembers what was found out about a Configuration, and nothing of the one before.
     pub fn remember(&mut self, next: &Configuration, left_out: &LeftOut) {
         self.found.clear();
+        let undecided = left_out.iter().filter(|(_, fault)| !fault.decided);
+        self.undecided = undecided.map(|(owner, _)| owner.clone()).collect();
         let is_ingress = |owner: &Owner| owner.host.is_some() || owner.key.is_none();
         let mut found =
             left_out.iter().filter(|(owner, it)| it.decided && is_ingress(owner)).peekable();

@@ -38,7 +38,8 @@ impl Inner {
         verdicts: &Verdicts,
     ) -> Result<Accepted, Failure> {
         let left_out = verdicts.about(next);
-        let mut search = Search { inner: self, next, before, left_out, tests: EACH };
+        let undecided = verdicts.undecided();
+        let mut search = Search { inner: self, next, before, undecided, left_out, tests: EACH };
         match search.one_by_one().await? {
             Some(accepted) => Ok(accepted),
             None => search.together().await,
@@ -51,6 +52,8 @@ struct Search<'a> {
     inner: &'a Inner,
     next: &'a Configuration,
     before: &'a Configuration,
+    /// Whom there was no time for before.
+    undecided: &'a BTreeSet<Owner>,
     left_out: LeftOut,
     /// Tests that may still be made.
     tests: usize,
@@ -135,8 +138,11 @@ impl Search<'_> {
         self.tests = TOGETHER;
         let (mut out, mut groups) = (self.left_out.clone(), VecDeque::new());
         let mut best = None;
-        for class in classes(self.next, self.before) {
+        for class in classes(self.next, self.before, self.undecided) {
             let class: Vec<Owner> = class.into_iter().filter(|it| !out.contains_key(it)).collect();
+            if class.is_empty() {
+                continue;
+            }
             out.extend(class.iter().map(|owner| (owner.clone(), undecided(owner))));
             groups.push_front(class);
             match self.try_without(out.clone()).await? {
@@ -220,9 +226,13 @@ fn suspects(next: &Configuration) -> Vec<Owner> {
     suspects
 }
 
-/// Who may be to blame, the likeliest first: who is new or another one than in what runs; everybody; the raw
-/// configuration of the ConfigMap; its settings.
-fn classes(next: &Configuration, before: &Configuration) -> [Vec<Owner>; 4] {
+/// Who may be to blame, the likeliest first: whom there was no time for before; who is new or another one than in what
+/// runs; everybody; the raw configuration of the ConfigMap; its settings.
+fn classes(
+    next: &Configuration,
+    before: &Configuration,
+    undecided: &BTreeSet<Owner>,
+) -> [Vec<Owner>; 5] {
     let mut changed: BTreeSet<&Origin> = BTreeSet::new();
     for (name, server) in &next.servers {
         let running = before.servers.get(name);
@@ -235,6 +245,8 @@ fn classes(next: &Configuration, before: &Configuration) -> [Vec<Owner>; 4] {
             changed.extend(origins);
         }
     }
-    let (new, old) = suspects(next).into_iter().partition(|owner| changed.contains(&owner.origin));
-    [new, old, blame::keys(next), vec![blame::settings(next)]]
+    let (left, rest): (Vec<_>, Vec<_>) =
+        suspects(next).into_iter().partition(|owner| undecided.contains(owner));
+    let (new, old) = rest.into_iter().partition(|owner| changed.contains(&owner.origin));
+    [left, new, old, blame::keys(next), vec![blame::settings(next)]]
 }

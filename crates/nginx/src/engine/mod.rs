@@ -401,7 +401,12 @@ impl Inner {
         self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
         if swaps {
             self.wait_for_turn(state.reloaded).await?;
-            self.swap(master, written).await?;
+            let swapped = self.swap(master, written).await;
+            if let Err(Failure::Directory(_)) = &swapped {
+                // nginx has not read it, so Lua goes back to what runs.
+                drop(self.settle(state, &state.running).await);
+            }
+            swapped?;
             state.reloaded = Some(Instant::now());
         }
         Ok(self.settle(state, accepted).await?)

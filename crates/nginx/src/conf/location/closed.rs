@@ -11,11 +11,10 @@ use std::collections::HashSet;
 /// Bytes of what a path of a pattern begins with, at most.
 const BEGINNING: usize = 1000;
 
-/// Whether a location has other paths than it asks for.
+/// Whether a location has other paths than it asks for: its Ingress was blamed for them, or they are reserved.
 pub(super) fn is_closed(scope: &Scope<'_>, server: &Server, location: &Location) -> bool {
     let is_blamed = || location.origin.as_ref().is_some_and(|it| scope.closed.contains(it));
-    let is_read = || super::names(server, location).iter().all(|(_, path)| quote(path).is_some());
-    is_reserved(server, location) || is_blamed() || !is_read()
+    is_reserved(server, location) || is_blamed()
 }
 
 fn is_reserved(server: &Server, location: &Location) -> bool {
