@@ -15,7 +15,7 @@ pub struct Text {
     owners: Vec<(Range<usize>, Owner)>,
 }
 
-/// Values that cannot be written: the first one, and whose the others are.
+/// Values that cannot be written: the first one, and whose they all are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{directive} {why}")]
 pub struct Unwritable {
@@ -23,10 +23,8 @@ pub struct Unwritable {
     pub directive: String,
     /// What is wrong with it; completes a sentence.
     pub why: &'static str,
-    /// Whose it is.
-    pub owner: Option<Owner>,
-    /// Who else has such a value.
-    pub others: BTreeSet<Owner>,
+    /// Who has such a value.
+    pub owners: BTreeSet<Owner>,
 }
 
 impl Text {
@@ -162,10 +160,10 @@ impl<'a> Writer<'a> {
     fn refuse(&mut self, directive: &str, why: &'static str) {
         let owner = self.within.last().map(|owner| (*owner).clone());
         match &mut self.unwritable {
-            Some(first) => first.others.extend(owner),
+            Some(first) => first.owners.extend(owner),
             none => {
-                let (directive, others) = (directive.to_owned(), BTreeSet::new());
-                *none = Some(Unwritable { directive, why, owner, others });
+                let (directive, owners) = (directive.to_owned(), owner.into_iter().collect());
+                *none = Some(Unwritable { directive, why, owners });
             }
         }
     }

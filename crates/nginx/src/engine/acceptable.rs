@@ -196,8 +196,7 @@ impl Search<'_> {
             Ok(written) => written,
             Err(unwritable) => {
                 let reason = unwritable.to_string();
-                let blamed = unwritable.owner.into_iter().chain(unwritable.others).collect();
-                return Ok(Err(Refusal { reason, blamed, is_path: false }));
+                return Ok(Err(Refusal { reason, blamed: unwritable.owners, is_path: false }));
             }
         };
         self.tests = self.tests.saturating_sub(1);

@@ -249,7 +249,10 @@ impl Engine for Nginx {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
             let reason = unwritable.to_string();
-            rejected(generation, Failure::Refused { reason, culprit: unwritable.owner })
+            rejected(
+                generation,
+                Failure::Refused { reason, culprit: unwritable.owners.into_iter().next() },
+            )
         })?;
         let _state = self.inner.state.lock().await;
         match self.inner.test(&written).await {
