@@ -52,7 +52,7 @@ pub use networks::Networks;
 pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};
 pub use pattern::{Pattern, PatternError};
-pub use problem::{Problem, Severity};
+pub use problem::{Printable, Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, Transport};
