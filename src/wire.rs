@@ -327,6 +327,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         tcp_services_configmap,
         udp_services_configmap,
         enable_ssl_passthrough,
+        namespace_budget,
     } = classes.clone();
     Options {
         ingress_class,
@@ -345,6 +346,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         udp_services: udp_services_configmap,
         reserved_ports: BTreeSet::new(),
         passthrough: enable_ssl_passthrough,
+        namespace_budget,
         raw: false,
         watch_namespace: None,
         zone: None,

@@ -3,6 +3,7 @@
 use super::object;
 use clap::{ArgAction, Args};
 use kubernetes::objects::ObjectKey;
+use translate::Budget;
 
 /// Which Ingresses are served, and the objects that settings come from.
 #[derive(Args, Clone, Debug)]
@@ -29,6 +30,10 @@ pub(crate) struct Classes {
     /// Take no Ingress with a value of an annotation that is none; false: the default counts instead.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) enable_annotation_validation: bool,
+    /// What the Ingresses of one namespace may take together, as name=number, comma separated; see namespace-budget of
+    /// the ConfigMap, which counts before it.
+    #[arg(long, value_name = "AMOUNTS", default_value = "")]
+    pub(crate) namespace_budget: Budget,
     /// Services of type ExternalName have no endpoints.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_svc_external_name: bool,

@@ -3,6 +3,7 @@
 
 mod aliases;
 mod annotations;
+mod budget;
 mod certificate;
 mod check;
 mod ciphers;
@@ -13,14 +14,17 @@ mod names;
 mod options;
 mod passwords;
 mod problems;
+mod reach;
 mod review;
 mod set_headers;
 mod settings;
 mod streams;
+mod tenancy;
 mod translator;
 mod upstream;
 
 pub use annotations::cache_durations;
+pub use budget::Budget;
 pub use check::{Check, Finding, Remark, Standing, check};
 pub use ingress::references;
 pub use options::Options;

@@ -1,5 +1,6 @@
 //! What the command line says about the meaning of objects.
 
+use crate::Budget;
 use kubernetes::objects::ObjectKey;
 use std::collections::BTreeSet;
 
@@ -44,6 +45,8 @@ pub struct Options {
     pub reserved_ports: BTreeSet<u16>,
     /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
     pub passthrough: bool,
+    /// `--namespace-budget`: what the Ingresses of one namespace may take together.
+    pub namespace_budget: Budget,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
 }
@@ -69,6 +72,7 @@ impl Default for Options {
             udp_services: None,
             reserved_ports: BTreeSet::new(),
             passthrough: false,
+            namespace_budget: Budget::default(),
             raw: false,
         }
     }

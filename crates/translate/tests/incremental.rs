@@ -47,6 +47,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("server-alias", "www.a.test, a.test, d.test"),
     ("from-to-www-redirect", "true"),
     ("app-root", "/x"),
+    ("ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"),
     ("permanent-redirect", "/y"),
     ("ssl-passthrough", "true"),
     ("nonsense", ""),
@@ -172,6 +173,12 @@ fn change_config_map(snapshot: &mut Snapshot, kind: u8) {
             ("proxy-ssl-location-only", "true"),
         ],
         2 => &[("allow-cross-namespace-resources", "true"), ("hsts", "maybe")],
+        5 => &[("allow-cross-namespace", "all")],
+        6 => &[
+            ("allow-cross-namespace", "aliases, paths"),
+            ("namespace-budget", "paths=4, hosts=3, problems=5"),
+        ],
+        7 => &[("namespace-budget", "ingresses=2, certificate-bytes=2500")],
         3 => &[("global-auth-url", "http://auth")],
         _ => &[("block-cidrs", "10.0.0.0/8"), ("nonsense", "")],
     };
@@ -254,7 +261,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (namespace(), select(SERVICES), 0..2u8, 0..5u8)
             .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
         2 => (namespace(), select(SECRETS), 0..5u8).prop_map(|(namespace, name, kind)| Change::Secret(namespace, name, kind)),
-        1 => (0..5u8).prop_map(Change::ConfigMap),
+        1 => (0..9u8).prop_map(Change::ConfigMap),
         1 => (0..3u8).prop_map(Change::TcpServices),
         1 => (0..4u8).prop_map(Change::Class),
         1 => any::<bool>().prop_map(Change::Malformed),

@@ -10,7 +10,7 @@ use crate::{Options, Translation, translate};
 use differences::Shared;
 use kubernetes::Snapshot;
 use kubernetes::objects::Ingress;
-use model::{Kind, Origin, Problem, Severity};
+use model::{Kind, Origin, Printable, Problem, Severity};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -120,6 +120,9 @@ impl Checker<'_> {
             standing = standing.max(Standing::Differs);
             reasons.extend(differences);
         }
+        for remark in reasons.iter_mut().chain(&mut notes) {
+            remark.message = Printable(&remark.message).to_string();
+        }
         reasons.sort();
         reasons.dedup();
         notes.sort();
@@ -162,6 +165,7 @@ impl Checker<'_> {
         match problem.severity {
             Severity::Error if name == "spec" => Standing::Identical,
             Severity::Error => Standing::Refused,
+            _ if crate::tenancy::concerns(problem) => Standing::Differs,
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }

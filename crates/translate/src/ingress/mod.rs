@@ -51,6 +51,22 @@ pub(crate) struct Rank {
     name: Reverse<Arc<str>>,
 }
 
+/// Which Ingress is older, of two as old the one whose name is greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    created: i64,
+    name: Reverse<(Arc<str>, Arc<str>)>,
+}
+
+impl Age {
+    /// The age of an Ingress.
+    pub(crate) fn of(ingress: &Ingress) -> Self {
+        let ObjectKey { namespace, name } = &ingress.meta.key;
+        let name = (Arc::clone(namespace), Arc::clone(name));
+        Self { created: ingress.meta.created, name: Reverse(name) }
+    }
+}
+
 /// What becomes of an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -150,12 +166,14 @@ impl Draft {
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
         let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
-            _ if suspicion.is_some() => Standing::Nothing,
             true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
             false if canary.is_some() => Standing::Canary,
             false => Standing::Taken,
         };
+        let suspicious = suspicion
+            .as_ref()
+            .map(|_| "it looks like an attack on nginx (--deep-inspect)".to_owned());
         problems.extend(suspicion.map(|message| Problem {
             origin: origin.clone(),
             key: None,
@@ -163,8 +181,9 @@ impl Draft {
             message,
         }));
         let reader = Reader {
+            inspects: suspicious.is_some(),
             open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
-            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
+            denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
@@ -193,6 +212,18 @@ impl Draft {
             created: self.ingress.meta.created,
             name: Reverse(format!("{namespace}/{name}").into()),
         }
+    }
+
+    /// Its age among all of a host, taken or not.
+    pub(crate) fn age(&self) -> Age {
+        Age::of(&self.ingress)
+    }
+
+    /// Whether it names a host as its own, be it taken or not.
+    pub(crate) fn claims(&self, host: &ServerName) -> bool {
+        let is_all = || self.catch_all.is_some() && *host == ServerName::catch_all();
+        matches!(self.standing, Standing::Taken | Standing::Rejected)
+            && (self.hosts.contains_key(host) || is_all())
     }
 
     /// Every backend that it refers to.
@@ -229,6 +260,8 @@ struct Reader<'a> {
     rewriting: Rewriting,
     role: Role,
     denied: Option<String>,
+    /// Whether hosts and paths that look like an attack are left out.
+    inspects: bool,
 }
 
 impl Reader<'_> {
@@ -303,6 +336,12 @@ impl Reader<'_> {
                 message,
             });
         };
+        let host = rule.host.as_deref().unwrap_or_default();
+        let mut paths = rule.paths.iter().flatten().map(|path| path.path.as_str()).peekable();
+        let all_odd = paths.peek().is_some() && paths.all(inspect::is_suspicious);
+        if self.inspects && (all_odd || inspect::is_suspicious(host)) {
+            return;
+        }
         let name = match rule.host.as_deref().filter(|host| !host.is_empty()) {
             None => ServerName::catch_all(),
             Some(host) if is_host(host) => ServerName::new(host.to_ascii_lowercase()),
@@ -321,6 +360,9 @@ impl Reader<'_> {
         };
         let routes = hosts.entry(name).or_default();
         for (at, path) in paths.iter().enumerate() {
+            if self.inspects && inspect::is_suspicious(&path.path) {
+                continue;
+            }
             let field = || format!("spec.rules[{index}].http.paths[{at}]");
             if !path.path.is_empty() && !path.path.starts_with('/') {
                 wrong(field(), format!("{:?} is left out: a path starts with /", path.path));

@@ -9,6 +9,7 @@ mod overlap;
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, origin};
 use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use kubernetes::Snapshot;
 use kubernetes::objects::{Ingress, PathType};
@@ -169,10 +170,10 @@ impl<'a> Reviewer<'a> {
     }
 
     fn permissions(&self) -> Permissions {
-        config_map::permissions(&mut Settings::of_config_map(self.scope(false)))
+        config_map::permissions(&mut Settings::of_config_map(self.scope(CrossNamespace::default())))
     }
 
-    fn scope(&self, cross_namespace: bool) -> Scope<'a> {
+    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'a> {
         let key = self.options.config_map.as_ref();
         let data = key.and_then(|key| self.snapshot.config_maps.get(key));
         Scope {

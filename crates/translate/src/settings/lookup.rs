@@ -2,6 +2,7 @@
 
 use super::{About, Key, OnBad};
 use crate::ingress::Target;
+use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
 use kubernetes::objects::{ConfigMap, ObjectKey, Secret};
 use model::{Kind, Origin, Problem, Severity};
@@ -22,8 +23,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
     /// The ConfigMaps of the cluster.
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
-    /// `allow-cross-namespace-resources`.
-    pub(crate) cross_namespace: bool,
+    /// What may be named of other namespaces.
+    pub(crate) cross_namespace: CrossNamespace,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
 }

@@ -7,11 +7,13 @@ mod touched;
 mod users;
 
 use crate::aliases::Aliases;
+use crate::budget::Budgets;
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
+use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use imbl::OrdSet;
@@ -64,6 +66,7 @@ pub struct Translator {
     targets_for_all: BTreeSet<Target>,
     /// Services that TCP and UDP services lead to.
     stream_services: BTreeSet<ObjectKey>,
+    budgets: Budgets,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -85,6 +88,8 @@ enum Finder {
 #[derive(Debug, Default)]
 struct Work {
     ingresses: BTreeSet<ObjectKey>,
+    /// Ingresses of which it is to be decided again whether they wait.
+    weighed: BTreeSet<ObjectKey>,
     targets: BTreeSet<Target>,
     hosts: BTreeSet<ServerName>,
     certificates: BTreeSet<ObjectKey>,
@@ -115,6 +120,7 @@ impl Translator {
             default_backend: Backend::NotFound,
             targets_for_all: BTreeSet::new(),
             stream_services: BTreeSet::new(),
+            budgets: Budgets::default(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }
@@ -154,8 +160,8 @@ impl Translator {
         }
         self.take_malformed(&touched.malformed);
         let ground = self.ground.take().expect("take_config_map has set it");
-        self.make_drafts(&ground, &mut work);
-        self.take_names(&mut work);
+        self.take_ingresses(&ground, &mut work);
+        self.take_names(&ground, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
         self.make_certificates(&work);
@@ -163,11 +169,12 @@ impl Translator {
         if make_streams {
             self.make_streams();
         }
+        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         self.ground = Some(ground);
         let changes = Changes::between(&before, &self.configuration);
         Translation {
             configuration: self.configuration.clone(),
-            problems: self.ledger.publish(),
+            problems: self.ledger.publish(budget.problems()),
             served: self.served.clone(),
             changes,
         }
@@ -188,7 +195,7 @@ impl Translator {
             config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
-            cross_namespace: false,
+            cross_namespace: CrossNamespace::default(),
             raw: self.options.raw,
         };
         let mut settings = Settings::of_config_map(scope);
@@ -234,10 +241,13 @@ impl Translator {
     }
 
     /// A name that one host wants may be another one's: those that want the same are touched, too.
-    fn take_names(&mut self, work: &mut Work) {
+    fn take_names(&mut self, ground: &Ground, work: &mut Work) {
         let mut touched = BTreeSet::new();
         for host in &work.hosts {
-            let wishes = self.hosts.get(host).map(|drafts| Wishes::of(host, drafts));
+            let wishes = self
+                .hosts
+                .get(host)
+                .map(|drafts| Wishes::of(host, drafts, ground.permissions.cross_namespace));
             touched.extend(self.names_of_hosts.follow(host, wishes));
         }
         work.hosts.extend(touched);
@@ -270,6 +280,7 @@ impl Translator {
             let choose_again = self.certificates.refresh(secret, &self.snapshot);
             work.certificates.insert(secret.clone());
             for ingress in self.references.touched_by(&Reference::Secret(secret.clone())) {
+                work.weighed.insert(ingress.clone());
                 let Some(draft) = self.drafts.get(ingress) else { continue };
                 let current = self.snapshot.ingresses.get(ingress);
                 let mut versions = current.into_iter().chain([&draft.ingress]);
