@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 10] = [
     "manifests",
     "bind-address",
     "worker-threads",
@@ -14,6 +14,7 @@ const OWN: [&str; 9] = [
     "trace-secret-file",
     "memory-limit",
     "metrics-series-limit",
+    "namespace-budget",
     "engine",
     "nginx-directory",
 ];
