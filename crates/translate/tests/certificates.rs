@@ -115,6 +115,52 @@ fn a_renewed_certificate_changes_no_server_and_one_that_appears_does() {
 }
 
 #[test]
+fn a_secret_that_was_renewed_badly_stays_what_it_was() {
+    let (certificate, key) = certificate(&["shop.test"]);
+    let (_, other_key) = objects::certificate(&["shop.test"]);
+    let pair = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
+    let mut good = pair.to_vec();
+    good.push(("ca.crt", certificate.as_str()));
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("demo", "cert", &good));
+    let mut guarded = with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]);
+    annotate(&mut guarded, "auth-tls-secret", "demo/cert");
+    put_ingress(&mut snapshot, guarded);
+    let options = Options {
+        default_ssl_certificate: Some(objects::key("demo", "cert")),
+        ..Options::default()
+    };
+    let mut translator = Translator::new(options);
+    let first = translator.update(&snapshot);
+    assert!(!first.problems.to_string().contains("Secret"), "{}", first.problems);
+    let broken: [(&[(&str, &str)], &str); 5] = [
+        (&[], "tls.crt: the renewed Secret has no tls.crt"),
+        (&[("tls.crt", &certificate), ("tls.key", &other_key)], "does not belong to tls.crt"),
+        (&[("tls.crt", "\n"), ("tls.key", &key), ("ca.crt", &certificate)], "tls.crt: the renewed"),
+        (&[pair[0], pair[1], ("ca.crt", "text")], "ca.crt: the renewed Secret has no certificate"),
+        (&[good[0], good[1], good[2], ("ca.crl", "text")], "ca.crt: the renewed Secret has no rev"),
+    ];
+    for (data, message) in broken {
+        put_secret(&mut snapshot, secret("demo", "cert", data));
+        let then = translator.update(&snapshot);
+        assert_eq!(then.configuration, first.configuration, "{message}");
+        assert!(then.problems.to_string().contains(message), "{message}: {}", then.problems);
+        assert!(then.problems.to_string().contains("in use until then"), "{}", then.problems);
+        assert!(translator.update(&snapshot).changes.is_empty());
+    }
+    // What is taken out on purpose is gone, and what is good again counts.
+    put_secret(&mut snapshot, secret("demo", "cert", &pair));
+    let open = translator.update(&snapshot);
+    assert!(open.problems.to_string().contains("has no ca.crt"), "{}", open.problems);
+    put_secret(&mut snapshot, secret("demo", "cert", &good));
+    assert_eq!(translator.update(&snapshot).configuration, first.configuration);
+    snapshot.secrets.remove(&objects::key("demo", "cert"));
+    let gone = translator.update(&snapshot);
+    assert_eq!(of(&gone.configuration, "shop.test").as_deref(), Some("default"));
+    assert!(!gone.problems.to_string().contains("renewed"), "{}", gone.problems);
+}
+
+#[test]
 fn the_default_certificate_comes_and_goes_with_its_secret() {
     let options =
         Options { default_ssl_certificate: Some(key("demo", "cert")), ..Options::default() };

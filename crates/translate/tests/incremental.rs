@@ -157,7 +157,8 @@ fn change_secret(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8)
         0 => return drop(snapshot.secrets.remove(&key(namespace, name))),
         1 => secret(namespace, name, &[("tls.crt", a), ("tls.key", a_key)]),
         2 => secret(namespace, name, &[("tls.crt", b), ("tls.key", b_key), ("ca.crt", b)]),
-        3 => secret(namespace, name, &[("tls.crt", a), ("tls.key", b_key)]),
+        // Under a name that never has a good version, which would stay in use.
+        3 => secret(namespace, "three", &[("tls.crt", a), ("tls.key", b_key)]),
         _ => secret(namespace, name, &[("ca.crt", a)]),
     };
     put_secret(snapshot, new);

@@ -74,6 +74,7 @@ impl Translator {
                 config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
+                has_default_backend: self.options.default_backend_service.is_some(),
             },
             ground,
         };

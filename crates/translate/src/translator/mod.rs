@@ -2,6 +2,7 @@
 
 mod apply;
 mod certificates;
+mod secrets;
 mod streams;
 mod touched;
 mod users;
@@ -18,6 +19,7 @@ use imbl::OrdSet;
 use kubernetes::objects::{Ingress, ObjectKey};
 use kubernetes::{Reference, ReverseIndex, Snapshot};
 use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
+use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use touched::Touched;
@@ -57,6 +59,7 @@ pub struct Translator {
     aliases: Aliases,
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
+    secrets: Secrets,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
     default_backend: Backend,
@@ -76,6 +79,7 @@ enum Finder {
     DefaultBackend,
     Streams,
     Malformed(Arc<str>),
+    Secret(ObjectKey),
     Ingress(ObjectKey),
     Backends(ObjectKey),
     Host(ServerName),
@@ -110,6 +114,7 @@ impl Translator {
             aliases: Aliases::default(),
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
+            secrets: Secrets::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
@@ -129,6 +134,7 @@ impl Translator {
     pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
         let before = self.configuration.clone();
         let is_first = self.ground.is_none();
+        let snapshot = &self.secrets.follow(snapshot, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
@@ -190,6 +196,7 @@ impl Translator {
             config_maps: &self.snapshot.config_maps,
             cross_namespace: false,
             raw: self.options.raw,
+            has_default_backend: self.options.default_backend_service.is_some(),
         };
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);
