@@ -106,6 +106,10 @@ fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Byt
     if HIDDEN.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
         return false;
     }
+    // nginx sends no Content-Type that says nothing.
+    if field.value.is_empty() && field.is("content-type") {
+        return false;
+    }
     if field.is("server") && !global.upstream_server_header {
         return false;
     }

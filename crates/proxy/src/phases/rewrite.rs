@@ -3,8 +3,10 @@
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::http::Response;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use model::{Part, Template};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -17,6 +19,10 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
         };
         let text = canonical.text().into_owned();
         if let Some(groups) = rewrite.pattern.captures(&text) {
+            if rewrite.is_redirect() {
+                let location = address(exchange, &rewrite.target, &groups);
+                return Err(Response::redirect(StatusCode::FOUND, location).into());
+            }
             exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
             exchange.forwarded_prefix =
                 rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
@@ -29,6 +35,28 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
         exchange.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
     }
     Ok(())
+}
+
+/// Where a target that is an address leads. The groups of a path were decoded with it.
+fn address(exchange: &Exchange, target: &Template, groups: &[Option<&str>]) -> Bytes {
+    let encoded = |group: &Option<&str>| {
+        group.map(|text| route::path::encode(&route::path::bytes(text)).into_owned())
+    };
+    let groups: Vec<Option<String>> = groups.iter().map(encoded).collect();
+    let groups: Vec<Option<&str>> = groups.iter().map(Option::as_deref).collect();
+    let text = variables::filled(target, exchange, &groups);
+    let has_arguments = target.parts().iter().any(|part| match part {
+        Part::Text(literal) => literal.contains('?'),
+        Part::Capture(_) | Part::Variable(_) => false,
+    });
+    let query = exchange.request.query().filter(|query| !query.is_empty());
+    let mut location =
+        variables::in_header(&route::path::bytes(text.strip_suffix('?').unwrap_or(&text)));
+    if let Some(query) = query.filter(|_| !text.ends_with('?')) {
+        let sign: &[u8] = if has_arguments { b"&" } else { b"?" };
+        location = [&location, sign, query].concat().into();
+    }
+    location
 }
 
 /// `X-Forwarded-Prefix` with its groups and variables; none if nothing is left of it.
@@ -69,6 +97,7 @@ fn rewritten(
     let query = exchange
         .request
         .query()
+        .filter(|query| !query.is_empty())
         .filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
     let own = arguments
         .as_deref()

@@ -11,11 +11,13 @@ pub(super) const FAMILY: Family =
 
 static TARGET: Key<String> = Key::annotation("rewrite-target", target)
     .exact()
+    .free(parse::line)
     .says(
         "path with $1 … $9",
         "none",
         "The path towards the upstream; $1 … $9 are the groups of the Ingress's path, which becomes a regular expression, \
-         and with it every path of the host.",
+         and with it every path of the host. An address (http://, https://, $scheme://) is where clients are redirected \
+         to (302), with their query.",
     )
     .risk(Risk::Medium);
 
@@ -32,10 +34,12 @@ static PREFIX: Key<String> = Key::annotation("x-forwarded-prefix", prefix)
         "X-Forwarded-Prefix towards the upstream, where rewrite-target changes the path; $1 … $9 are the groups of the path.",
     )
     .risk(Risk::Medium)
+    .free(parse::line)
     .on_bad(OnBad::Reject);
 
 static APP_ROOT: Key<String> = Key::annotation("app-root", app_root)
     .exact()
+    .free(|text| absolute(parse::line(text)?))
     .says(
         "path",
         "none",
@@ -131,10 +135,14 @@ fn prefix(text: &str) -> Result<String, String> {
 }
 
 fn app_root(text: &str) -> Result<String, String> {
-    target(text).and_then(|text| match text.starts_with('/') {
+    target(text).and_then(absolute)
+}
+
+fn absolute(text: String) -> Result<String, String> {
+    match text.starts_with('/') {
         true => Ok(text),
         false => Err("is no absolute path: write one such as /app".to_owned()),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::super::location::At;
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use model::policy::Rewrite;
+use model::{Part, Template, Variable};
 
 pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
     let Some(Rewrite { pattern, target, prefix }) = policy else { return };
@@ -15,5 +16,12 @@ pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
         at.block.open("if", broken, refuse);
     }
     let pattern = Word::from("(?i)").then(Word::plain(pattern.source()));
-    put!(at.block, "rewrite", pattern, Word::template(target), "break");
+    let target = match target.parts() {
+        // By this very spelling nginx knows a redirect.
+        [Part::Variable(Variable::Scheme), rest @ ..] => {
+            Word::from("$scheme").then(Word::template(&Template::from_parts(rest.to_vec())))
+        }
+        _ => Word::template(target),
+    };
+    put!(at.block, "rewrite", pattern, target, "break");
 }
