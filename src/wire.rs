@@ -237,6 +237,10 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
             !both,
             "objects come from --manifests or from a cluster (--kubeconfig, --apiserver-host), not from both"
         );
+        ensure!(
+            watch_namespace_selector.is_none_or(|selector| selector.is_empty()),
+            "--watch-namespace-selector needs a cluster: with --manifests, name one namespace by --watch-namespace"
+        );
         return Ok(kubernetes::manifests(manifests).await?);
     }
     let namespace = watch_namespace.filter(|name| !name.is_empty());

@@ -21,7 +21,7 @@ pub struct Options {
     pub disable_catch_all: bool,
     /// `--disable-svc-external-name`: Services of type ExternalName have no endpoints.
     pub disable_external_names: bool,
-    /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
+    /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
     /// first.

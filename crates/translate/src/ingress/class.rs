@@ -30,7 +30,13 @@ impl Classes {
 /// Whether an Ingress is to be served.
 pub(crate) fn is_ours(ingress: &Ingress, classes: &Classes, options: &Options) -> bool {
     let is_refused = options.disable_catch_all && ingress.default_backend.is_some();
-    !is_refused && has_our_class(ingress, classes, options)
+    !is_refused && is_watched(ingress, options) && has_our_class(ingress, classes, options)
+}
+
+/// Whether an Ingress is in a namespace that is watched. A cluster sends no others; a folder holds what it holds.
+pub(crate) fn is_watched(ingress: &Ingress, options: &Options) -> bool {
+    let namespace = &*ingress.meta.key.namespace;
+    options.watch_namespace.as_deref().is_none_or(|watched| watched == namespace)
 }
 
 /// Whether an Ingress is meant for this controller.

@@ -7,7 +7,7 @@ pub mod needs;
 mod overlap;
 
 use crate::config_map::{self, Permissions};
-use crate::ingress::{Classes, Place, find_suspicious, has_our_class, origin};
+use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::{Options, annotations};
 use kubernetes::Snapshot;
@@ -58,9 +58,7 @@ struct Reviewer<'a> {
 /// Whether a review of this Ingress is ours to make: it has our class and is in a namespace that is watched.
 pub fn is_concerned(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> bool {
     let classes = Classes::accepted(snapshot, options);
-    let namespace = &*ingress.meta.key.namespace;
-    let is_elsewhere = options.watch_namespace.as_deref().is_some_and(|own| own != namespace);
-    !is_elsewhere && has_our_class(ingress, &classes, options)
+    is_watched(ingress, options) && has_our_class(ingress, &classes, options)
 }
 
 impl<'a> Reviewer<'a> {
@@ -183,6 +181,7 @@ impl<'a> Reviewer<'a> {
             config_maps: &self.snapshot.config_maps,
             cross_namespace,
             raw: self.options.raw,
+            has_default_backend: self.options.default_backend_service.is_some(),
         }
     }
 

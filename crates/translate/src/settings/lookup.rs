@@ -26,6 +26,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) cross_namespace: bool,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
+    /// Whether there is a `--default-backend-service`.
+    pub(crate) has_default_backend: bool,
 }
 
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
@@ -125,7 +127,8 @@ impl<'a> Settings<'a> {
         if about.in_annotations()
             && let Some((name, text)) = self.annotation(about)
         {
-            match (key.parse)(&text) {
+            let read = if self.scope.validate { key.parse } else { key.free };
+            match read(&text) {
                 Ok(value) => return Some(value),
                 Err(wrong) => self.bad_annotation(about, name, &text, &wrong),
             }

@@ -174,7 +174,8 @@ fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
         Word::plain(id).then(" $fairway_form ").then(Word::template(key))
     );
     for duration in durations {
-        let statuses = duration.statuses.iter().map(|status| Word::from(*status));
+        let any = duration.statuses.is_empty().then(|| Word::from("any"));
+        let statuses = duration.statuses.iter().map(|status| Word::from(*status)).chain(any);
         block.put("proxy_cache_valid", statuses.chain([duration.time.into()]).collect());
     }
 }
