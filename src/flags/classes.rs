@@ -26,7 +26,8 @@ pub(crate) struct Classes {
     /// Leave out Ingresses whose hosts, paths or Secret names look like an attack on nginx.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) deep_inspect: bool,
-    /// Take no Ingress with a value of an annotation that is none; false: the default counts instead.
+    /// Take no Ingress with a value of an annotation that is none; false: texts count as they are written, and where a
+    /// value cannot be read the default counts.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) enable_annotation_validation: bool,
     /// Services of type ExternalName have no endpoints.

@@ -21,7 +21,7 @@ mod translator;
 mod upstream;
 
 pub use annotations::cache_durations;
-pub use check::{Check, Finding, Remark, Standing, check};
+pub use check::{Check, Finding, Other, Remark, Standing, check, others_of_host};
 pub use ingress::references;
 pub use options::Options;
 pub use passwords::PasswordFile;

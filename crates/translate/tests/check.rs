@@ -125,12 +125,19 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         let annotation = format!("nginx.ingress.kubernetes.io/{annotation}");
         ingress(name, &annotation, &format!("{name}.test"), "/")
     };
+    let with = |one: &str, other: &str| format!("{one}, nginx.ingress.kubernetes.io/{other}");
     let ingresses = [
         own("location", "configuration-snippet: 'return 418;'"),
         own("server", "server-snippet: 'return 418;'"),
-        own("auth", "auth-snippet: 'proxy_set_header A b;'"),
+        own(
+            "auth",
+            &with("auth-url: 'http://auth.demo.svc/'", "auth-snippet: 'proxy_set_header A b;'"),
+        ),
         own("modsecurity", "enable-modsecurity: 'true'"),
-        own("rules", "modsecurity-snippet: 'SecRuleEngine On'"),
+        own(
+            "rules",
+            &with("enable-modsecurity: 'true'", "modsecurity-snippet: 'SecRuleEngine On'"),
+        ),
         own("without", "enable-modsecurity: 'false'"),
         own("rewrite", "rewrite-target: /"),
         own("digest", "auth-type: digest"),
@@ -160,4 +167,27 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         assert_eq!(plain.standing, Standing::NeedsNginx, "{data}");
         assert_eq!(plain.reasons.len(), 1, "{plain:?}");
     }
+}
+
+#[test]
+fn classic_mistakes_are_noted() {
+    let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
+    let found = checked(&[
+        ingress("group", &rewrite("/$1"), "a.test", "/app"),
+        ingress("root", &rewrite("/"), "b.test", "/app"),
+        ingress("pattern", "", "c.test", "/api/v[0-9]+/.*"),
+        ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
+        ingress("rules", "", "e.test", "/").replace("rules:", "ruls:"),
+        ingress("younger", "", "d.test", "/other"),
+    ]);
+    let notes = |name: &str| {
+        of(&found, name).notes.iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert!(notes("group").contains("takes a group of path /app, which has none"), "{found:?}");
+    assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
+    assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
+    assert!(notes("rules").contains("it serves nothing"), "{found:?}");
+    assert!(!notes("good").contains("group") && !notes("good").contains("lost"), "{found:?}");
+    let undated = found.objects.iter().any(|remark| remark.message.contains("d.test"));
+    assert!(undated, "{:?}", found.objects);
 }

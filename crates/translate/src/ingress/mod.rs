@@ -5,7 +5,7 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, has_our_class, is_ours, is_watched};
+pub(crate) use class::{Classes, has_our_class, is_ours, is_watched, why_not_ours};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
 pub(crate) use references::{annotation_of, names_by_annotation};
