@@ -24,7 +24,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap haproxy $(NGINX)
+	@scripts/need cargo cc pkg-config libssl-dev openssl curl go ip unshare setcap haproxy $(NGINX)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 

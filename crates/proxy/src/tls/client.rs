@@ -310,6 +310,30 @@ mod tests {
     }
 
     #[test]
+    fn an_authority_may_serve_by_itself_and_under_its_common_name() {
+        let itself = |name: &str| {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(rcgen::DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().expect("a key");
+            params.self_signed(&key).expect("a certificate").der().clone()
+        };
+        let (ours, forged, wild) = (itself("a.test"), itself("a.test"), itself("*.a.test"));
+        let authorities = [&ours, &wild].map(|der| Arc::from(der.as_ref())).to_vec();
+        let settings = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = verifier(&settings, provider).expect("valid settings");
+        let accepts = |der: &CertificateDer<'_>, name: &'static str| {
+            let name = ServerName::try_from(name).expect("a name");
+            verifier.verify_server_cert(der, &[], &name, &[], UnixTime::now()).is_ok()
+        };
+        assert!(accepts(&ours, "A.test") && !accepts(&ours, "b.test"));
+        assert!(accepts(&wild, "x.a.test") && !accepts(&wild, "x.y.a.test"));
+        assert!(!accepts(&wild, "a.test") && !accepts(&forged, "a.test"));
+    }
+
+    #[test]
     fn without_an_authority_nobody_is_believed_unless_nothing_is_verified() {
         let chain = chain(0);
         let believes = |verify| {

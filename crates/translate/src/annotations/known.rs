@@ -107,7 +107,9 @@ fn idle(settings: &Settings<'_>, name: &str) -> Option<(Severity, &'static str)>
         _ if text.lines().all(|line| line.is_empty() || line.starts_with('#')) => {
             Some((Severity::Notice, "holds nothing but comments: it has no effect"))
         }
-        "auth-snippet" if !is_there("auth-url") => Some((Severity::Notice, "has no effect without auth-url")),
+        "auth-snippet" if !is_there("auth-url") => {
+            Some((Severity::Notice, "has no effect without auth-url"))
+        }
         "modsecurity-snippet" if !is_on("enable-modsecurity") => {
             Some((Severity::Notice, "has no effect without enable-modsecurity"))
         }
