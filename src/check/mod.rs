@@ -8,7 +8,7 @@ use crate::objects;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use translate::{Check, Finding, Other, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
@@ -24,7 +24,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         snapshot.services.len(),
         started.elapsed().as_secs_f64()
     );
-    let check = translate::check(&snapshot, &options);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let check = translate::check(&snapshot, &options, now.cast_signed());
     eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
         Format::Table => print!("{}", table::page(&check, all)),

@@ -22,6 +22,9 @@ metadata: {name: forgotten, namespace: demo}
 type: kubernetes.io/tls
 ";
 
+/// In the year 2026.
+const NOW: i64 = 1_790_000_000;
+
 fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
     format!(
         "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: demo\n  \
@@ -35,7 +38,7 @@ fn checked(ingresses: &[String]) -> Check {
     let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     assert!(snapshot.malformed.is_empty(), "{:?}", snapshot.malformed);
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    check(&snapshot, &Options { config_map, ..Options::default() })
+    check(&snapshot, &Options { config_map, ..Options::default() }, NOW)
 }
 
 /// The same with a ConfigMap.
@@ -190,4 +193,37 @@ fn classic_mistakes_are_noted() {
     assert!(!notes("good").contains("group") && !notes("good").contains("lost"), "{found:?}");
     let undated = found.objects.iter().any(|remark| remark.message.contains("d.test"));
     assert!(undated, "{:?}", found.objects);
+}
+
+#[test]
+fn certificates_that_end_are_named_in_time() {
+    let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2026, 6, 1);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("a certificate").pem();
+    let indented = |text: String| text.replace('\n', "\n    ");
+    let secret = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: cert, namespace: demo}}\nstringData:\n  tls.crt: |\n    \
+         {}\n  tls.key: |\n    {}\n",
+        indented(pem),
+        indented(key.serialize_pem())
+    );
+    let tls = "  tls: [{hosts: [a.test], secretName: cert}]\n";
+    let text = format!("{REST}{}{tls}{secret}", ingress("shop", "", "a.test", "/"));
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let said = |now: i64| {
+        let objects = check(&snapshot, &Options::default(), now).objects;
+        let about = objects.into_iter().filter(|it| it.key.as_deref() == Some("Secret demo/cert"));
+        about.map(|remark| remark.message).collect::<Vec<_>>().join(" ")
+    };
+    const DAY: i64 = 86_400;
+    let end = params.not_after.unix_timestamp();
+    assert_eq!(said(end - 20 * DAY), "");
+    assert_eq!(said(end - 3 * DAY - 1), "its certificate ends in 3 days; renew it");
+    assert!(
+        said(end + 2 * DAY).starts_with("its certificate ended 2 days ago"),
+        "{}",
+        said(end + 2 * DAY)
+    );
 }

@@ -10,7 +10,7 @@ use crate::{Options, Translation, translate};
 use differences::Shared;
 use kubernetes::objects::{Ingress, ObjectKey};
 use kubernetes::{Malformed, Snapshot};
-use model::{Kind, Origin, Problem, Severity};
+use model::{Configuration, Kind, Origin, Problem, Severity};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -81,8 +81,8 @@ pub struct Check {
     pub objects: Vec<Remark>,
 }
 
-/// Checks all objects.
-pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
+/// Checks all objects at this second since 1970.
+pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let translation = translate(snapshot, options);
     let classes = Classes::accepted(snapshot, options);
     let (ours, others): (Vec<_>, Vec<_>) =
@@ -102,6 +102,7 @@ pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
     let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
     objects.extend(unused::secrets(snapshot, &ours, options));
     objects.extend(undated(&ours));
+    objects.extend(ending(&translation.configuration, now));
     let other = |ingress| Other::new(ingress, snapshot, options);
     let mut others: Vec<Other> = others.into_iter().map(other).collect();
     others.sort();
@@ -135,6 +136,26 @@ fn undated(ours: &[&Ingress]) -> Option<Remark> {
             "is not there, so that of the Ingresses of one host ({shared}, for one) the first by name counts as the \
              oldest; check the objects of the cluster to be sure"
         ),
+    })
+}
+
+/// Certificates that clients refuse, or will soon: ingress-nginx warns as early.
+fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remark> {
+    const DAY: i64 = 86_400;
+    const SOON: i64 = 10;
+    configuration.certificates.values().filter_map(move |certificate| {
+        let left = certificate.not_after.saturating_sub(now);
+        let message = match left / DAY {
+            _ if left < 0 => {
+                format!(
+                    "its certificate ended {} days ago, clients refuse it; renew it",
+                    -left / DAY
+                )
+            }
+            days if days < SOON => format!("its certificate ends in {days} days; renew it"),
+            _ => return None,
+        };
+        Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
     })
 }
 
