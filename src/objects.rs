@@ -54,8 +54,8 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     Ok((snapshot, options))
 }
 
-/// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests, else the only one that
-/// looks like it. Its settings decide about much, so nothing is guessed among several.
+/// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests, else the only one
+/// that looks like it. Its settings decide about much, so nothing is guessed among several.
 fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
     let usual = ObjectKey::new(USUAL_CONFIG_MAP.0, USUAL_CONFIG_MAP.1);
     let known: BTreeSet<&str> = config_map_rows().iter().map(|row| row.name).collect();

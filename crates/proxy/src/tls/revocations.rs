@@ -89,7 +89,8 @@ fn covers(scope: &IssuingDistributionPoint<'_>, certificate: &X509Certificate<'_
     })
 }
 
-/// Whether a certificate is revoked by these lists, at this second; the newest list counts. The error is OpenSSL's reason.
+/// Whether a certificate is revoked by these lists, at this second; the newest list counts. The error is OpenSSL's
+/// reason.
 pub(super) fn check(
     lists: &[RevocationList],
     certificate: &X509Certificate<'_>,

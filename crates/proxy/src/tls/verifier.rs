@@ -164,8 +164,8 @@ impl Verifier {
         Ok(())
     }
 
-    /// A certificate without extensions, as `openssl x509 -req` writes it, which webpki does not read: taken where a root
-    /// has signed it.
+    /// A certificate without extensions, as `openssl x509 -req` writes it, which webpki does not read: taken where a
+    /// root has signed it.
     fn of_an_old_version(
         &self,
         leaf: &X509Certificate<'_>,
