@@ -142,9 +142,8 @@ impl Verifier {
 
     /// The same of the certificates themselves, from the client's up to the root.
     fn certificates(&self, all: &[X509Certificate<'_>], now: i64) -> Result<(), &'static str> {
-        let usage = |one: &X509Certificate<'_>| {
-            one.key_usage().ok().flatten().map(|usage| usage.value.clone())
-        };
+        let usage =
+            |one: &X509Certificate<'_>| one.key_usage().ok().flatten().map(|usage| *usage.value);
         let [client, authorities @ ..] = all else { return Err("certificate verify error") };
         if usage(client).is_some_and(|usage| !usage.digital_signature() && !usage.key_agreement()) {
             return Err("unsuitable certificate purpose");
