@@ -51,7 +51,7 @@ pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use networks::Networks;
 pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};
-pub use pattern::{Pattern, PatternError};
+pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start};
 pub use problem::{Problem, Severity};
 pub use server::{Backend, Location, PathKind, Server, ServiceRef};
 pub use set_header::SetHeader;

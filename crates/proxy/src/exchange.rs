@@ -14,6 +14,7 @@ use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
+use model::Steps;
 use model::policy::Protocol;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -75,6 +76,8 @@ pub struct Exchange {
     pub slot: Option<Slot>,
     /// That its connection is busy with it, where somebody counts.
     pub working: Option<Working>,
+    /// What the regular expressions that it meets may take yet.
+    pub steps: Steps,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -169,6 +172,7 @@ impl Exchange {
             span: None,
             slot: None,
             working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
+            steps: Steps::default(),
             log: Log::default(),
             request,
             connection,

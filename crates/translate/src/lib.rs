@@ -12,6 +12,7 @@ mod ingress;
 mod names;
 mod options;
 mod passwords;
+mod pattern_budget;
 mod problems;
 mod review;
 mod set_headers;

@@ -88,8 +88,10 @@ fn replaced(exchange: &Exchange, replacement: &Replacement, value: &[u8]) -> Opt
             Some([to.as_bytes(), rest].concat())
         }
         Replaced::Pattern(pattern) => {
-            let groups = pattern.captures(std::str::from_utf8(value).ok()?)?;
-            Some(variables::filled(&replacement.to, exchange, &groups).into_bytes())
+            // An answer stays as it is where that is too hard.
+            let groups = pattern.captures(value, &exchange.steps).ok().flatten()?;
+            let text = variables::filled(&replacement.to, exchange, &groups);
+            Some(route::path::bytes(&text).into_owned())
         }
     }
 }

@@ -10,13 +10,10 @@ use model::{Part, Template};
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
     let policy = exchange.spot().location.policy.clone();
     if let Some(rewrite) = &policy.rewrite {
-        let canonical = route::path::Canonical {
-            path: exchange.path.as_ref().into(),
-            dotted: exchange.dotted,
-            merged: false,
-        };
-        let text = canonical.text().into_owned();
-        if let Some(groups) = rewrite.pattern.captures(&text) {
+        let path = exchange.path.clone();
+        let too_hard = |_| Error::too_hard(&exchange.host, &exchange.spot().location);
+        let groups = rewrite.pattern.captures(&path, &exchange.steps).map_err(too_hard)?;
+        if let Some(groups) = groups {
             exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
             exchange.forwarded_prefix =
                 rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
@@ -32,7 +29,7 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 /// `X-Forwarded-Prefix` with its groups and variables; none if nothing is left of it.
-fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&str>]) -> Option<Bytes> {
+fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&[u8]>]) -> Option<Bytes> {
     let text = variables::filled(prefix, exchange, groups);
     (!text.is_empty()).then(|| variables::in_header(&route::path::bytes(&text)))
 }
@@ -41,7 +38,7 @@ fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&str>]) ->
 fn rewritten(
     exchange: &Exchange,
     target: &Template,
-    groups: &[Option<&str>],
+    groups: &[Option<&[u8]>],
 ) -> Result<Bytes, Error> {
     let (mut path, mut arguments) = (String::new(), None::<String>);
     for part in target.parts() {
@@ -56,7 +53,8 @@ fn rewritten(
         match part {
             Part::Text(literal) => out.push_str(literal),
             Part::Capture(group) => {
-                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+                let group = groups.get(*group).copied().flatten().unwrap_or_default();
+                out.push_str(&route::path::text(group));
             }
             Part::Variable(variable) => variables::push(variable, exchange, out),
         }

@@ -4,7 +4,7 @@
 use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::policy::Rewrite;
-use model::{PathKind, Pattern, Template};
+use model::{PathKind, Pattern, Template, fixed_start};
 
 pub(super) const FAMILY: Family =
     Family { name: "rewrite", keys: &[&TARGET, &REGEX, &PREFIX, &APP_ROOT], apply: |_, _| {} };
@@ -87,6 +87,11 @@ fn template(settings: &mut Settings<'_>, key: &Key<String>) -> Option<(String, T
 }
 
 impl Rewriting {
+    /// Whether a path is compiled, because of something special in it.
+    pub(crate) fn makes_pattern_of(&self, path: &str) -> bool {
+        (self.regex || self.target.is_some()) && fixed_start(path) != path
+    }
+
     /// What it means for a path (compat/behaviour.md section 5).
     pub(crate) fn of_path(&self, path: &str, kind: PathKind) -> RewritingOfPath {
         let Some((text, target)) = &self.target else {
@@ -107,7 +112,7 @@ impl Rewriting {
         RewritingOfPath {
             whole: self.regex || differs,
             regex: self.regex || differs || split_differs,
-            rewrite: pattern.map(|pattern| match Pattern::new(&pattern, true) {
+            rewrite: pattern.map(|pattern| match Pattern::for_captures(&pattern, true) {
                 Ok(pattern) => {
                     let (target, prefix) = (target.clone(), self.prefix.clone());
                     Ok(Rewrite { pattern, target, prefix })

@@ -7,13 +7,14 @@ mod tls;
 pub(crate) use canary::beside_nobody;
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
+use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
-    Severity, UpstreamId,
+    Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
+    ServerName, Severity, UpstreamId,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a server needs to know of the rest of the cluster.
@@ -54,7 +55,7 @@ pub(crate) fn server(
     }
     host.root(drafts, default, surroundings);
     host.overlaps();
-    host.patterns();
+    let patterns = host.patterns();
     host.of_the_host(drafts);
     host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
@@ -63,7 +64,9 @@ pub(crate) fn server(
     let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
     let own = Server { passthrough, ..Server::new(name.clone()) };
-    (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
+    let server =
+        Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
+    (server, problems)
 }
 
 struct Host<'a> {
@@ -231,41 +234,71 @@ impl Host<'_> {
         self.problems.extend(found);
     }
 
-    /// In regex mode a path that is no regular expression is left out.
-    fn patterns(&mut self) {
+    /// In regex mode a path that is no regular expression is left out; one that would take too much memory is closed,
+    /// with everything that starts like it.
+    fn patterns(&mut self) -> Vec<Pattern> {
         if !self.regex {
-            return;
+            return Vec::new();
         }
-        let mut locations = std::mem::take(&mut self.locations);
-        locations.retain(|location| {
+        let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
+        let mut budgets: HashMap<Option<Origin>, PatternBudget> = HashMap::new();
+        for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
-            let (stays, severity, message) = match Pattern::new(&format!("^{path}"), true) {
-                Ok(pattern) if pattern.is_catastrophic() => (
-                    true,
-                    Severity::Warning,
-                    format!(
-                        "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
-                         which are then answered 404; write it without nested repetition"
-                    ),
-                ),
-                Ok(_) => return true,
-                Err(error) => (
-                    false,
-                    Severity::Error,
-                    format!(
-                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and it \
-                         is none ({})",
-                        error.0
-                    ),
-                ),
+            if !budgets.contains_key(&location.origin) {
+                let beside = PatternBudget::beside(budgets.values());
+                budgets.insert(location.origin.clone(), beside);
+            }
+            let budget = budgets.get_mut(&location.origin).expect("it was just inserted");
+            let refused = match budget.path(path) {
+                Ok(pattern) => {
+                    if pattern.as_ref().is_some_and(Pattern::is_catastrophic) {
+                        let message = format!(
+                            "path {path} of host {host} is a regular expression that backtracks without end on some \
+                             paths, which are then answered 500; write it without nested repetition"
+                        );
+                        self.path_problem(&location, Severity::Warning, message);
+                    }
+                    patterns.extend(pattern);
+                    self.locations.push(location);
+                    continue;
+                }
+                Err(refused) => refused,
             };
-            let key = Some("spec.rules".to_owned());
-            self.problems.extend(
-                location.origin.clone().map(|origin| Problem { origin, key, severity, message }),
-            );
-            stays
-        });
-        self.locations = locations;
+            match refused {
+                Refused::Invalid(reason) => {
+                    let message = format!(
+                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
+                         it is none ({reason})"
+                    );
+                    self.path_problem(&location, Severity::Error, message);
+                }
+                Refused::TooLarge(reason) => {
+                    if budget.is_news() {
+                        let message = format!(
+                            "path {path} of host {host}, and others after it, are closed: {reason}"
+                        );
+                        self.path_problem(&location, Severity::Error, message);
+                    }
+                    if let Some(start) =
+                        stand_in(path).filter(|start| closed.insert((*start).to_owned()))
+                    {
+                        let path = start.to_owned();
+                        let backend = Backend::Denied(reason);
+                        let closed =
+                            Location { path, backend, canary: None, ..Location::clone(&location) };
+                        self.locations.push(Arc::new(closed));
+                    }
+                }
+            }
+        }
+        patterns
+    }
+
+    fn path_problem(&mut self, location: &Location, severity: Severity, message: String) {
+        let key = Some("spec.rules".to_owned());
+        let problem =
+            location.origin.clone().map(|origin| Problem { origin, key, severity, message });
+        self.problems.extend(problem);
     }
 
     /// What one Ingress asks for and the whole host gets.

@@ -11,13 +11,15 @@ pub use references::references;
 pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting};
+use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOfPath};
 use crate::config_map::Permissions;
+use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+    Backend, Global, Kind, Location, Origin, PathKind, Pattern, Problem, ServerName, Severity,
+    Template,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +75,9 @@ pub(crate) struct Route {
     pub(crate) regex: bool,
     /// What it is when no other Ingress takes the path.
     pub(crate) location: Arc<Location>,
+    /// The path, compiled, where it is a regular expression.
+    #[expect(dead_code, reason = "as long as it is kept, whoever compiles the path gets this one")]
+    pub(crate) pattern: Option<Pattern>,
 }
 
 /// What one Ingress asks for.
@@ -139,6 +144,7 @@ impl Draft {
         if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
             annotations::refuse_wildcard(&mut settings, &names, host);
         }
+        let names = annotations::with_aliases(&mut settings, names);
         let by_cluster_ip = annotations::by_cluster_ip(&mut settings);
         let passthrough = annotations::is_passed_through(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
@@ -251,8 +257,9 @@ impl Reader<'_> {
         let mut catch_all = None;
         let mut default = None;
         if standing != Standing::Nothing {
+            let mut budget = PatternBudget::of_ingress();
             for (index, rule) in ingress.rules.iter().enumerate() {
-                self.rule(rule, index, &mut hosts, &mut problems);
+                self.rule(rule, index, &mut budget, &mut hosts, &mut problems);
             }
             default = ingress.default_backend.as_ref().and_then(|backend| self.target(backend));
             catch_all = default
@@ -291,6 +298,7 @@ impl Reader<'_> {
         &self,
         rule: &IngressRule,
         index: usize,
+        budget: &mut PatternBudget,
         hosts: &mut BTreeMap<ServerName, Vec<Route>>,
         problems: &mut Vec<Problem>,
     ) {
@@ -327,7 +335,19 @@ impl Reader<'_> {
                 continue;
             }
             match self.target(&path.backend) {
-                Some(target) => routes.push(self.route(path, target)),
+                Some(target) => {
+                    let (route, too_large) = self.route(path, target, budget);
+                    let is_open = too_large.is_none();
+                    routes.extend(
+                        route.filter(|route| is_open || budget.closes(index, &route.location.path)),
+                    );
+                    if let Some(reason) = too_large.filter(|_| budget.is_news()) {
+                        let path = &path.path;
+                        let message =
+                            format!("path {path}, and others after it, are closed: {reason}");
+                        wrong(field(), message);
+                    }
+                }
                 None => wrong(
                     field(),
                     "its backend is not a Service, the path is left out; name a Service".to_owned(),
@@ -345,15 +365,36 @@ impl Reader<'_> {
         }
     }
 
-    fn route(&self, path: &IngressPath, target: Target) -> Route {
+    /// The route of a path. If its patterns would take too much memory: a route that closes everything which starts
+    /// like it, and the reason.
+    fn route(
+        &self,
+        path: &IngressPath,
+        target: Target,
+        budget: &mut PatternBudget,
+    ) -> (Option<Route>, Option<String>) {
         let text = if path.path.is_empty() { "/" } else { &path.path };
         let kind = match path.kind {
             PathType::Exact => PathKind::Exact,
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
-        let rewriting = self.rewriting.of_path(text, kind);
+        let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
+        let rewriting = match full.is_some() {
+            true => RewritingOfPath { whole: true, regex: true, rewrite: None },
+            false => self.rewriting.of_path(text, kind),
+        };
+        let compiled = match full {
+            Some(reason) => Err(Refused::TooLarge(reason)),
+            None => compiled(text, &rewriting, budget),
+        };
+        let (pattern, too_large) = match compiled {
+            Ok(pattern) => (pattern, None),
+            Err(Refused::Invalid(_)) => (None, None),
+            Err(Refused::TooLarge(reason)) => (None, Some(reason)),
+        };
         let own = self.policy_of(text);
         let (policy, denied) = match rewriting.rewrite {
+            _ if too_large.is_some() => (Arc::clone(own), too_large.clone()),
             Some(Ok(rewrite)) => {
                 (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }), None)
             }
@@ -364,8 +405,9 @@ impl Reader<'_> {
             Some(reason) => Backend::Denied(reason),
             None => Backend::Upstream(target.id()),
         };
-        let location = Arc::new(Location {
-            path: text.to_owned(),
+        let path = if too_large.is_some() { stand_in(text) } else { Some(text) };
+        let location = path.map(|path| Location {
+            path: path.to_owned(),
             kind,
             whole: rewriting.whole,
             backend,
@@ -374,7 +416,10 @@ impl Reader<'_> {
             origin: Some(self.origin.clone()),
             policy,
         });
-        Route { target, regex: rewriting.regex, location }
+        let regex = rewriting.regex;
+        let route =
+            location.map(Arc::new).map(|location| Route { target, regex, location, pattern });
+        (route, too_large)
     }
 
     /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
@@ -398,8 +443,20 @@ impl Reader<'_> {
                 ..Policy::clone(self.policy_of("/"))
             }),
         });
-        Route { target: target.clone(), regex: false, location }
+        Route { target: target.clone(), regex: false, location, pattern: None }
     }
+}
+
+/// The pattern of a path that is a regular expression; that of its rewriting is counted, too.
+fn compiled(
+    path: &str,
+    rewriting: &RewritingOfPath,
+    budget: &mut PatternBudget,
+) -> Result<Option<Pattern>, Refused> {
+    if let Some(Ok(rewrite)) = &rewriting.rewrite {
+        budget.take(&rewrite.pattern)?;
+    }
+    if rewriting.regex { budget.path(path) } else { Ok(None) }
 }
 
 /// Whether a text can be the host of a rule: labels of letters, digits and `-`, the first one perhaps `*`.
