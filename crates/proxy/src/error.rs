@@ -123,6 +123,7 @@ impl Error {
             self,
             Self::BadPath(_)
                 | Self::BodyTooLarge
+                | Self::TooHard(_)
                 | Self::TwoAuthorizations
                 | Self::RequestBody(_)
                 | Self::Upstream(TryError::RequestBody(_))
