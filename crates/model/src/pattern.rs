@@ -82,12 +82,14 @@ impl Pattern {
 
     /// The capture groups of the first match in `text`; a match that exceeds the step limit counts as none.
     pub fn captures<'t>(&self, text: &'t str) -> Option<Vec<Option<&'t str>>> {
-        let captures = self.compiled.captures(text).ok().flatten()?;
-        Some(
-            (0..captures.len())
-                .map(|group| captures.get(group).map(|found| found.as_str()))
-                .collect(),
-        )
+        self.try_captures(text).flatten()
+    }
+
+    /// As [`Self::captures`]; none if that takes more steps than there may be.
+    pub fn try_captures<'t>(&self, text: &'t str) -> Option<Option<Vec<Option<&'t str>>>> {
+        let Some(captures) = self.compiled.captures(text).ok()? else { return Some(None) };
+        let group = |group| captures.get(group).map(|found| found.as_str());
+        Some(Some((0..captures.len()).map(group).collect()))
     }
 }
 
