@@ -58,8 +58,11 @@ impl Levels {
 
 impl fmt::Display for Levels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> =
-            Level::ALL.iter().filter(|(level, _)| self.has(*level)).map(|(_, name)| *name).collect();
+        let names: Vec<&str> = Level::ALL
+            .iter()
+            .filter(|(level, _)| self.has(*level))
+            .map(|(_, name)| *name)
+            .collect();
         f.write_str(&names.join(", "))
     }
 }

@@ -108,7 +108,7 @@ pub struct Snippet {
 impl Snippet {
     /// Reads `text` as a snippet of `place`.
     pub fn parse(place: Place, text: &str) -> Result<Self, Mistake> {
-        let directives = syntax::parse(text, &Bounds::default())?;
+        let directives = syntax::parse(text, &Bounds::of(place))?;
         Ok(Self { place, directives })
     }
 

@@ -56,7 +56,9 @@ pub(crate) fn shown(text: &str) -> String {
 pub(crate) fn meant<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let closest = known.map(|known| (strsim::damerau_levenshtein(name, known), known)).min();
     match closest {
-        Some((distance, known)) if distance <= name.len() / 3 => format!(", did you mean \"{known}\"?"),
+        Some((distance, known)) if distance <= name.len() / 3 => {
+            format!(", did you mean \"{known}\"?")
+        }
         _ => String::new(),
     }
 }

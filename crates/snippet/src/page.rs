@@ -18,11 +18,14 @@ pub fn markdown() -> String {
         let mut rows: Vec<&Row> =
             TABLE.iter().flat_map(|rows| rows.iter()).filter(|row| row.fate() == fate).collect();
         rows.sort_by_key(|row| row.name);
-        let head = format!("\n{title}\n\n| Directive | Where | Takes | {column} | Module |\n|---|---|---|---|---|\n");
+        let head = format!(
+            "\n{title}\n\n| Directive | Where | Takes | {column} | Module |\n|---|---|---|---|---|\n"
+        );
         page.push_str(&head);
         for row in rows {
             let (name, levels, takes) = (row.name, levels(row), arguments(row));
-            let line = format!("| `{name}` | {levels} | {takes} | {} | {} |\n", row.doc, row.module);
+            let line =
+                format!("| `{name}` | {levels} | {takes} | {} | {} |\n", row.doc, row.module);
             page.push_str(&line);
         }
     }

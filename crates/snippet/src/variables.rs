@@ -141,12 +141,25 @@ const CHANGEABLE: &[&str] = &[
     "auth_cookie",
     "loggable",
     "balancer_ewma_score",
+    "proxy_port",
+    "invalid_referer",
     "full_x_forwarded_for",
 ];
 
 /// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.
-const CHANGEABLE_PREFIXES: &[&str] =
-    &["http_", "sent_http_", "upstream_http_", "cookie_", "arg_", "upstream_cookie_", "geoip2_"];
+const CHANGEABLE_PREFIXES: &[&str] = &[
+    "http_",
+    "sent_http_",
+    "sent_trailer_",
+    "upstream_http_",
+    "upstream_trailer_",
+    "upstream_cookie_",
+    "cookie_",
+    "arg_",
+    "geoip2_",
+    "ssl_",
+    "proxy_protocol_tlv_",
+];
 
 /// What a name stands for, where no snippet sets it.
 pub(crate) fn of_request(name: &str) -> Option<Piece> {
@@ -200,24 +213,34 @@ impl Names {
         let name = target.and_then(|word| word.text.strip_prefix('$')).filter(|name| is_name(name));
         self.own.extend(name.map(own));
         for word in &directive.words {
-            self.own.extend(groups(&word.text).into_iter().filter_map(|(_, name)| Some(own(&name?))));
+            self.own
+                .extend(groups(&word.text).into_iter().filter_map(|(_, name)| Some(own(&name?))));
         }
     }
 
     /// The variable that a directive declares, `word` being `$name`.
     pub(crate) fn target(&self, word: &str, at: Position) -> Result<Name, Mistake> {
         let name = word.strip_prefix('$').ok_or_else(|| {
-            Mistake::refused(at, format!("\"{}\" is no variable: it must begin with \"$\"", shown(word)))
+            Mistake::refused(
+                at,
+                format!("\"{}\" is no variable: it must begin with \"$\"", shown(word)),
+            )
         })?;
         if !is_name(name) {
-            return Err(Mistake::refused(at, format!("\"{}\" is no name of a variable", shown(word))));
+            return Err(Mistake::refused(
+                at,
+                format!("\"{}\" is no name of a variable", shown(word)),
+            ));
         }
         let name = own(name);
         let changeable = CHANGEABLE.contains(&&*name.0)
             || CHANGEABLE_PREFIXES.iter().any(|prefix| name.0.starts_with(prefix));
         match changeable || of_request(&name.0).is_none() {
             true => Ok(name),
-            false => Err(Mistake::refused(at, format!("{name} is a variable of nginx that nobody may set"))),
+            false => Err(Mistake::refused(
+                at,
+                format!("{name} is a variable of nginx that nobody may set"),
+            )),
         }
     }
 
@@ -230,9 +253,10 @@ impl Names {
             return Ok(Piece::Own(own.clone()));
         }
         match of_request(&lower) {
-            Some(Piece::Other(Other { row: OtherRow { fate: Knowledge::NeedsNginx, doc, .. }, .. })) => {
-                Err(Mistake::needs_nginx(at, format!("the variable ${lower}: {doc}")))
-            }
+            Some(Piece::Other(Other {
+                row: OtherRow { fate: Knowledge::NeedsNginx, doc, .. },
+                ..
+            })) => Err(Mistake::needs_nginx(at, format!("the variable ${lower}: {doc}"))),
             Some(piece) => Ok(piece),
             None => {
                 let others = OTHERS.iter().map(|row| row.name);
@@ -266,11 +290,37 @@ impl Names {
 
 /// Names for the hint about an unknown one: those that are met most.
 const OFTEN: &[&str] = &[
-    "host", "uri", "args", "scheme", "request_uri", "request_method", "remote_addr", "http_host",
-    "http_user_agent", "http_upgrade", "http_origin", "http_referer", "best_http_host", "server_name",
-    "server_port", "proxy_add_x_forwarded_for", "proxy_upstream_name", "req_id", "request_id",
-    "is_args", "query_string", "document_uri", "service_name", "service_port", "namespace",
-    "ingress_name", "status", "pass_access_scheme", "pass_port", "remote_user", "ssl_client_verify",
+    "host",
+    "uri",
+    "args",
+    "scheme",
+    "request_uri",
+    "request_method",
+    "remote_addr",
+    "http_host",
+    "http_user_agent",
+    "http_upgrade",
+    "http_origin",
+    "http_referer",
+    "best_http_host",
+    "server_name",
+    "server_port",
+    "proxy_add_x_forwarded_for",
+    "proxy_upstream_name",
+    "req_id",
+    "request_id",
+    "is_args",
+    "query_string",
+    "document_uri",
+    "service_name",
+    "service_port",
+    "namespace",
+    "ingress_name",
+    "status",
+    "pass_access_scheme",
+    "pass_port",
+    "remote_user",
+    "ssl_client_verify",
 ];
 
 pub(crate) fn own(name: &str) -> Name {
@@ -296,7 +346,10 @@ fn variable_name(text: &str, at: Position) -> Result<(&str, &str), Mistake> {
     let rest = match inner {
         None => rest,
         Some(_) => rest.strip_prefix('}').ok_or_else(|| {
-            Mistake::refused(at, format!("the \"}}\" that closes the variable \"{}\" is missing", shown(name)))
+            Mistake::refused(
+                at,
+                format!("the \"}}\" that closes the variable \"{}\" is missing", shown(name)),
+            )
         })?,
     };
     match name.is_empty() {

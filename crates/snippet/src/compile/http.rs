@@ -6,9 +6,7 @@ use crate::level::Level;
 use crate::read::{Reader, bytes, invalid, is_digits};
 use crate::syntax::{Directive, Word};
 use crate::table::{Build, Fate};
-use crate::typed::{
-    ConnZone, GlobalScope, Listen, OwnServer, Rate, ReqZone, VirtualName,
-};
+use crate::typed::{ConnZone, GlobalScope, Listen, OwnServer, Rate, ReqZone, VirtualName};
 
 /// The least that a zone may have, as in nginx: eight pages.
 const ZONE: u64 = 8 * 4096;
@@ -89,7 +87,9 @@ fn listen(directive: &Directive) -> Result<Listen, Mistake> {
     let (address, port) = match word.text.rsplit_once(':') {
         None => (None, word.text.as_str()),
         Some(("*" | "[::]", port)) => (None, port),
-        Some(("unix", _)) => return Err(Mistake::needs_nginx(word.at, "listen on a socket of the file system")),
+        Some(("unix", _)) => {
+            return Err(Mistake::needs_nginx(word.at, "listen on a socket of the file system"));
+        }
         Some((address, port)) => {
             let address = address.trim_start_matches('[').trim_end_matches(']');
             let address = address.parse().map_err(|_| invalid(word, "address and port"))?;
@@ -103,11 +103,16 @@ fn listen(directive: &Directive) -> Result<Listen, Mistake> {
         match word.text.as_str() {
             "default_server" | "default" => listen.default_server = true,
             "proxy_protocol" => listen.proxy_protocol = true,
-            "reuseport" | "deferred" | "bind" | "http2" | "so_keepalive=on" | "so_keepalive=off" | "ipv6only=on"
-            | "ipv6only=off" => {}
+            "reuseport" | "deferred" | "bind" | "http2" | "so_keepalive=on"
+            | "so_keepalive=off" | "ipv6only=on" | "ipv6only=off" => {}
             text if text.starts_with("backlog=") || text.starts_with("fastopen=") => {}
             text if text.starts_with("rcvbuf=") || text.starts_with("sndbuf=") => {}
-            "ssl" => return Err(Mistake::needs_nginx(word.at, "listen with ssl: hosts with TLS are those of Ingresses")),
+            "ssl" => {
+                return Err(Mistake::needs_nginx(
+                    word.at,
+                    "listen with ssl: hosts with TLS are those of Ingresses",
+                ));
+            }
             _ => return Err(invalid(word, "parameter of listen")),
         }
     }
@@ -117,10 +122,13 @@ fn listen(directive: &Directive) -> Result<Listen, Mistake> {
 /// `zone=name:size`.
 fn zone(word: &Word) -> Option<Result<(String, u64), Mistake>> {
     let zone = word.text.strip_prefix("zone=")?;
-    let read = zone.split_once(':').and_then(|(name, size)| Some((name.to_owned(), bytes(size, "kKmM")?)));
+    let read =
+        zone.split_once(':').and_then(|(name, size)| Some((name.to_owned(), bytes(size, "kKmM")?)));
     Some(match read {
         Some((name, size)) if !name.is_empty() && size >= ZONE => Ok((name, size)),
-        Some((name, _)) if !name.is_empty() => Err(Mistake::refused(word.at, format!("zone \"{name}\" is too small: 32k at least"))),
+        Some((name, _)) if !name.is_empty() => {
+            Err(Mistake::refused(word.at, format!("zone \"{name}\" is too small: 32k at least")))
+        }
         _ => Err(invalid(word, "zone such as zone=name:10m")),
     })
 }
@@ -139,7 +147,8 @@ fn request_zone(reader: &Reader<'_>, directive: &Directive) -> Result<ReqZone, M
             return Err(invalid(word, "part of limit_req_zone; zone= and rate= are"));
         }
     }
-    let (name, size) = found.ok_or_else(|| Mistake::refused(directive.at(), "limit_req_zone without zone="))?;
+    let (name, size) =
+        found.ok_or_else(|| Mistake::refused(directive.at(), "limit_req_zone without zone="))?;
     Ok(ReqZone { key, name, size, rate })
 }
 
@@ -154,6 +163,7 @@ fn rate(text: &str) -> Option<Rate> {
 
 fn connection_zone(reader: &Reader<'_>, directive: &Directive) -> Result<ConnZone, Mistake> {
     let words = directive.arguments();
-    let (name, size) = zone(&words[1]).ok_or_else(|| invalid(&words[1], "zone such as zone=name:10m"))??;
+    let (name, size) =
+        zone(&words[1]).ok_or_else(|| invalid(&words[1], "zone such as zone=name:10m"))??;
     Ok(ConnZone { key: reader.template(&words[0])?, name, size })
 }

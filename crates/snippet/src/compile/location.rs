@@ -8,13 +8,25 @@ use crate::table::{Build, Fate};
 use crate::typed::{LimitExcept, LocationKind, OwnLocation, Scope, Settings};
 
 impl Compiler<'_> {
-    pub(super) fn location(&mut self, directive: &Directive, scope: &mut Scope, around: &Around<'_>) {
+    pub(super) fn location(
+        &mut self,
+        level: Level,
+        directive: &Directive,
+        scope: &mut Scope,
+        around: &Around<'_>,
+    ) {
         let kind = self.location_kind(directive);
         let kind = self.value(kind);
-        if let Some(mistake) = kind.as_ref().and_then(|kind| misplaced(directive, kind, around.location)) {
-            self.wrong(mistake);
+        let misplaced = kind.as_ref().and_then(|kind| match around.location {
+            Some(around) => kind.misplaced_in(around),
+            None if level == Level::Location => kind.misplaced_in_any(),
+            None => None,
+        });
+        if let Some(why) = misplaced {
+            self.wrong(not_here(directive, why));
         }
-        if kind.as_ref().is_some_and(|kind| scope.locations.iter().any(|known| known.kind == *kind)) {
+        if kind.as_ref().is_some_and(|kind| scope.locations.iter().any(|known| known.kind == *kind))
+        {
             self.wrong(Mistake::refused(directive.at(), "this location is there already"));
         }
         let mut inside = Scope::default();
@@ -39,7 +51,9 @@ impl Compiler<'_> {
             [modifier, name] => (modifier.text.as_str(), name.clone()),
             words => {
                 let word = &words[0];
-                let modifier = ["=", "^~", "~*", "~"].into_iter().find(|modifier| word.text.starts_with(modifier));
+                let modifier = ["=", "^~", "~*", "~"]
+                    .into_iter()
+                    .find(|modifier| word.text.starts_with(modifier));
                 let modifier = modifier.unwrap_or_default();
                 (modifier, Word { text: word.text[modifier.len()..].to_owned(), at: word.at })
             }
@@ -56,7 +70,8 @@ impl Compiler<'_> {
             "" if path.starts_with('@') => LocationKind::Named(path),
             "" => LocationKind::Prefix { path, final_prefix: false },
             _ => {
-                let text = format!("\"{modifier}\" is no modifier of a location; =, ^~, ~ and ~* are");
+                let text =
+                    format!("\"{modifier}\" is no modifier of a location; =, ^~, ~ and ~* are");
                 return Err(Mistake::refused(words[0].at, text));
             }
         })
@@ -64,8 +79,21 @@ impl Compiler<'_> {
 
     pub(super) fn limit_except(&mut self, directive: &Directive, scope: &mut Scope) {
         const KNOWN: [&str; 15] = [
-            "GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "OPTIONS", "PROPFIND",
-            "PROPPATCH", "LOCK", "UNLOCK", "PATCH", "TRACE",
+            "GET",
+            "HEAD",
+            "POST",
+            "PUT",
+            "DELETE",
+            "MKCOL",
+            "COPY",
+            "MOVE",
+            "OPTIONS",
+            "PROPFIND",
+            "PROPPATCH",
+            "LOCK",
+            "UNLOCK",
+            "PATCH",
+            "TRACE",
         ];
         if scope.limit_except.is_some() {
             self.wrong(Mistake::refused(directive.at(), "\"limit_except\" is said twice"));
@@ -78,7 +106,9 @@ impl Compiler<'_> {
                 false => self.wrong(crate::read::invalid(word, "method")),
             }
         }
-        if methods.iter().any(|method| method == "GET") && !methods.iter().any(|method| method == "HEAD") {
+        if methods.iter().any(|method| method == "GET")
+            && !methods.iter().any(|method| method == "HEAD")
+        {
             methods.push("HEAD".to_owned());
         }
         let mut settings = Settings::default();
@@ -94,7 +124,10 @@ impl Compiler<'_> {
         let mut types = Vec::new();
         for line in inner(directive) {
             if line.block.is_some() || line.arguments().is_empty() {
-                self.wrong(Mistake::refused(line.at(), "a line of types is a type and its extensions"));
+                self.wrong(Mistake::refused(
+                    line.at(),
+                    "a line of types is a type and its extensions",
+                ));
             }
             let extensions = line.arguments().iter().map(|word| word.text.to_ascii_lowercase());
             types.extend(extensions.map(|extension| (extension, line.name().to_owned())));
@@ -104,21 +137,12 @@ impl Compiler<'_> {
     }
 }
 
-/// Why a location may not stand within `around`: the rules of nginx.
-fn misplaced(
-    directive: &Directive,
-    kind: &LocationKind,
-    around: Option<&LocationKind>,
-) -> Option<Mistake> {
-    kind.misplaced_in(around?).map(|text| not_here(directive, text))
-}
-
 impl LocationKind {
     /// Why a location of this kind may not stand within one of another; none if it may. The locations of Ingresses
     /// are judged by it too: a `configuration-snippet` with locations stands in each of them.
     pub fn misplaced_in(&self, around: &Self) -> Option<&'static str> {
         match (self, around) {
-            (Self::Named(_), _) => Some("a named location stands in a server"),
+            (Self::Named(_), _) => self.misplaced_in_any(),
             (_, Self::Exact(_)) => Some("no location may stand within an exact one"),
             (_, Self::Named(_)) => Some("no location may stand within a named one"),
             (Self::Regex(_), _) => None,
@@ -127,5 +151,10 @@ impl LocationKind {
                 false => Some("its path does not begin with that of the location around it"),
             },
         }
+    }
+
+    /// Why it may stand within no location.
+    fn misplaced_in_any(&self) -> Option<&'static str> {
+        matches!(self, Self::Named(_)).then_some("a named location stands in a server")
     }
 }

@@ -34,8 +34,15 @@ impl Compiler<'_> {
                     has_default = true;
                     map.default = self.reader.template(value)?;
                 }
-                (_, [value]) if line.block.is_none() => self.map_line(&mut map, &line.words[0], value)?,
-                _ => return Err(Mistake::refused(line.at(), "a line of a map is a key and a value")),
+                (_, [value]) if line.block.is_none() => {
+                    self.map_line(&mut map, &line.words[0], value)?
+                }
+                _ => {
+                    return Err(Mistake::refused(
+                        line.at(),
+                        "a line of a map is a key and a value",
+                    ));
+                }
             }
         }
         Ok(map)
@@ -88,14 +95,16 @@ impl Compiler<'_> {
                     return Err(Mistake::needs_nginx(line.at(), "there are no files to include"));
                 }
                 ("proxy", [proxy]) => {
-                    geo.proxies.push(network(&proxy.text).ok_or_else(|| invalid(proxy, "network"))?);
+                    geo.proxies
+                        .push(network(&proxy.text).ok_or_else(|| invalid(proxy, "network"))?);
                 }
                 ("delete", [gone]) => {
                     let gone = network(&gone.text).ok_or_else(|| invalid(gone, "network"))?;
                     geo.networks.retain(|(known, _)| *known != gone);
                 }
                 (key, [value]) if by_ranges => {
-                    let (first, last) = range(key).ok_or_else(|| invalid(&line.words[0], "range of addresses"))?;
+                    let (first, last) =
+                        range(key).ok_or_else(|| invalid(&line.words[0], "range of addresses"))?;
                     geo.ranges.push((first, last, value.text.clone()));
                 }
                 (key, [value]) => {
@@ -103,7 +112,12 @@ impl Compiler<'_> {
                     geo.networks.retain(|(known, _)| *known != network);
                     geo.networks.push((network, value.text.clone()));
                 }
-                _ => return Err(Mistake::refused(line.at(), "a line of geo is a network and a value")),
+                _ => {
+                    return Err(Mistake::refused(
+                        line.at(),
+                        "a line of geo is a network and a value",
+                    ));
+                }
             }
         }
         Ok(geo)
@@ -117,12 +131,16 @@ impl Compiler<'_> {
         let mut sum = 0;
         for line in inner(directive) {
             let [value] = line.arguments() else {
-                return Err(Mistake::refused(line.at(), "a line of split_clients is a share and a value"));
+                return Err(Mistake::refused(
+                    line.at(),
+                    "a line of split_clients is a share and a value",
+                ));
             };
             let below = match line.name() {
                 "*" => None,
                 text => {
-                    sum += hundredths(text).ok_or_else(|| invalid(&line.words[0], "share such as 0.5%"))?;
+                    sum += hundredths(text)
+                        .ok_or_else(|| invalid(&line.words[0], "share such as 0.5%"))?;
                     if sum > 10_000 {
                         return Err(Mistake::refused(line.at(), "the shares are more than 100%"));
                     }

@@ -76,7 +76,13 @@ impl Compiler<'_> {
     }
 
     /// One level: everything but what stands at http level.
-    fn scope(&mut self, level: Level, directives: &[Directive], scope: &mut Scope, around: &Around<'_>) {
+    fn scope(
+        &mut self,
+        level: Level,
+        directives: &[Directive],
+        scope: &mut Scope,
+        around: &Around<'_>,
+    ) {
         for directive in directives {
             if let Some(row) = self.row(level, directive) {
                 self.one(level, directive, row, scope, around);
@@ -94,7 +100,9 @@ impl Compiler<'_> {
     ) {
         match row.fate {
             Fate::Native(_) | Fate::NoEffect => self.setting(directive, row, &mut scope.settings),
-            Fate::NeedsNginx => self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row))),
+            Fate::NeedsNginx => {
+                self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)))
+            }
             Fate::Refused => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
             Fate::Built(build) => match build {
                 Build::Set | Build::Return | Build::Rewrite | Build::Break => {
@@ -103,11 +111,13 @@ impl Compiler<'_> {
                     }
                 }
                 Build::If => self.if_block(level, directive, scope),
-                Build::Location => self.location(directive, scope, around),
+                Build::Location => self.location(level, directive, scope, around),
                 Build::LimitExcept => self.limit_except(directive, scope),
                 Build::Types => self.types(directive, &mut scope.settings),
                 // Their callers take these before they come here.
-                Build::Internal => self.wrong(not_here(directive, "only a location of a snippet may be internal")),
+                Build::Internal => {
+                    self.wrong(not_here(directive, "only a location of a snippet may be internal"))
+                }
                 Build::Listen => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
                 Build::ServerName => self.reader.note(directive, row.doc),
                 Build::Server
@@ -115,7 +125,9 @@ impl Compiler<'_> {
                 | Build::Geo
                 | Build::SplitClients
                 | Build::RequestZone
-                | Build::ConnectionZone => self.wrong(not_here(directive, "it stands in an http-snippet")),
+                | Build::ConnectionZone => {
+                    self.wrong(not_here(directive, "it stands in an http-snippet"))
+                }
             },
         }
     }
@@ -129,7 +141,9 @@ impl Compiler<'_> {
                 Ok(())
             }
             Fate::NeedsNginx => Err(Mistake::needs_nginx(directive.at(), said(directive, row))),
-            Fate::Refused | Fate::Built(_) => Err(Mistake::refused(directive.at(), said(directive, row))),
+            Fate::Refused | Fate::Built(_) => {
+                Err(Mistake::refused(directive.at(), said(directive, row)))
+            }
         };
         self.value(read);
     }
@@ -175,9 +189,12 @@ pub(crate) fn arguments(row: &Row) -> String {
 
 /// Says that a `;` may be missing, where a word on a later line is a directive.
 fn semicolon(directive: &Directive) -> String {
-    let is_directive = |word: &&Word| word.at.line > directive.at().line && !find(&word.text).is_empty();
+    let is_directive =
+        |word: &&Word| word.at.line > directive.at().line && !find(&word.text).is_empty();
     let next = directive.arguments().iter().find(is_directive);
-    next.map_or_else(String::new, |word| format!("; does a \";\" lack before \"{}\"?", shown(&word.text)))
+    next.map_or_else(String::new, |word| {
+        format!("; does a \";\" lack before \"{}\"?", shown(&word.text))
+    })
 }
 
 fn said(directive: &Directive, row: &Row) -> String {
@@ -185,7 +202,10 @@ fn said(directive: &Directive, row: &Row) -> String {
 }
 
 pub(crate) fn not_here(directive: &Directive, where_else: &str) -> Mistake {
-    Mistake::refused(directive.at(), format!("\"{}\" is not allowed here: {where_else}", directive.name()))
+    Mistake::refused(
+        directive.at(),
+        format!("\"{}\" is not allowed here: {where_else}", directive.name()),
+    )
 }
 
 /// The directives of a block; [`Compiler::row`] made sure that there is one.

@@ -66,12 +66,20 @@ impl Compiler<'_> {
             Some("break") => (url, Then::Break),
             Some("redirect") => (Some(302), Then::Last),
             Some("permanent") => (Some(301), Then::Last),
-            Some(_) => return Err(invalid(&words[2], "flag of a rewrite; last, break, redirect and permanent are")),
+            Some(_) => {
+                return Err(invalid(
+                    &words[2],
+                    "flag of a rewrite; last, break, redirect and permanent are",
+                ));
+            }
         };
         let to = match redirect {
             Some(status) => {
                 let location = header_value(&self.reader, &to)?;
-                let has_query = location.pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if text.contains('?')));
+                let has_query = location
+                    .pieces
+                    .iter()
+                    .any(|piece| matches!(piece, Piece::Text(text) if text.contains('?')));
                 Uri::Redirect(Redirect { status, location, has_query })
             }
             None => self.path(&to, then)?,
@@ -117,10 +125,7 @@ impl Compiler<'_> {
                 _ => self.setting(directive, row, &mut settings),
             }
         }
-        let branch = (inside == Level::LocationIf).then_some(scope.branches.len());
-        if branch.is_some() {
-            scope.branches.push(settings);
-        }
+        let branch = (inside == Level::LocationIf).then(|| branch(scope, settings));
         let Some(condition) = condition else { return };
         let task = Task::If(IfBlock { condition, steps, branch });
         scope.program.steps.push(Step { at: directive.at(), task });
@@ -180,11 +185,21 @@ impl Compiler<'_> {
     }
 }
 
+/// The index of a branch with these settings; blocks that say the same share one.
+fn branch(scope: &mut Scope, settings: Settings) -> usize {
+    let known = scope.branches.iter().position(|known| *known == settings);
+    known.unwrap_or_else(|| {
+        scope.branches.push(settings);
+        scope.branches.len() - 1
+    })
+}
+
 /// The words of a condition without its parentheses, each of which may stand alone or touch a word.
 fn between_parentheses(directive: &Directive) -> Result<Vec<Word>, Mistake> {
     let mut words = directive.arguments().to_vec();
     let whole = || {
-        let words: Vec<&str> = directive.arguments().iter().map(|word| word.text.as_str()).collect();
+        let words: Vec<&str> =
+            directive.arguments().iter().map(|word| word.text.as_str()).collect();
         bad_condition(directive.at(), &words.join(" "))
     };
     let first = words.first_mut().ok_or_else(whole)?;

@@ -5,7 +5,10 @@ use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{ErrorCode, ErrorPage, ErrorTarget, Regex, Settings, SubFilter};
 
-pub(crate) fn error_page(reader: &mut Reader<'_>, directive: &Directive) -> Result<ErrorPage, Mistake> {
+pub(crate) fn error_page(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<ErrorPage, Mistake> {
     let (target, words) = directive.arguments().split_last().expect("two arguments at least");
     let (code, words) = match words.split_last() {
         Some((word, words)) if word.text.starts_with('=') => (error_code(word)?, words),
@@ -15,7 +18,8 @@ pub(crate) fn error_page(reader: &mut Reader<'_>, directive: &Directive) -> Resu
         return Err(Mistake::refused(directive.at(), "error_page without a status"));
     }
     let read = |word: &Word| {
-        let status = word.text.parse().ok().filter(|status| (300..=599).contains(status) && *status != 499);
+        let status =
+            word.text.parse().ok().filter(|status| (300..=599).contains(status) && *status != 499);
         status.ok_or_else(|| invalid(word, "status from 300 to 599"))
     };
     let statuses = words.iter().map(read).collect::<Result<_, _>>()?;
@@ -31,7 +35,8 @@ fn error_code(word: &Word) -> Result<ErrorCode, Mistake> {
     match &word.text[1..] {
         "" => Ok(ErrorCode::OfTarget),
         text => {
-            let code = text.parse().ok().filter(|code| is_digits(text) && (100..=999).contains(code));
+            let code =
+                text.parse().ok().filter(|code| is_digits(text) && (100..=999).contains(code));
             code.map(ErrorCode::Code).ok_or_else(|| invalid(word, "status"))
         }
     }
@@ -64,7 +69,10 @@ pub(crate) fn access_log(
     Ok(())
 }
 
-pub(crate) fn sub_filter(reader: &mut Reader<'_>, directive: &Directive) -> Result<SubFilter, Mistake> {
+pub(crate) fn sub_filter(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<SubFilter, Mistake> {
     let words = directive.arguments();
     if words[0].text.is_empty() {
         return Err(Mistake::refused(words[0].at, "sub_filter looks for nothing"));
@@ -72,7 +80,10 @@ pub(crate) fn sub_filter(reader: &mut Reader<'_>, directive: &Directive) -> Resu
     Ok(SubFilter { from: reader.template(&words[0])?, to: reader.template(&words[1])? })
 }
 
-pub(crate) fn gzip_disable(reader: &mut Reader<'_>, directive: &Directive) -> Result<Vec<Regex>, Mistake> {
+pub(crate) fn gzip_disable(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<Regex>, Mistake> {
     let read = |word: &Word| match word.text.as_str() {
         "msie6" => reader.regex("MSIE [4-6]\\.", true, word.at),
         text => reader.regex(text, true, word.at),

@@ -24,7 +24,10 @@ pub(crate) fn keepalive(_: &mut Reader<'_>, directive: &Directive) -> Result<Dur
     duration(&words[0])
 }
 
-pub(crate) fn tls_versions(_: &mut Reader<'_>, directive: &Directive) -> Result<Vec<String>, Mistake> {
+pub(crate) fn tls_versions(
+    _: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<String>, Mistake> {
     const KNOWN: [&str; 6] = ["SSLv2", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
     let read = |word: &crate::syntax::Word| match KNOWN.contains(&word.text.as_str()) {
         true => Ok(word.text.clone()),

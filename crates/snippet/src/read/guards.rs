@@ -4,8 +4,8 @@ use super::{Reader, header_value, invalid, is_digits, number};
 use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
-    AccessRule, AuthBasic, ClientAddress, LimitConn, LimitReq, Name, Referers, RequestDelay, Satisfy,
-    Template,
+    AccessRule, AuthBasic, ClientAddress, LimitConn, LimitReq, Name, Referers, RequestDelay,
+    Satisfy, Template,
 };
 use ipnet::IpNet;
 use std::net::IpAddr;
@@ -21,7 +21,9 @@ pub(crate) fn access(_: &mut Reader<'_>, directive: &Directive) -> Result<Access
     let whom = match word.text.as_str() {
         "all" => ClientAddress::All,
         "unix:" => ClientAddress::Unix,
-        text => ClientAddress::Network(network(text).ok_or_else(|| invalid(word, "address or network"))?),
+        text => ClientAddress::Network(
+            network(text).ok_or_else(|| invalid(word, "address or network"))?,
+        ),
     };
     Ok(AccessRule { allow: directive.name() == "allow", whom })
 }
@@ -34,7 +36,10 @@ pub(crate) fn satisfy(word: &Word) -> Result<Satisfy, Mistake> {
     }
 }
 
-pub(crate) fn auth_basic(reader: &mut Reader<'_>, directive: &Directive) -> Result<AuthBasic, Mistake> {
+pub(crate) fn auth_basic(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<AuthBasic, Mistake> {
     let word = &directive.arguments()[0];
     match word.text.as_str() {
         "off" => Ok(AuthBasic::Off),
@@ -46,7 +51,10 @@ pub(crate) fn auth_request(_: &mut Reader<'_>, directive: &Directive) -> Result<
     let word = &directive.arguments()[0];
     match word.text.as_str() {
         "off" => Ok(true),
-        _ => Err(Mistake::needs_nginx(word.at, "auth_request with a path; use the annotation `auth-url`")),
+        _ => Err(Mistake::needs_nginx(
+            word.at,
+            "auth_request with a path; use the annotation `auth-url`",
+        )),
     }
 }
 
@@ -58,13 +66,18 @@ pub(crate) fn auth_request_set(
     Ok((reader.names.target(&words[0].text, words[0].at)?, reader.template(&words[1])?))
 }
 
-pub(crate) fn real_ip_from(_: &mut Reader<'_>, directive: &Directive) -> Result<ClientAddress, Mistake> {
+pub(crate) fn real_ip_from(
+    _: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<ClientAddress, Mistake> {
     let word = &directive.arguments()[0];
     match word.text.as_str() {
         "unix:" => Ok(ClientAddress::Unix),
         text => match network(text) {
             Some(network) => Ok(ClientAddress::Network(network)),
-            None => Err(Mistake::needs_nginx(word.at, "set_real_ip_from with a name; write networks")),
+            None => {
+                Err(Mistake::needs_nginx(word.at, "set_real_ip_from with a name; write networks"))
+            }
         },
     }
 }
@@ -85,7 +98,12 @@ pub(crate) fn limit_req(_: &mut Reader<'_>, directive: &Directive) -> Result<Lim
             Some(("burst", burst)) => limit.burst = numeric(burst)?,
             Some(("delay", delay)) => limit.delay = RequestDelay::Beyond(numeric(delay)?),
             None if word.text == "nodelay" => limit.delay = RequestDelay::Never,
-            _ => return Err(invalid(word, "part of limit_req; zone=, burst=, delay= and nodelay are")),
+            _ => {
+                return Err(invalid(
+                    word,
+                    "part of limit_req; zone=, burst=, delay= and nodelay are",
+                ));
+            }
         }
     }
     limit.zone = zone.ok_or_else(|| Mistake::refused(directive.at(), "limit_req without zone="))?;
@@ -103,12 +121,17 @@ pub(crate) fn rate(reader: &mut Reader<'_>, directive: &Directive) -> Result<Tem
     let word = &directive.arguments()[0];
     let template = reader.template(word)?;
     match template.literal() {
-        Some(text) if super::bytes(text, "kKmMgG").is_none() => Err(invalid(word, "number of bytes")),
+        Some(text) if super::bytes(text, "kKmMgG").is_none() => {
+            Err(invalid(word, "number of bytes"))
+        }
         _ => Ok(template),
     }
 }
 
-pub(crate) fn referers(reader: &mut Reader<'_>, directive: &Directive) -> Result<Referers, Mistake> {
+pub(crate) fn referers(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Referers, Mistake> {
     let mut referers = Referers::default();
     for word in directive.arguments() {
         match word.text.as_str() {
@@ -117,7 +140,9 @@ pub(crate) fn referers(reader: &mut Reader<'_>, directive: &Directive) -> Result
             "server_names" => referers.server_names = true,
             text => match text.strip_prefix('~') {
                 Some(source) => referers.patterns.push(reader.regex(source, true, word.at)?),
-                None if text.contains("://") => return Err(invalid(word, "host; a scheme is not part of it")),
+                None if text.contains("://") => {
+                    return Err(invalid(word, "host; a scheme is not part of it"));
+                }
                 None => referers.hosts.push(text.to_ascii_lowercase()),
             },
         }

@@ -1,19 +1,24 @@
 //! `add_header`, `expires` and the directives of headers-more.
 
 use super::{Reader, header_name, header_value, invalid, is_digits, is_token, time};
+use crate::Mistake;
 use crate::mistake::shown;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
     AddHeader, Expires, HeaderPattern, InputAction, InputHeader, MoreAction, MoreHeader, Template,
 };
-use crate::Mistake;
 
-pub(crate) fn add_header(reader: &mut Reader<'_>, directive: &Directive) -> Result<AddHeader, Mistake> {
+pub(crate) fn add_header(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<AddHeader, Mistake> {
     let words = directive.arguments();
     let always = match words.get(2) {
         None => false,
         Some(word) if word.text == "always" => true,
-        Some(word) => return Err(invalid(word, "\"always\"; a value with blanks stands in quotes")),
+        Some(word) => {
+            return Err(invalid(word, "\"always\"; a value with blanks stands in quotes"));
+        }
     };
     Ok(AddHeader { name: header_name(&words[0])?, value: header_value(reader, &words[1])?, always })
 }
@@ -75,31 +80,41 @@ fn options<'d>(directive: &'d Directive, letters: &str) -> Result<Options<'d>, M
             continue;
         };
         if !letters.contains(letter) {
-            return Err(Mistake::refused(word.at, format!("\"{}\" has no option \"{}\"", directive.name(), shown(&word.text))));
+            return Err(Mistake::refused(
+                word.at,
+                format!("\"{}\" has no option \"{}\"", directive.name(), shown(&word.text)),
+            ));
         }
         let is_flag = letter == "a" || letter == "r";
         if is_flag {
             options.flag = true;
             continue;
         }
-        let value = words
-            .next()
-            .ok_or_else(|| Mistake::refused(word.at, format!("\"{}\" lacks its value", word.text)))?;
+        let value = words.next().ok_or_else(|| {
+            Mistake::refused(word.at, format!("\"{}\" lacks its value", word.text))
+        })?;
         let items = value.text.split_ascii_whitespace();
         match letter {
-            "s" => options.statuses.extend(items.map(|item| status(item, value)).collect::<Result<Vec<_>, _>>()?),
+            "s" => options
+                .statuses
+                .extend(items.map(|item| status(item, value)).collect::<Result<Vec<_>, _>>()?),
             _ => options.types.extend(items.map(str::to_ascii_lowercase)),
         }
     }
     match options.headers.is_empty() {
-        true => Err(Mistake::refused(directive.at(), format!("\"{}\" names no header", directive.name()))),
+        true => Err(Mistake::refused(
+            directive.at(),
+            format!("\"{}\" names no header", directive.name()),
+        )),
         false => Ok(options),
     }
 }
 
 fn status(text: &str, word: &Word) -> Result<u16, Mistake> {
     let status = text.parse().ok().filter(|_| is_digits(text) && text.len() <= 3);
-    status.ok_or_else(|| invalid(word, "list of statuses with blanks between them; ranges do not exist"))
+    status.ok_or_else(|| {
+        invalid(word, "list of statuses with blanks between them; ranges do not exist")
+    })
 }
 
 /// `Name: value`; the value is none if nothing follows the name.
@@ -122,7 +137,10 @@ fn pattern(name: &str) -> HeaderPattern {
     HeaderPattern { name: start.unwrap_or(name).to_ascii_lowercase(), wildcard: start.is_some() }
 }
 
-pub(crate) fn set(reader: &mut Reader<'_>, directive: &Directive) -> Result<Vec<MoreHeader>, Mistake> {
+pub(crate) fn set(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<MoreHeader>, Mistake> {
     let options = options(directive, "sta")?;
     let read = |word: &&Word| {
         let action = match header(reader, word)? {

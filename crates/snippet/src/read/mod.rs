@@ -31,7 +31,8 @@ impl Reader<'_> {
     /// A regular expression, with the variables of its named groups.
     pub fn regex(&self, source: &str, ignore_case: bool, at: Position) -> Result<Regex, Mistake> {
         let pattern = Pattern::new(source, ignore_case).map_err(|error| {
-            let text = format!("the regular expression \"{}\" cannot be read: {}", shown(source), error.0);
+            let text =
+                format!("the regular expression \"{}\" cannot be read: {}", shown(source), error.0);
             Mistake::refused(at, text)
         })?;
         if pattern.is_catastrophic() {
@@ -54,10 +55,16 @@ impl Reader<'_> {
 }
 
 /// Sets what may be said once.
-pub(crate) fn once<T>(field: &mut Option<T>, directive: &Directive, value: T) -> Result<(), Mistake> {
+pub(crate) fn once<T>(
+    field: &mut Option<T>,
+    directive: &Directive,
+    value: T,
+) -> Result<(), Mistake> {
     match field.replace(value) {
         None => Ok(()),
-        Some(_) => Err(Mistake::refused(directive.at(), format!("\"{}\" is said twice", directive.name()))),
+        Some(_) => {
+            Err(Mistake::refused(directive.at(), format!("\"{}\" is said twice", directive.name())))
+        }
     }
 }
 
@@ -82,7 +89,10 @@ pub(crate) fn number(word: &Word) -> Result<u32, Mistake> {
 
 /// A degree of compression.
 pub(crate) fn level(word: &Word) -> Result<u32, Mistake> {
-    number(word).ok().filter(|level| *level <= 11).ok_or_else(|| invalid(word, "level of compression"))
+    number(word)
+        .ok()
+        .filter(|level| *level <= 11)
+        .ok_or_else(|| invalid(word, "level of compression"))
 }
 
 /// Text as it is.

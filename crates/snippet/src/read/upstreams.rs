@@ -6,22 +6,32 @@ use super::{Reader, header_name, header_value, invalid, is_digits, once};
 use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
-    CookieFlags, Pass, PassTarget, ProxyRedirect, Replaced, Replacement, SetHeader, Settings, Template,
+    CookieFlags, Pass, PassTarget, ProxyRedirect, Replaced, Replacement, SetHeader, Settings,
+    Template,
 };
 use crate::variables::groups;
 use model::Pattern;
 
-pub(crate) fn template(reader: &mut Reader<'_>, directive: &Directive) -> Result<Template, Mistake> {
+pub(crate) fn template(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Template, Mistake> {
     reader.template(&directive.arguments()[0])
 }
 
-pub(crate) fn set_header(reader: &mut Reader<'_>, directive: &Directive) -> Result<SetHeader, Mistake> {
+pub(crate) fn set_header(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<SetHeader, Mistake> {
     let words = directive.arguments();
     let value = header_value(reader, &words[1])?;
     Ok(SetHeader { name: header_name(&words[0])?, value, if_not_empty: false })
 }
 
-pub(crate) fn fastcgi_param(reader: &mut Reader<'_>, directive: &Directive) -> Result<SetHeader, Mistake> {
+pub(crate) fn fastcgi_param(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<SetHeader, Mistake> {
     let words = directive.arguments();
     let if_not_empty = match words.get(2) {
         None => false,
@@ -40,7 +50,10 @@ pub(crate) fn hidden(_: &mut Reader<'_>, directive: &Directive) -> Result<String
     }
 }
 
-pub(crate) fn pass_header(reader: &mut Reader<'_>, directive: &Directive) -> Result<String, Mistake> {
+pub(crate) fn pass_header(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<String, Mistake> {
     hidden(reader, directive)
 }
 
@@ -66,7 +79,10 @@ pub(crate) fn ignored(_: &mut Reader<'_>, directive: &Directive) -> Result<Vec<S
     directive.arguments().iter().map(read).collect()
 }
 
-pub(crate) fn next_upstream(_: &mut Reader<'_>, directive: &Directive) -> Result<Vec<String>, Mistake> {
+pub(crate) fn next_upstream(
+    _: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<String>, Mistake> {
     const KNOWN: [&str; 13] = [
         "error",
         "timeout",
@@ -112,7 +128,8 @@ fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
         false => [("http://", false), ("https://", true)],
         true => [("grpc://", false), ("grpcs://", true)],
     };
-    let found = schemes.iter().find_map(|(scheme, tls)| Some((word.text.strip_prefix(scheme)?, *tls)));
+    let found =
+        schemes.iter().find_map(|(scheme, tls)| Some((word.text.strip_prefix(scheme)?, *tls)));
     let (rest, tls) = match found {
         Some(found) => found,
         None if grpc && !word.text.contains("://") => (word.text.as_str(), false),
@@ -147,7 +164,11 @@ fn service(authority: &str, tls: bool) -> Option<PassTarget> {
         (1..=63).contains(&label.len()) && label.bytes().all(is_part)
     };
     let known = is_label(name) && is_label(namespace);
-    known.then(|| PassTarget::Service { namespace: namespace.to_owned(), name: name.to_owned(), port })
+    known.then(|| PassTarget::Service {
+        namespace: namespace.to_owned(),
+        name: name.to_owned(),
+        port,
+    })
 }
 
 fn elsewhere(word: &Word) -> Mistake {
@@ -181,7 +202,10 @@ fn replaced(
         ([word], None) if word.text == "off" => *field = Some(Vec::new()),
         ([word], _) => return Err(invalid(word, "\"off\", or what is replaced and by what")),
         ([_, ..], Some(known)) if known.is_empty() => {
-            return Err(Mistake::refused(directive.at(), format!("\"{}\" is off already", directive.name())));
+            return Err(Mistake::refused(
+                directive.at(),
+                format!("\"{}\" is off already", directive.name()),
+            ));
         }
         (words, _) => {
             let from = looked_for(reader, &words[0])?;
@@ -257,7 +281,9 @@ pub(crate) fn proxy_redirect(
         [word] if word.text == "default" => {
             redirects.get_or_insert_default().push(ProxyRedirect::Default);
         }
-        [word] => return Err(invalid(word, "\"off\", \"default\", or what is replaced and by what")),
+        [word] => {
+            return Err(invalid(word, "\"off\", \"default\", or what is replaced and by what"));
+        }
         words => {
             let from = looked_for(reader, &words[0])?;
             let to = header_value(reader, &words[1])?;
@@ -267,7 +293,10 @@ pub(crate) fn proxy_redirect(
     Ok(())
 }
 
-pub(crate) fn split_path(reader: &mut Reader<'_>, directive: &Directive) -> Result<Pattern, Mistake> {
+pub(crate) fn split_path(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Pattern, Mistake> {
     let word = &directive.arguments()[0];
     let regex = reader.regex(&word.text, false, word.at)?;
     match groups(&word.text).len() {

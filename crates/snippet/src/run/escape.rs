@@ -37,23 +37,26 @@ pub(super) fn redirect(text: &str) -> String {
                 plain.push_str(rest);
                 return plain;
             }
-            '%' => match after.get(..2).and_then(|hex| Some((hex, u8::from_str_radix(hex, 16).ok()?))) {
-                Some((_, b'?')) => {
-                    plain.push('?');
-                    plain.push_str(&after[2..]);
-                    return plain;
+            '%' => {
+                match after.get(..2).and_then(|hex| Some((hex, u8::from_str_radix(hex, 16).ok()?)))
+                {
+                    Some((_, b'?')) => {
+                        plain.push('?');
+                        plain.push_str(&after[2..]);
+                        return plain;
+                    }
+                    Some((_, byte @ 0x26..0x7f)) => {
+                        plain.push(char::from(byte));
+                        rest = &after[2..];
+                    }
+                    Some((hex, _)) => {
+                        plain.push('%');
+                        plain.push_str(hex);
+                        rest = &after[2..];
+                    }
+                    None => rest = after,
                 }
-                Some((_, byte @ 0x26..0x7f)) => {
-                    plain.push(char::from(byte));
-                    rest = &after[2..];
-                }
-                Some((hex, _)) => {
-                    plain.push('%');
-                    plain.push_str(hex);
-                    rest = &after[2..];
-                }
-                None => rest = after,
-            },
+            }
             c => {
                 plain.push(c);
                 rest = after;

@@ -103,5 +103,8 @@ impl<'m, R: Request> Machine<'m, R> {
 /// `$arg_name`: the first argument of that name, without regard to case, as it is written.
 fn argument<'q>(query: &'q str, name: &str) -> &'q str {
     let arguments = query.split('&').filter_map(|argument| argument.split_once('='));
-    arguments.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)
+    arguments
+        .into_iter()
+        .find(|(known, _)| known.eq_ignore_ascii_case(name))
+        .map_or("", |(_, value)| value)
 }

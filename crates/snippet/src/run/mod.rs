@@ -161,7 +161,9 @@ impl<R: Request> Run<'_, '_, R> {
             Comparison::Equals(other) => value == self.machine.expand(other)?,
             Comparison::Differs(other) => value != self.machine.expand(other)?,
             Comparison::Matches(regex) => self.machine.state.matches_or_forgets(regex, &value)?,
-            Comparison::DoesNotMatch(regex) => !self.machine.state.matches_or_forgets(regex, &value)?,
+            Comparison::DoesNotMatch(regex) => {
+                !self.machine.state.matches_or_forgets(regex, &value)?
+            }
         })
     }
 
@@ -186,7 +188,8 @@ impl<R: Request> Run<'_, '_, R> {
         match &rewrite.to {
             Uri::Redirect(redirect) => {
                 self.machine.state.query.clone_from(&old);
-                let mut location = escape::redirect(&self.machine.expand_quoted(&redirect.location)?);
+                let mut location =
+                    escape::redirect(&self.machine.expand_quoted(&redirect.location)?);
                 if !kept.is_empty() {
                     location.push(if redirect.has_query { '&' } else { '?' });
                     location.push_str(kept);
@@ -197,7 +200,8 @@ impl<R: Request> Run<'_, '_, R> {
             Uri::Path { path, query, then } => {
                 self.machine.state.query.clone_from(&old);
                 let path = self.machine.expand(path)?;
-                let new = query.as_ref().map(|query| self.machine.expand_quoted(query)).transpose()?;
+                let new =
+                    query.as_ref().map(|query| self.machine.expand_quoted(query)).transpose()?;
                 let state = &mut self.machine.state;
                 state.query = match new {
                     None => kept.to_owned(),

@@ -12,13 +12,15 @@ pub fn is_invalid_referer(
 ) -> Result<bool, Exceeded> {
     let Some(referer) = referer else { return Ok(!referers.none) };
     let lower = referer.to_ascii_lowercase();
-    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://")) else {
+    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"))
+    else {
         return Ok(!referers.blocked);
     };
     let is_host_end = |c: char| matches!(c, '/' | ':');
     let host = rest.split(is_host_end).next().unwrap_or_default();
     let path = rest.find('/').map_or("/", |at| &rest[at..]);
-    let of_server = referers.server_names && names.iter().any(|name| name.eq_ignore_ascii_case(host));
+    let of_server =
+        referers.server_names && names.iter().any(|name| name.eq_ignore_ascii_case(host));
     if of_server || referers.hosts.iter().any(|known| fits(known, host, path)) {
         return Ok(false);
     }

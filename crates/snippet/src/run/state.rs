@@ -96,7 +96,8 @@ impl State {
         let Some(found) = regex.pattern.try_captures(text).ok_or(Exceeded)? else {
             return Ok(false);
         };
-        let group = |group: usize| found.get(group).copied().flatten().unwrap_or_default().to_owned();
+        let group =
+            |group: usize| found.get(group).copied().flatten().unwrap_or_default().to_owned();
         self.captures = (0..found.len().min(10)).map(group).collect();
         for (number, name) in &regex.names {
             self.set(name, group(*number))?;
@@ -105,7 +106,11 @@ impl State {
     }
 
     /// As [`Self::matches`], for the rewrite module, where a failed match forgets the groups before it.
-    pub(super) fn matches_or_forgets(&mut self, regex: &Regex, text: &str) -> Result<bool, Exceeded> {
+    pub(super) fn matches_or_forgets(
+        &mut self,
+        regex: &Regex,
+        text: &str,
+    ) -> Result<bool, Exceeded> {
         let matches = self.matches(regex, text)?;
         if !matches {
             self.captures.clear();

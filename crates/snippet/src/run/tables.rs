@@ -36,11 +36,13 @@ impl Tables {
         let mut by_name = HashMap::new();
         for scope in scopes {
             for map in &scope.maps {
-                let keys = map.keys.iter().enumerate().map(|(index, (key, _))| (key.clone(), index));
+                let keys =
+                    map.keys.iter().enumerate().map(|(index, (key, _))| (key.clone(), index));
                 let table = MapTable { map: map.clone(), keys: keys.collect() };
                 by_name.insert(map.name.clone(), Table::Map(table));
             }
-            by_name.extend(scope.geos.iter().map(|geo| (geo.name.clone(), Table::Geo(geo.clone()))));
+            by_name
+                .extend(scope.geos.iter().map(|geo| (geo.name.clone(), Table::Geo(geo.clone()))));
             let splits = scope.splits.iter();
             by_name.extend(splits.map(|split| (split.name.clone(), Table::Split(split.clone()))));
         }
@@ -57,7 +59,10 @@ impl Table {
         matches!(self, Self::Map(table) if table.map.volatile)
     }
 
-    pub(super) fn value(&self, machine: &mut Machine<'_, impl Request>) -> Result<String, Exceeded> {
+    pub(super) fn value(
+        &self,
+        machine: &mut Machine<'_, impl Request>,
+    ) -> Result<String, Exceeded> {
         match self {
             Self::Map(table) => table.value(machine),
             Self::Geo(geo) => {
@@ -68,7 +73,8 @@ impl Table {
             }
             Self::Split(split) => {
                 let hash = murmur(machine.expand(&split.source)?.as_bytes());
-                let share = split.shares.iter().find(|share| share.below.is_none_or(|below| hash < below));
+                let share =
+                    split.shares.iter().find(|share| share.below.is_none_or(|below| hash < below));
                 share.map_or_else(|| Ok(String::new()), |share| machine.expand(&share.value))
             }
         }
@@ -139,12 +145,15 @@ impl Geo {
     pub fn value(&self, address: &str) -> &str {
         let Ok(address) = address.parse::<IpAddr>() else { return &self.default };
         let address = address.to_canonical();
-        let range = self.ranges.iter().rev().find(|(first, last, _)| *first <= address && address <= *last);
+        let range =
+            self.ranges.iter().rev().find(|(first, last, _)| *first <= address && address <= *last);
         if let Some((_, _, value)) = range {
             return value;
         }
         let networks = self.networks.iter().filter(|(network, _)| network.contains(&address));
-        networks.max_by_key(|(network, _)| network.prefix_len()).map_or(&self.default, |(_, value)| value)
+        networks
+            .max_by_key(|(network, _)| network.prefix_len())
+            .map_or(&self.default, |(_, value)| value)
     }
 }
 

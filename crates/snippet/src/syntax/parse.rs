@@ -3,6 +3,7 @@
 use super::words::{End, Words};
 use super::{Block, Directive, Position};
 use crate::Mistake;
+use crate::level::Place;
 
 /// How large a snippet may be.
 #[derive(Clone, Copy, Debug)]
@@ -19,9 +20,14 @@ pub struct Bounds {
     pub word: usize,
 }
 
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { bytes: 256 << 10, depth: 8, directives: 5_000, words: 512, word: 4_096 }
+impl Bounds {
+    /// Of a snippet; the ConfigMap's `http-snippet` may have long tables.
+    pub fn of(place: Place) -> Self {
+        let (bytes, directives) = match place {
+            Place::Http => (1 << 20, 20_000),
+            _ => (64 << 10, 1_000),
+        };
+        Self { bytes, depth: 8, directives, words: 512, word: 4_096 }
     }
 }
 
@@ -56,10 +62,16 @@ impl Parser<'_> {
             let at = words.first().map_or(before, |word| word.at);
             match (end, depth) {
                 (End::Closed, 0) => {
-                    return Err(Mistake::refused(before, "a \"}\" that closes nothing of this snippet"));
+                    return Err(Mistake::refused(
+                        before,
+                        "a \"}\" that closes nothing of this snippet",
+                    ));
                 }
                 (End::Text, 1..) => {
-                    return Err(Mistake::refused(opened, "the block that begins here is not closed by \"}\""));
+                    return Err(Mistake::refused(
+                        opened,
+                        "the block that begins here is not closed by \"}\"",
+                    ));
                 }
                 (End::Closed, _) | (End::Text, 0) => return Ok(directives),
                 (End::Semicolon, _) => directives.push(Directive { words, block: None }),

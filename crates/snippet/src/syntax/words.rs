@@ -60,7 +60,10 @@ impl<'t> Words<'t> {
                 '{' => return Ok((self.pass(words), End::Opened)),
                 '}' => return Ok((self.pass(words), End::Closed)),
                 _ if words.len() == count => {
-                    return Err(Mistake::refused(at, format!("more than {count} words in one directive")));
+                    return Err(Mistake::refused(
+                        at,
+                        format!("more than {count} words in one directive"),
+                    ));
                 }
                 _ => words.push(self.word(bytes)?),
             }
@@ -103,15 +106,18 @@ impl<'t> Words<'t> {
     fn foreign_comment(&mut self) {
         match self.rest().starts_with("--[[") {
             true => self.skip_past("]]"),
-            false => while self.peek().is_some_and(|c| c != '\n') {
-                self.take();
-            },
+            false => {
+                while self.peek().is_some_and(|c| c != '\n') {
+                    self.take();
+                }
+            }
         }
     }
 
     /// Goes to the last character of the next `end`.
     fn skip_past(&mut self, end: &str) {
-        let to = self.rest().find(end).map_or(self.text.len(), |at| self.offset + at + end.len() - 1);
+        let to =
+            self.rest().find(end).map_or(self.text.len(), |at| self.offset + at + end.len() - 1);
         while self.offset < to {
             self.take();
         }
@@ -154,7 +160,10 @@ impl<'t> Words<'t> {
         };
         if end - start > most {
             let text = shown(&self.text[start..end]);
-            return Err(Mistake::refused(at, format!("a word of more than {most} bytes: \"{text}\"")));
+            return Err(Mistake::refused(
+                at,
+                format!("a word of more than {most} bytes: \"{text}\""),
+            ));
         }
         if quotes != Quotes::None {
             self.after_quote()?;
@@ -169,7 +178,8 @@ impl<'t> Words<'t> {
             None => Ok(()),
             Some(c) if is_blank(c) || matches!(c, ';' | '{' | ')') => Ok(()),
             Some(c) => {
-                let text = format!("unexpected \"{c}\": a blank or \";\" must follow a word in quotes");
+                let text =
+                    format!("unexpected \"{c}\": a blank or \";\" must follow a word in quotes");
                 Err(Mistake::refused(self.at, text))
             }
         }
@@ -178,9 +188,11 @@ impl<'t> Words<'t> {
     fn skip_blanks(&mut self) {
         while let Some(c) = self.peek() {
             match c {
-                '#' => while self.peek().is_some_and(|c| c != '\n') {
-                    self.take();
-                },
+                '#' => {
+                    while self.peek().is_some_and(|c| c != '\n') {
+                        self.take();
+                    }
+                }
                 c if is_blank(c) => self.take(),
                 _ => return,
             }

@@ -1,7 +1,9 @@
 //! Answers on their way to the client.
 
 use super::{Fate, H, HSL, L, LIF, LMT, Levels, M, MANY, Row, S, fate, rows};
-use crate::read::answers::{access_log, empty_gif, error_page, gzip_disable, status, stub_status, sub_filter};
+use crate::read::answers::{
+    access_log, empty_gif, error_page, gzip_disable, status, stub_status, sub_filter,
+};
 use crate::read::words;
 
 pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
@@ -23,7 +25,7 @@ pub(super) static LOG: &[Row] = rows! { "ngx_http_log_module";
     "access_log", HSL | LIF | LMT, 1, MANY, with(access_log), "off: no line for these requests. Where lines go and what they say are keys of the ConfigMap.";
     "log_format", H, 2, MANY, no_effect(), "A key of the ConfigMap: `log-format-upstream`.";
     "open_log_file_cache", HSL, 1, 4, no_effect(), "There are no files.";
-    "error_log", M | HSL, 1, 2, no_effect(), "A key of the ConfigMap: `error-log-level`.";
+    "error_log", M | HSL, 1, MANY, no_effect(), "A key of the ConfigMap: `error-log-level`.";
 };
 
 pub(super) static SUB: &[Row] = rows! { "ngx_http_sub_module";

@@ -17,7 +17,7 @@ pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "underscores_in_headers", H | S, 1, 1, once(client.underscores_in_headers, flag), "Whether names of headers may have underscores.";
     "ignore_invalid_headers", H | S, 1, 1, once(client.ignore_invalid_headers, flag), "Whether headers with other names are dropped.";
     "merge_slashes", H | S, 1, 1, once(client.merge_slashes, flag), "Whether // in a path is matched as /. Off is refused where it would open a guard.";
-    "keepalive_disable", HSL, 1, MANY, no_effect(), "For browsers that are gone.";
+    "keepalive_disable", HSL, 1, 2, no_effect(), "For browsers that are gone.";
     "keepalive_min_timeout", HSL, 1, 1, no_effect(), "Connections are told that they end.";
     "client_body_in_file_only", HSL, 1, 1, no_effect(), "Bodies are not written to files.";
     "client_body_in_single_buffer", HSL, 1, 1, no_effect(), "Bodies stream.";

@@ -85,13 +85,11 @@ pub(super) static TELEMETRY: &[Row] = rows! { "ngx_http_opentelemetry_module";
 
 pub(super) static MAIN: &[Row] = rows! { "nginx core";
     "worker_processes", M, 1, 1, no_effect(), OF_PROCESS;
-    "worker_connections", M, 1, 1, no_effect(), OF_PROCESS;
     "worker_priority", M, 1, 1, no_effect(), OF_PROCESS;
     "worker_rlimit_nofile", M, 1, 1, no_effect(), OF_PROCESS;
     "worker_rlimit_core", M, 1, 1, no_effect(), OF_PROCESS;
     "worker_shutdown_timeout", M, 1, 1, no_effect(), OF_PROCESS;
     "worker_cpu_affinity", M, 1, MANY, no_effect(), OF_PROCESS;
-    "worker_aio_requests", M, 1, 1, no_effect(), OF_PROCESS;
     "working_directory", M, 1, 1, no_effect(), OF_PROCESS;
     "thread_pool", M, 2, 3, no_effect(), OF_PROCESS;
     "timer_resolution", M, 1, 1, no_effect(), OF_PROCESS;

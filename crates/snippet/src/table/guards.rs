@@ -1,6 +1,6 @@
 //! Guards: addresses, passwords, authenticators, limits.
 
-use super::{Fate, H, HSL, LIF, LMT, Levels, MANY, Row, S, L, fate, rows};
+use super::{Fate, H, HSL, L, LIF, LMT, Levels, MANY, Row, S, fate, rows};
 use crate::read::guards::{
     access, auth_basic, auth_request, auth_request_set, limit_conn, limit_req, rate, real_ip_from,
     referers,

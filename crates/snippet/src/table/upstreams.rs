@@ -103,7 +103,7 @@ pub(super) static FASTCGI_ONLY: &[Row] = buffered! { "ngx_http_fastcgi_module", 
     "fastcgi_pass", L | LIF, 1, 1, needs_nginx(), "Use `backend-protocol: FCGI`.";
     "fastcgi_param", HSL, 2, 3, add(headers.fastcgi_params, fastcgi_param), "A parameter for FastCGI upstreams.";
     "fastcgi_index", HSL, 1, 1, once(fastcgi.index, text), "The name that paths with a slash at the end get.";
-    "fastcgi_split_path_info", L, 1, 1, whole(fastcgi.split_path_info, split_path), "Divides the path in script and rest.";
+    "fastcgi_split_path_info", HSL, 1, 1, whole(fastcgi.split_path_info, split_path), "Divides the path in script and rest.";
     "fastcgi_keep_conn", HSL, 1, 1, no_effect(), "A connection serves one request.";
     "fastcgi_catch_stderr", HSL, 1, 1, no_effect(), "What responders say on stderr is logged.";
     "fastcgi_send_lowat", HSL, 1, 1, no_effect(), "The kernel decides.";

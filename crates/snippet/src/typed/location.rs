@@ -2,8 +2,8 @@
 
 use super::inherit::settings;
 use super::{
-    Access, Answers, Client, Headers, IfBlock, Inherit, LimitExcept, Limits, Program, RealIp, Regex, Task,
-    Template, Transfer,
+    Access, Answers, Client, Headers, IfBlock, Inherit, LimitExcept, Limits, Program, RealIp,
+    Regex, Task, Template, Transfer,
 };
 use serde::Serialize;
 

@@ -18,8 +18,8 @@ pub use access::{
     RequestDelay, Satisfy,
 };
 pub use answer::{
-    Answers, Brotli, CookieFlags, ErrorCode, ErrorPage, ErrorTarget, Gzip, ProxyRedirect, Replacement,
-    Replaced, SubFilter,
+    Answers, Brotli, CookieFlags, ErrorCode, ErrorPage, ErrorTarget, Gzip, ProxyRedirect, Replaced,
+    Replacement, SubFilter,
 };
 pub use headers::{
     AddHeader, Expires, HeaderPattern, Headers, InputAction, InputHeader, MoreAction, MoreHeader,

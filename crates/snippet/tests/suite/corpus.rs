@@ -15,8 +15,10 @@ struct Entry {
 
 fn entries() -> Vec<Entry> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
-    let mut files: Vec<_> =
-        std::fs::read_dir(folder).expect("the corpus").map(|entry| entry.expect("a file").path()).collect();
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the corpus")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
     files.sort();
     files.iter().map(|file| entry(file)).collect()
 }
@@ -71,7 +73,12 @@ fn every_snippet_of_the_corpus_is_what_it_says_it_is() {
         if found != entry.expected {
             let said = understand(&entry).err().unwrap_or_default();
             let said: Vec<String> = said.iter().map(ToString::to_string).collect();
-            wrong.push(format!("{}: {found}, not {}: {}", entry.file, entry.expected, said.join("; ")));
+            wrong.push(format!(
+                "{}: {found}, not {}: {}",
+                entry.file,
+                entry.expected,
+                said.join("; ")
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -12,7 +12,10 @@ fn the_page_is_current() {
         std::fs::write(&path, &page).expect("the page can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/snippets.md is stale: UPDATE=1 cargo test -p snippet documentation");
+    assert!(
+        written == page,
+        "docs/snippets.md is stale: UPDATE=1 cargo test -p snippet documentation"
+    );
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop, prop_oneof, proptest};
 use snippet::syntax::{Block, Directive, Word, parse, print, same};
-use snippet::{Bounds, Position};
+use snippet::{Bounds, Place, Position};
 
 fn read(text: &str) -> Vec<Directive> {
-    parse(text, &Bounds::default()).unwrap_or_else(|mistake| panic!("{mistake}: {text}"))
+    parse(text, &Bounds::of(Place::Location)).unwrap_or_else(|mistake| panic!("{mistake}: {text}"))
 }
 
 fn words(text: &str) -> Vec<String> {
@@ -13,7 +13,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 fn wrong(text: &str) -> String {
-    parse(text, &Bounds::default()).expect_err(text).to_string()
+    parse(text, &Bounds::of(Place::Location)).expect_err(text).to_string()
 }
 
 #[test]
@@ -49,7 +49,8 @@ fn positions_are_lines_and_columns() {
 
 #[test]
 fn a_program_of_another_language_is_one_block() {
-    let directives = read("access_by_lua_block { local a = \"}\" -- }\n if a then f{ '}' } end --[[ } ]] }\nb;");
+    let directives =
+        read("access_by_lua_block { local a = \"}\" -- }\n if a then f{ '}' } end --[[ } ]] }\nb;");
     assert_eq!(directives.len(), 2);
     assert!(matches!(&directives[0].block, Some(Block::Foreign(text)) if text.contains("then")));
     assert!(wrong("access_by_lua_block { a = { }").contains("another language"));
@@ -60,7 +61,10 @@ fn what_has_not_the_form_is_said_with_its_place() {
     let cases = [
         ("a b", "line 1, column 1: \"a\" lacks its \";\""),
         ("a 'b", "line 1, column 3: the quote ' that begins here is not closed"),
-        ("a 'b'c;", "line 1, column 6: unexpected \"c\": a blank or \";\" must follow a word in quotes"),
+        (
+            "a 'b'c;",
+            "line 1, column 6: unexpected \"c\": a blank or \";\" must follow a word in quotes",
+        ),
         (";", "line 1, column 1: unexpected \";\""),
         ("\n {", "line 2, column 2: unexpected \"{\""),
         ("a { b; ", "line 1, column 4: the block that begins here is not closed by \"}\""),
@@ -74,7 +78,7 @@ fn what_has_not_the_form_is_said_with_its_place() {
 
 #[test]
 fn sizes_are_bounded() {
-    let bounds = Bounds::default();
+    let bounds = Bounds::of(Place::Location);
     assert!(wrong(&"a;".repeat(bounds.directives + 1)).contains("directives"));
     assert!(wrong(&format!("{}{}", "a{".repeat(20), "}".repeat(20))).contains("blocks within"));
     assert!(wrong(&format!("a {};", "b".repeat(bounds.word + 1))).contains("bytes"));
@@ -103,13 +107,17 @@ fn directives() -> impl Strategy<Value = Vec<Directive>> {
         vec![Directive { words, block: None }]
     });
     line.prop_recursive(4, 24, 4, |inner| {
-        (word(true), prop::collection::vec(inner, 0..4), any::<bool>()).prop_map(|(name, inner, block)| {
-            let inner: Vec<Directive> = inner.into_iter().flatten().collect();
-            match block {
-                true => vec![Directive { words: vec![name], block: Some(Block::Directives(inner)) }],
-                false => inner,
-            }
-        })
+        (word(true), prop::collection::vec(inner, 0..4), any::<bool>()).prop_map(
+            |(name, inner, block)| {
+                let inner: Vec<Directive> = inner.into_iter().flatten().collect();
+                match block {
+                    true => {
+                        vec![Directive { words: vec![name], block: Some(Block::Directives(inner)) }]
+                    }
+                    false => inner,
+                }
+            },
+        )
     })
 }
 
@@ -124,7 +132,7 @@ proptest! {
 
     #[test]
     fn any_text_is_read_or_refused(text in "[ -~\\n{};'\"\\\\$#a-z]{0,80}") {
-        if let Ok(directives) = parse(&text, &Bounds::default()) {
+        if let Ok(directives) = parse(&text, &Bounds::of(Place::Location)) {
             assert!(same(&read(&print(&directives)), &directives), "{text}");
         }
     }
