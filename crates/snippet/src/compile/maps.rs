@@ -7,6 +7,7 @@ use crate::read::{invalid, is_digits};
 use crate::syntax::{Directive, Word};
 use crate::typed::{Geo, Map, MapKey, Piece, Share, SplitClients, Template};
 use model::Variable;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 impl Compiler<'_> {
@@ -17,11 +18,10 @@ impl Compiler<'_> {
             source: self.reader.template(&words[0])?,
             hostnames: false,
             volatile: false,
-            keys: Vec::new(),
+            keys: BTreeMap::new(),
             patterns: Vec::new(),
             default: Template::default(),
         };
-        // Whether keys are hosts decides how they are read, wherever it stands before them.
         let mut has_default = false;
         for line in inner(directive) {
             match (line.name(), line.arguments()) {
@@ -30,7 +30,10 @@ impl Compiler<'_> {
                 ("include", _) => {
                     return Err(Mistake::needs_nginx(line.at(), "there are no files to include"));
                 }
-                ("default", [value]) if !has_default => {
+                ("default", [_]) if has_default => {
+                    return Err(Mistake::refused(line.at(), "\"default\" is said twice"));
+                }
+                ("default", [value]) => {
                     has_default = true;
                     map.default = self.reader.template(value)?;
                 }
@@ -60,14 +63,15 @@ impl Compiler<'_> {
         }
         // A backslash keeps a key from being a word of its own.
         let text = key.text.strip_prefix('\\').unwrap_or(&key.text).to_ascii_lowercase();
-        for key in map_keys(&text, map.hostnames) {
-            map.keys.push((key, value.clone()));
+        for new in map_keys(&text, map.hostnames) {
+            if map.keys.insert(new, value.clone()).is_some() {
+                return Err(Mistake::refused(
+                    key.at,
+                    format!("the key \"{text}\" is there already"),
+                ));
+            }
         }
-        let known = map.keys.iter().map(|(key, _)| key).collect::<std::collections::BTreeSet<_>>();
-        match known.len() == map.keys.len() {
-            true => Ok(()),
-            false => Err(Mistake::refused(key.at, format!("the key \"{text}\" is there already"))),
-        }
+        Ok(())
     }
 
     pub(super) fn geo(&mut self, directive: &Directive) -> Result<Geo, Mistake> {
@@ -81,7 +85,7 @@ impl Compiler<'_> {
             address,
             proxies: Vec::new(),
             proxy_recursive: false,
-            networks: Vec::new(),
+            networks: BTreeMap::new(),
             ranges: Vec::new(),
             default: String::new(),
         };
@@ -100,7 +104,7 @@ impl Compiler<'_> {
                 }
                 ("delete", [gone]) => {
                     let gone = network(&gone.text).ok_or_else(|| invalid(gone, "network"))?;
-                    geo.networks.retain(|(known, _)| *known != gone);
+                    geo.networks.remove(&gone);
                 }
                 (key, [value]) if by_ranges => {
                     let (first, last) =
@@ -109,8 +113,7 @@ impl Compiler<'_> {
                 }
                 (key, [value]) => {
                     let network = network(key).ok_or_else(|| invalid(&line.words[0], "network"))?;
-                    geo.networks.retain(|(known, _)| *known != network);
-                    geo.networks.push((network, value.text.clone()));
+                    geo.networks.insert(network, value.text.clone());
                 }
                 _ => {
                     return Err(Mistake::refused(

@@ -8,7 +8,7 @@ mod program;
 use crate::level::{Level, Place};
 use crate::mistake::{meant, shown};
 use crate::read::Reader;
-use crate::syntax::{Block, Directive, Word};
+use crate::syntax::{Block, Bounds, Directive, Word};
 use crate::table::{Build, Fate, Row, find, names};
 use crate::typed::{GlobalScope, LocationKind, Scope, Settings};
 use crate::variables::Names;
@@ -34,7 +34,7 @@ pub(crate) fn compile(
     directives: &[Directive],
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {
-    let reader = Reader { names, notes: Vec::new() };
+    let reader = Reader { names, notes: Vec::new(), expressions: Bounds::of(place).expressions };
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
     match place.level() {

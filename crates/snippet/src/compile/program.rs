@@ -169,7 +169,7 @@ impl Compiler<'_> {
     }
 
     fn comparison(&mut self, operator: &Word, value: &Word) -> Result<Comparison, Mistake> {
-        let regex = |ignore_case| self.reader.regex(&value.text, ignore_case, value.at);
+        let mut regex = |ignore_case| self.reader.regex(&value.text, ignore_case, value.at);
         Ok(match operator.text.as_str() {
             "~" => Comparison::Matches(regex(false)?),
             "~*" => Comparison::Matches(regex(true)?),

@@ -4,6 +4,7 @@ pub(crate) mod answers;
 pub(crate) mod client;
 pub(crate) mod guards;
 pub(crate) mod headers;
+mod regex;
 pub(crate) mod upstreams;
 
 use crate::mistake::shown;
@@ -20,6 +21,8 @@ pub(crate) struct Reader<'n> {
     pub names: &'n Names,
     /// What has no effect.
     pub notes: Vec<Note>,
+    /// Regular expressions that may still be compiled.
+    pub expressions: usize,
 }
 
 impl Reader<'_> {
@@ -29,8 +32,16 @@ impl Reader<'_> {
     }
 
     /// A regular expression, with the variables of its named groups.
-    pub fn regex(&self, source: &str, ignore_case: bool, at: Position) -> Result<Regex, Mistake> {
-        let pattern = Pattern::new(source, ignore_case).map_err(|error| {
+    pub fn regex(
+        &mut self,
+        source: &str,
+        ignore_case: bool,
+        at: Position,
+    ) -> Result<Regex, Mistake> {
+        self.expressions = self.expressions.checked_sub(1).ok_or_else(|| {
+            Mistake::refused(at, "more regular expressions than one snippet may have")
+        })?;
+        let pattern = Pattern::new(&regex::ascii(source), ignore_case).map_err(|error| {
             let text =
                 format!("the regular expression \"{}\" cannot be read: {}", shown(source), error.0);
             Mistake::refused(at, text)

@@ -178,7 +178,7 @@ fn elsewhere(word: &Word) -> Mistake {
 }
 
 /// Text, or `~expression`, `~*expression`.
-fn looked_for(reader: &Reader<'_>, word: &Word) -> Result<Replacement, Mistake> {
+fn looked_for(reader: &mut Reader<'_>, word: &Word) -> Result<Replacement, Mistake> {
     Ok(match word.text.strip_prefix('~') {
         None => Replacement::Text(reader.template(word)?),
         Some(source) => {
@@ -193,7 +193,7 @@ fn looked_for(reader: &Reader<'_>, word: &Word) -> Result<Replacement, Mistake> 
 
 /// Reads `off`, or from and to.
 fn replaced(
-    reader: &Reader<'_>,
+    reader: &mut Reader<'_>,
     directive: &Directive,
     field: &mut Option<Vec<Replaced>>,
 ) -> Result<(), Mistake> {

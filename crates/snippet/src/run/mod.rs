@@ -11,7 +11,9 @@ pub use referer::is_invalid_referer;
 pub use state::{Exceeded, State, Traced};
 pub use tables::{Table, Tables};
 
-use crate::typed::{Comparison, Condition, Program, Return, Rewrite, Step, Task, Then, Uri};
+use crate::typed::{
+    Comparison, Condition, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
+};
 use crate::variables::Other;
 use model::Variable;
 use std::borrow::Cow;
@@ -72,7 +74,7 @@ const FAILED: Next = Next::Answer(Answer::Status(500));
 
 /// Runs `program`. Path, query, captures and variables change in the machine's state.
 pub fn run(program: &Program, owner: Owner, machine: &mut Machine<'_, impl Request>) -> Outcome {
-    let mut run = Run { machine, owner, changed: false, branch: None };
+    let mut run = Run { machine, owner, changed: false, quotes: true, branch: None };
     let next = match run.steps(&program.steps) {
         Ok(Flow::Answer(answer)) => Next::Answer(answer),
         Ok(Flow::Go | Flow::End) if run.changed && owner == Owner::Location => {
@@ -92,6 +94,8 @@ struct Run<'r, 'm, R> {
     owner: Owner,
     /// Whether the path is another and no `break` said that it does not matter.
     changed: bool,
+    /// Whether groups are escaped in values: nginx does so until a `rewrite` has changed the path.
+    quotes: bool,
     branch: Option<usize>,
 }
 
@@ -117,7 +121,7 @@ impl<R: Request> Run<'_, '_, R> {
     fn step(&mut self, step: &Step) -> Result<Flow, Exceeded> {
         match &step.task {
             Task::Set(name, value) => {
-                let value = self.machine.expand(value)?;
+                let value = self.value(value)?;
                 self.machine.state.trace(step.at, || format!("set {name} to \"{value}\""));
                 self.machine.state.set(name, value)?;
                 Ok(Flow::Go)
@@ -154,12 +158,19 @@ impl<R: Request> Run<'_, '_, R> {
         }
     }
 
+    fn value(&mut self, template: &Template) -> Result<String, Exceeded> {
+        match self.quotes {
+            true => self.machine.expand_quoted(template),
+            false => self.machine.expand(template),
+        }
+    }
+
     fn condition(&mut self, condition: &Condition) -> Result<bool, Exceeded> {
         let value = self.machine.expand(&condition.variable)?;
         Ok(match &condition.comparison {
             Comparison::Set => !value.is_empty() && value != "0",
-            Comparison::Equals(other) => value == self.machine.expand(other)?,
-            Comparison::Differs(other) => value != self.machine.expand(other)?,
+            Comparison::Equals(other) => value == self.value(other)?,
+            Comparison::Differs(other) => value != self.value(other)?,
             Comparison::Matches(regex) => self.machine.state.matches_or_forgets(regex, &value)?,
             Comparison::DoesNotMatch(regex) => {
                 !self.machine.state.matches_or_forgets(regex, &value)?
@@ -213,6 +224,7 @@ impl<R: Request> Run<'_, '_, R> {
                 }
                 state.path = path;
                 state.rewritten = true;
+                self.quotes = false;
                 self.changed = *then != Then::Break;
                 Ok(if *then == Then::Next { Flow::Go } else { Flow::End })
             }

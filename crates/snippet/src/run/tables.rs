@@ -1,7 +1,8 @@
 //! Variables that are computed: `map`, `geo`, `split_clients`.
 
 use super::{Exceeded, Machine, Request};
-use crate::typed::{Geo, GlobalScope, Map, MapKey, Name, SplitClients};
+use crate::typed::{Geo, GlobalScope, Map, MapKey, Name, SplitClients, Template};
+use ipnet::IpNet;
 use model::Variable;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -16,18 +17,11 @@ pub struct Tables {
 #[derive(Debug)]
 pub enum Table {
     /// `map`
-    Map(MapTable),
+    Map(Map),
     /// `geo`
     Geo(Geo),
     /// `split_clients`
     Split(SplitClients),
-}
-
-/// A map, ready to be looked up.
-#[derive(Debug)]
-pub struct MapTable {
-    map: Map,
-    keys: HashMap<MapKey, usize>,
 }
 
 impl Tables {
@@ -35,12 +29,8 @@ impl Tables {
     pub fn new(scopes: &[&GlobalScope]) -> Self {
         let mut by_name = HashMap::new();
         for scope in scopes {
-            for map in &scope.maps {
-                let keys =
-                    map.keys.iter().enumerate().map(|(index, (key, _))| (key.clone(), index));
-                let table = MapTable { map: map.clone(), keys: keys.collect() };
-                by_name.insert(map.name.clone(), Table::Map(table));
-            }
+            by_name
+                .extend(scope.maps.iter().map(|map| (map.name.clone(), Table::Map(map.clone()))));
             by_name
                 .extend(scope.geos.iter().map(|geo| (geo.name.clone(), Table::Geo(geo.clone()))));
             let splits = scope.splits.iter();
@@ -56,7 +46,7 @@ impl Tables {
 
 impl Table {
     pub(super) fn is_volatile(&self) -> bool {
-        matches!(self, Self::Map(table) if table.map.volatile)
+        matches!(self, Self::Map(map) if map.volatile)
     }
 
     pub(super) fn value(
@@ -81,32 +71,32 @@ impl Table {
     }
 }
 
-impl MapTable {
+impl Map {
     fn value(&self, machine: &mut Machine<'_, impl Request>) -> Result<String, Exceeded> {
-        let text = machine.expand(&self.map.source)?;
-        if let Some(index) = self.key(&text) {
-            return machine.expand(&self.map.keys[index].1);
+        let text = machine.expand(&self.source)?;
+        if let Some(value) = self.of_key(&text) {
+            return machine.expand(value);
         }
-        for (regex, value) in &self.map.patterns {
+        for (regex, value) in &self.patterns {
             if machine.state.matches(regex, &text)? {
                 return machine.expand(value);
             }
         }
-        machine.expand(&self.map.default)
+        machine.expand(&self.default)
     }
 
     /// Exact text, then the longest `*.` key, then the longest `.*` key.
-    fn key(&self, text: &str) -> Option<usize> {
+    fn of_key(&self, text: &str) -> Option<&Template> {
         let lower = text.to_ascii_lowercase();
-        let host = match self.map.hostnames {
+        let host = match self.hostnames {
             true => lower.strip_suffix('.').unwrap_or(&lower),
             false => &lower,
         };
-        let find = |key: MapKey| self.keys.get(&key).copied();
-        if let Some(index) = find(MapKey::Exact(host.to_owned())) {
-            return Some(index);
+        let find = |key: MapKey| self.keys.get(&key);
+        if let Some(value) = find(MapKey::Exact(host.to_owned())) {
+            return Some(value);
         }
-        if !self.map.hostnames {
+        if !self.hostnames {
             return None;
         }
         let dots = || host.match_indices('.').map(|(at, _)| at);
@@ -150,10 +140,11 @@ impl Geo {
         if let Some((_, _, value)) = range {
             return value;
         }
-        let networks = self.networks.iter().filter(|(network, _)| network.contains(&address));
-        networks
-            .max_by_key(|(network, _)| network.prefix_len())
-            .map_or(&self.default, |(_, value)| value)
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let narrowest_first =
+            (0..=longest).rev().filter_map(|length| IpNet::new(address, length).ok());
+        let mut found = narrowest_first.filter_map(|network| self.networks.get(&network.trunc()));
+        found.next().unwrap_or(&self.default)
     }
 }
 

@@ -14,6 +14,8 @@ pub struct Bounds {
     pub depth: usize,
     /// Directives, those within blocks too.
     pub directives: usize,
+    /// Regular expressions.
+    pub expressions: usize,
     /// Words of one directive.
     pub words: usize,
     /// Bytes of one word: nginx reads with a buffer of this size.
@@ -23,11 +25,11 @@ pub struct Bounds {
 impl Bounds {
     /// Of a snippet; the ConfigMap's `http-snippet` may have long tables.
     pub fn of(place: Place) -> Self {
-        let (bytes, directives) = match place {
-            Place::Http => (1 << 20, 20_000),
-            _ => (64 << 10, 1_000),
+        let (bytes, directives, expressions) = match place {
+            Place::Http => (1 << 20, 20_000, 2_000),
+            _ => (64 << 10, 1_000, 500),
         };
-        Self { bytes, depth: 8, directives, words: 512, word: 4_096 }
+        Self { bytes, depth: 8, directives, expressions, words: 512, word: 4_096 }
     }
 }
 

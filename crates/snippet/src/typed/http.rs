@@ -2,7 +2,8 @@
 
 use super::{LocationKind, Name, Regex, Scope, Settings, Template};
 use ipnet::IpNet;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
 
 /// What an `http-snippet` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -35,11 +36,20 @@ pub struct Map {
     /// `volatile`: the value is not remembered for the request.
     pub volatile: bool,
     /// Keys without expressions, in lower case.
-    pub keys: Vec<(MapKey, Template)>,
+    #[serde(serialize_with = "pairs")]
+    pub keys: BTreeMap<MapKey, Template>,
     /// Expressions, tried in order.
     pub patterns: Vec<(Regex, Template)>,
     /// `default`, else empty.
     pub default: Template,
+}
+
+/// Keys that are no text: as pairs.
+fn pairs<S: Serializer>(
+    keys: &BTreeMap<MapKey, Template>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys)
 }
 
 /// A key of a `map`, in the order in which kinds are tried.
@@ -65,7 +75,7 @@ pub struct Geo {
     /// `proxy_recursive`
     pub proxy_recursive: bool,
     /// Networks; the narrowest counts.
-    pub networks: Vec<(IpNet, String)>,
+    pub networks: BTreeMap<IpNet, String>,
     /// `ranges`: first and last address of each.
     pub ranges: Vec<(std::net::IpAddr, std::net::IpAddr, String)>,
     /// `default`, else empty.

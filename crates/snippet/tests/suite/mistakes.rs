@@ -190,6 +190,11 @@ fn each_mistake_is_said_with_line_and_column() {
         ),
         (
             Place::Http,
+            "map $uri $x { default b; default c; }",
+            "line 1, column 26: \"default\" is said twice",
+        ),
+        (
+            Place::Http,
             "map $uri $x { a; }",
             "line 1, column 15: a line of a map is a key and a value",
         ),
@@ -260,6 +265,12 @@ fn all_mistakes_are_said_up_to_a_bound() {
     let said = said(Place::Location, "nope 1;\nset $host 1;\nroot /x;\nmore_set_headers \"A: 1\";");
     assert_eq!(said.len(), 3, "{said:?}");
     assert_eq!(understand(Place::Location, &"nope 1;".repeat(100)).expect_err("nope").len(), 20);
+}
+
+#[test]
+fn expressions_are_counted() {
+    let text = "rewrite ^/a /b;".repeat(501);
+    assert!(said(Place::Location, &text)[0].contains("more regular expressions"));
 }
 
 #[test]

@@ -190,6 +190,26 @@ fn groups_are_those_of_the_last_match() {
 }
 
 #[test]
+fn groups_are_escaped_in_values_until_a_rewrite_has_changed_the_path() {
+    let before = "if ($uri ~ ^/a/(.*)) { set $a $1; }";
+    assert_eq!(value(before, "/a/x%20y", &[], "a"), "x%20y");
+    assert_eq!(value(before, "/a/x", &[], "a"), "x");
+    let after = "rewrite ^/a/(.*)$ /b/$1; set $a $1;";
+    assert_eq!(value(after, "/a/x%20y", &[], "a"), "x y");
+    assert_eq!(
+        answer("if ($uri ~ ^/a/(.*)) { return 200 $1; }", "/a/x%20y", &[]),
+        text(200, "x y")
+    );
+}
+
+#[test]
+fn classes_of_characters_are_those_of_ascii() {
+    let word = "rewrite ^/(\\w+)$ /word; if ($uri ~ [\\d]) { return 404; }";
+    assert_eq!(ran(word, "/%C3%BC", &[]).path, "/ü");
+    assert_eq!(ran(word, "/abc", &[]).path, "/word");
+}
+
+#[test]
 fn return_answers_as_nginx_does() {
     let cases: &[(&str, &str, Next)] = &[
         ("return 403;", "/", status(403)),
