@@ -62,6 +62,9 @@ A snippet is read as nginx reads its configuration, and what it says is kept as 
 anything. A directive that is not below is unknown and refuses the snippet, as in nginx, with line and column. \"Where\" says at
 which level a directive may stand: an annotation `configuration-snippet` and the ConfigMap's `location-snippet` are a location,
 `server-snippet` is a server, `auth-snippet` the location that asks the authenticator, `http-snippet` is http.
+
+The native engine does not obey snippets yet: an Ingress that has one answers 503 ([migration.md](migration.md)). \"Native\" says
+what the table understands without nginx.
 ";
 
 const VARIABLES: &str = "
