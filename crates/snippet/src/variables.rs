@@ -193,6 +193,11 @@ impl Names {
         self.own.is_empty()
     }
 
+    /// Adds those of other snippets.
+    pub fn merge(&mut self, others: &Self) {
+        self.own.extend(others.own.iter().cloned());
+    }
+
     /// Adds what `directives` declare.
     pub fn declare(&mut self, directives: &[Directive]) {
         for directive in directives {

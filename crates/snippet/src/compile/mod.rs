@@ -17,6 +17,9 @@ use crate::{Mistake, Note};
 /// Mistakes of one snippet that are said; who has more mends these first.
 const MISTAKES: usize = 20;
 
+/// Expressions of one snippet that are tried for endless backtracking.
+const PROBES: usize = 100;
+
 /// What a snippet means.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meaning {
@@ -34,7 +37,8 @@ pub(crate) fn compile(
     directives: &[Directive],
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {
-    let reader = Reader { names, notes: Vec::new(), expressions: Bounds::of(place).expressions };
+    let expressions = Bounds::of(place).expressions;
+    let reader = Reader { names, notes: Vec::new(), expressions, probes: PROBES };
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
     match place.level() {

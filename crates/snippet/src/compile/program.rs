@@ -228,5 +228,8 @@ fn is_url(text: &str) -> bool {
 
 fn status(word: &Word) -> Result<u16, Mistake> {
     let status = word.text.parse().ok().filter(|status| is_digits(&word.text) && *status <= 999);
+    if status.is_some_and(|status: u16| status < 200) {
+        return Err(Mistake::refused(word.at, "a status below 200 ends no request"));
+    }
     status.ok_or_else(|| invalid(word, "status, nor a URL"))
 }

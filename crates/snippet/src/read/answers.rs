@@ -91,6 +91,28 @@ pub(crate) fn gzip_disable(
     directive.arguments().iter().map(read).collect()
 }
 
+pub(crate) fn gzip_proxied(
+    _: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<String>, Mistake> {
+    const KNOWN: [&str; 9] = [
+        "off",
+        "expired",
+        "no-cache",
+        "no-store",
+        "private",
+        "no_last_modified",
+        "no_etag",
+        "auth",
+        "any",
+    ];
+    let read = |word: &Word| match KNOWN.contains(&word.text.as_str()) {
+        true => Ok(word.text.clone()),
+        false => Err(invalid(word, "kind of answer; off, any, auth, private and the like are")),
+    };
+    directive.arguments().iter().map(read).collect()
+}
+
 pub(crate) fn stub_status(
     _: &mut Reader<'_>,
     _: &Directive,

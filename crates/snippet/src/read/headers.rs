@@ -1,6 +1,6 @@
 //! `add_header`, `expires` and the directives of headers-more.
 
-use super::{Reader, header_name, header_value, invalid, is_digits, is_token, time};
+use super::{Reader, header_value, invalid, is_digits, is_header, time};
 use crate::Mistake;
 use crate::mistake::shown;
 use crate::syntax::{Directive, Word};
@@ -11,7 +11,7 @@ use crate::typed::{
 pub(crate) fn add_header(
     reader: &mut Reader<'_>,
     directive: &Directive,
-) -> Result<AddHeader, Mistake> {
+) -> Result<Option<AddHeader>, Mistake> {
     let words = directive.arguments();
     let always = match words.get(2) {
         None => false,
@@ -20,7 +20,9 @@ pub(crate) fn add_header(
             return Err(invalid(word, "\"always\"; a value with blanks stands in quotes"));
         }
     };
-    Ok(AddHeader { name: header_name(&words[0])?, value: header_value(reader, &words[1])?, always })
+    let (name, value) = (words[0].text.clone(), header_value(reader, &words[1])?);
+    let is_header = is_header(reader, directive, &name);
+    Ok(is_header.then_some(AddHeader { name, value, always }))
 }
 
 pub(crate) fn expires(reader: &mut Reader<'_>, directive: &Directive) -> Result<Expires, Mistake> {
@@ -117,11 +119,15 @@ fn status(text: &str, word: &Word) -> Result<u16, Mistake> {
     })
 }
 
-/// `Name: value`; the value is none if nothing follows the name.
-fn header(reader: &Reader<'_>, word: &Word) -> Result<(String, Option<Template>), Mistake> {
+/// `Name: value`; the value is none if nothing follows the name, which is nothing where no header is called so.
+fn header(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+    word: &Word,
+) -> Result<Option<(String, Option<Template>)>, Mistake> {
     let (name, value) = word.text.split_once(':').unwrap_or((&word.text, ""));
     let name = name.trim();
-    if !is_token(name) {
+    if name.is_empty() {
         return Err(invalid(word, "header such as \"Name: value\""));
     }
     let value = Word { text: value.trim_start().to_owned(), at: word.at };
@@ -129,7 +135,7 @@ fn header(reader: &Reader<'_>, word: &Word) -> Result<(String, Option<Template>)
         true => None,
         false => Some(header_value(reader, &value)?),
     };
-    Ok((name.to_owned(), value))
+    Ok(is_header(reader, directive, name).then(|| (name.to_owned(), value)))
 }
 
 fn pattern(name: &str) -> HeaderPattern {
@@ -137,63 +143,68 @@ fn pattern(name: &str) -> HeaderPattern {
     HeaderPattern { name: start.unwrap_or(name).to_ascii_lowercase(), wildcard: start.is_some() }
 }
 
+/// Reads every header of a directive of headers-more; those that no header is called by are left out.
+fn each<T>(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+    letters: &str,
+    make: impl Fn((String, Option<Template>), &Options<'_>) -> T,
+) -> Result<Vec<T>, Mistake> {
+    let options = options(directive, letters)?;
+    let mut found = Vec::new();
+    for word in &options.headers {
+        found.extend(header(reader, directive, word)?.map(|header| make(header, &options)));
+    }
+    Ok(found)
+}
+
+fn more(action: MoreAction, options: &Options<'_>) -> MoreHeader {
+    MoreHeader { action, statuses: options.statuses.clone(), types: options.types.clone() }
+}
+
 pub(crate) fn set(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<MoreHeader>, Mistake> {
-    let options = options(directive, "sta")?;
-    let read = |word: &&Word| {
-        let action = match header(reader, word)? {
+    each(reader, directive, "sta", |header, options| {
+        let action = match header {
             (name, None) => MoreAction::Clear(pattern(&name)),
             (name, Some(value)) if options.flag => MoreAction::Append(name, value),
             (name, Some(value)) => MoreAction::Set(name, value),
         };
-        Ok(MoreHeader { action, statuses: options.statuses.clone(), types: options.types.clone() })
-    };
-    options.headers.iter().map(read).collect()
+        more(action, options)
+    })
 }
 
-pub(crate) fn clear(_: &mut Reader<'_>, directive: &Directive) -> Result<Vec<MoreHeader>, Mistake> {
-    let options = options(directive, "st")?;
-    let read = |word: &&Word| {
-        let action = MoreAction::Clear(cleared(word)?);
-        Ok(MoreHeader { action, statuses: options.statuses.clone(), types: options.types.clone() })
-    };
-    options.headers.iter().map(read).collect()
-}
-
-/// The name of a header that is taken away; what may follow a colon does not matter.
-fn cleared(word: &Word) -> Result<HeaderPattern, Mistake> {
-    let name = word.text.split(':').next().unwrap_or_default().trim();
-    match is_token(name) {
-        true => Ok(pattern(name)),
-        false => Err(invalid(word, "name of a header")),
-    }
+pub(crate) fn clear(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<MoreHeader>, Mistake> {
+    each(reader, directive, "st", |(name, _), options| {
+        more(MoreAction::Clear(pattern(&name)), options)
+    })
 }
 
 pub(crate) fn set_input(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<InputHeader>, Mistake> {
-    let options = options(directive, "tr")?;
-    let read = |word: &&Word| {
-        let action = match header(reader, word)? {
+    each(reader, directive, "tr", |header, options| {
+        let action = match header {
             (name, None) => InputAction::Clear(pattern(&name)),
             (name, Some(value)) if options.flag => InputAction::Replace(name, value),
             (name, Some(value)) => InputAction::Set(name, value),
         };
-        Ok(InputHeader { action, types: options.types.clone() })
-    };
-    options.headers.iter().map(read).collect()
+        InputHeader { action, types: options.types.clone() }
+    })
 }
 
 pub(crate) fn clear_input(
-    _: &mut Reader<'_>,
+    reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<InputHeader>, Mistake> {
-    let options = options(directive, "t")?;
-    let read = |word: &&Word| {
-        Ok(InputHeader { action: InputAction::Clear(cleared(word)?), types: options.types.clone() })
-    };
-    options.headers.iter().map(read).collect()
+    each(reader, directive, "t", |(name, _), options| {
+        let action = InputAction::Clear(pattern(&name));
+        InputHeader { action, types: options.types.clone() }
+    })
 }

@@ -23,6 +23,9 @@ pub(crate) struct Reader<'n> {
     pub notes: Vec<Note>,
     /// Regular expressions that may still be compiled.
     pub expressions: usize,
+    /// Those of them that may still be tried for endless backtracking, which takes milliseconds; all others only when
+    /// they run.
+    pub probes: usize,
 }
 
 impl Reader<'_> {
@@ -46,7 +49,9 @@ impl Reader<'_> {
                 format!("the regular expression \"{}\" cannot be read: {}", shown(source), error.0);
             Mistake::refused(at, text)
         })?;
-        if pattern.is_catastrophic() {
+        let is_probed = self.probes > 0;
+        self.probes = self.probes.saturating_sub(1);
+        if is_probed && pattern.is_catastrophic() {
             let text = format!("the regular expression \"{}\" takes too many steps", shown(source));
             return Err(Mistake::refused(at, text));
         }
@@ -204,12 +209,12 @@ pub(crate) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_token)
 }
 
-/// The name of a header.
-pub(crate) fn header_name(word: &Word) -> Result<String, Mistake> {
-    match is_token(&word.text) {
-        true => Ok(word.text.clone()),
-        false => Err(invalid(word, "name of a header")),
+/// Whether a header may be called so; else it is noted: nginx sends it, and nobody takes it.
+pub(crate) fn is_header(reader: &mut Reader<'_>, directive: &Directive, name: &str) -> bool {
+    if !is_token(name) {
+        reader.note(directive, "no header has this name; a colon or a blank is no part of one");
     }
+    is_token(name)
 }
 
 /// Text with variables that goes into a header: a value over several lines becomes one line (RFC 9112 section 5.2).

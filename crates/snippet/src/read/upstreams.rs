@@ -2,7 +2,7 @@
 
 pub(crate) use super::client::buffers;
 
-use super::{Reader, header_name, header_value, invalid, is_digits, once};
+use super::{Reader, header_value, invalid, is_digits, is_header, once};
 use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
@@ -22,10 +22,11 @@ pub(crate) fn template(
 pub(crate) fn set_header(
     reader: &mut Reader<'_>,
     directive: &Directive,
-) -> Result<SetHeader, Mistake> {
+) -> Result<Option<SetHeader>, Mistake> {
     let words = directive.arguments();
-    let value = header_value(reader, &words[1])?;
-    Ok(SetHeader { name: header_name(&words[0])?, value, if_not_empty: false })
+    let (name, value) = (words[0].text.clone(), header_value(reader, &words[1])?);
+    let is_header = is_header(reader, directive, &name);
+    Ok(is_header.then_some(SetHeader { name, value, if_not_empty: false }))
 }
 
 pub(crate) fn fastcgi_param(
@@ -237,17 +238,6 @@ pub(crate) fn cookie_flags(
     directive: &Directive,
     settings: &mut Settings,
 ) -> Result<(), Mistake> {
-    const KNOWN: [&str; 9] = [
-        "secure",
-        "nosecure",
-        "httponly",
-        "nohttponly",
-        "samesite=strict",
-        "samesite=lax",
-        "samesite=none",
-        "nosamesite",
-        "samesite",
-    ];
     let words = directive.arguments();
     if let [word] = words {
         if word.text != "off" {
@@ -255,14 +245,7 @@ pub(crate) fn cookie_flags(
         }
         return once(&mut settings.answers.cookie_flags, directive, Vec::new());
     }
-    let read = |word: &Word| {
-        let lower = word.text.to_ascii_lowercase();
-        match KNOWN.contains(&lower.as_str()) || word.text.contains('$') {
-            true => Ok(lower),
-            false => Err(invalid(word, "flag of a cookie")),
-        }
-    };
-    let flags = words[1..].iter().map(read).collect::<Result<_, _>>()?;
+    let flags = words[1..].iter().map(|word| reader.template(word)).collect::<Result<_, _>>()?;
     let name = looked_for(reader, &words[0])?;
     settings.answers.cookie_flags.get_or_insert_default().push(CookieFlags { name, flags });
     Ok(())
@@ -275,7 +258,7 @@ pub(crate) fn proxy_redirect(
 ) -> Result<(), Mistake> {
     let redirects = &mut settings.answers.redirects;
     match directive.arguments() {
-        [word] if word.text == "off" || word.text == "false" => {
+        [word] if word.text == "off" => {
             return once(redirects, directive, Vec::new());
         }
         [word] if word.text == "default" => {

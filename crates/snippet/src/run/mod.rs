@@ -20,7 +20,8 @@ use std::borrow::Cow;
 
 /// What a program asks of a request.
 pub trait Request {
-    /// A variable; `$uri`, `$document_uri`, `$args`, `$query_string` and `$is_args` are never asked for: the [`State`] has them.
+    /// A variable; `$uri`, `$document_uri`, `$args`, `$query_string`, `$is_args` and `$arg_…` are never asked for: the
+    /// [`State`] has them.
     fn variable(&self, variable: &Variable) -> Cow<'_, str>;
 
     /// A variable that only snippets know.
@@ -41,7 +42,8 @@ pub enum Owner {
 pub struct Outcome {
     /// What happens next.
     pub next: Next,
-    /// The last `if` that was entered: its settings count, an index into [`Scope::branches`](crate::typed::Scope::branches).
+    /// The last `if` that was entered: its settings count, an index into
+    /// [`Scope::branches`](crate::typed::Scope::branches).
     pub branch: Option<usize>,
 }
 
@@ -180,7 +182,7 @@ impl<R: Request> Run<'_, '_, R> {
 
     fn answer(&mut self, answer: &Return) -> Result<Answer, Exceeded> {
         Ok(match answer {
-            Return::Status(444) | Return::Text(444, _) => Answer::Close,
+            Return::Status(444) => Answer::Close,
             Return::Status(status) => Answer::Status(*status),
             Return::Text(status, text) => Answer::Text(*status, self.machine.expand(text)?),
             Return::Redirect(status, location) => {

@@ -2,7 +2,7 @@
 
 use super::{Fate, H, HSL, L, LIF, LMT, Levels, M, MANY, Row, S, fate, rows};
 use crate::read::answers::{
-    access_log, empty_gif, error_page, gzip_disable, status, stub_status, sub_filter,
+    access_log, empty_gif, error_page, gzip_disable, gzip_proxied, status, stub_status, sub_filter,
 };
 use crate::read::words;
 
@@ -41,7 +41,7 @@ pub(super) static GZIP: &[Row] = rows! { "ngx_http_gzip_module";
     "gzip_min_length", HSL, 1, 1, once(answers.gzip.min_length, size), "From which length on.";
     "gzip_comp_level", HSL, 1, 1, once(answers.gzip.level, level), "How hard.";
     "gzip_vary", HSL, 1, 1, once(answers.gzip.vary, flag), "Whether Vary says so.";
-    "gzip_proxied", HSL, 1, MANY, whole(answers.gzip.proxied, words), "Which requests with Via.";
+    "gzip_proxied", HSL, 1, MANY, whole(answers.gzip.proxied, gzip_proxied), "Which requests with Via.";
     "gzip_disable", HSL, 1, MANY, whole(answers.gzip.disable, gzip_disable), "For which clients not.";
     "gzip_http_version", HSL, 1, 1, once(answers.gzip.http_1_1, http_version), "From which version on.";
     "gzip_buffers", HSL, 2, 2, no_effect(), "Memory of nginx.";

@@ -113,7 +113,8 @@ const STREAM: u8 = Level::Stream.bit();
 const HSL: u8 = H | S | L;
 
 /// What becomes of a directive: `once` reads the only argument into a field that may be said once; `whole` does so with
-/// the whole directive; `add` reads a directive into one more entry; `more` into several; `with` is a function.
+/// the whole directive; `add` reads a directive into one more entry; `some` into one
+/// more or none; `more` into several; `with` is a function.
 macro_rules! fate {
     (once($($field:ident).+, $read:ident)) => {
         Fate::Native(|_, directive, settings| {
@@ -130,6 +131,12 @@ macro_rules! fate {
     (add($($field:ident).+, $read:path)) => {
         Fate::Native(|reader, directive, settings| {
             settings.$($field).+.push($read(reader, directive)?);
+            Ok(())
+        })
+    };
+    (some($($field:ident).+, $read:path)) => {
+        Fate::Native(|reader, directive, settings| {
+            settings.$($field).+.extend($read(reader, directive)?);
             Ok(())
         })
     };

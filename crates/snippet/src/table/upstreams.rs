@@ -79,7 +79,7 @@ pub(super) static FASTCGI: &[Row] = transfer!("ngx_http_fastcgi_module", "fastcg
 
 pub(super) static PROXY_BUFFERS: &[Row] = buffered! { "ngx_http_proxy_module", "proxy", proxy;
     "proxy_pass", L | LIF | LMT, 1, 1, with(proxy_pass), "http://upstream_balancer, or a Service by its name in the cluster. Any other address needs nginx: whoever writes a snippet could reach what only the controller reaches.";
-    "proxy_set_header", HSL, 2, 2, add(headers.proxy_set, set_header), "A header for upstreams, in place of the controller's own of that name; empty takes it away.";
+    "proxy_set_header", HSL, 2, 2, some(headers.proxy_set, set_header), "A header for upstreams, in place of the controller's own of that name; empty takes it away.";
     "proxy_method", HSL, 1, 1, whole(proxy.method, template), "The method that upstreams see.";
     "proxy_set_body", HSL, 1, 1, whole(proxy.set_body, template), "The body that upstreams see.";
     "proxy_http_version", HSL, 1, 1, once(proxy.http_1_1, http_version), "1.0 or 1.1.";
@@ -96,7 +96,7 @@ pub(super) static PROXY_TLS: &[Row] = tls! { "ngx_http_proxy_module", "proxy", p
 
 pub(super) static GRPC_ONLY: &[Row] = tls! { "ngx_http_grpc_module", "grpc", grpc;
     "grpc_pass", L | LIF, 1, 1, with(grpc_pass), "grpc://upstream_balancer, or a Service by its name in the cluster; see proxy_pass.";
-    "grpc_set_header", HSL, 2, 2, add(headers.grpc_set, set_header), "A header for gRPC upstreams; empty takes it away.";
+    "grpc_set_header", HSL, 2, 2, some(headers.grpc_set, set_header), "A header for gRPC upstreams; empty takes it away.";
 };
 
 pub(super) static FASTCGI_ONLY: &[Row] = buffered! { "ngx_http_fastcgi_module", "fastcgi", fastcgi;

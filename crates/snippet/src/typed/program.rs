@@ -42,7 +42,8 @@ pub struct IfBlock {
     pub condition: Condition,
     /// What is done then; no other `if` among it.
     pub steps: Vec<Step>,
-    /// The settings of the block, an index into [`Scope::branches`](super::Scope::branches): they count from here on. None in a server.
+    /// The settings of the block, an index into [`Scope::branches`](super::Scope::branches): they count from here on.
+    /// None in a server.
     pub branch: Option<usize>,
 }
 

@@ -59,6 +59,17 @@ fn headers_more_has_options_and_patterns() {
 }
 
 #[test]
+fn a_header_that_nobody_takes_is_noted_and_left_out() {
+    let meaning = meaning(
+        Place::Location,
+        "add_header X-A: 1; proxy_set_header \"X B\" 1; more_set_headers \"X C: 1\" \"X-D: 1\";",
+    );
+    let headers = meaning.scope.settings.headers;
+    assert_eq!((headers.add.len(), headers.proxy_set.len(), headers.more.0.len()), (0, 0, 1));
+    assert_eq!(meaning.notes.len(), 3);
+}
+
+#[test]
 fn a_header_over_several_lines_is_one_line() {
     let headers = settings("add_header X-A \"\n  a;\n\n  b;\n\" always;").headers;
     assert_eq!((literal(&headers.add[0].value), headers.add[0].always), ("a; b;", true));
@@ -254,6 +265,18 @@ fn two_texts_for_one_level_are_one_level() {
     assert!(last.contains("branch: Some(1)"), "{last}");
     assert_eq!((global.settings.headers.add.len(), global.settings.headers.more.0.len()), (1, 1));
     assert_eq!(global.settings.proxy.read_timeout, Some(Duration::from_secs(9)));
+}
+
+#[test]
+fn a_meaning_can_be_written_as_json_and_is_small() {
+    let http =
+        meaning(Place::Http, "map $host $x { hostnames; .a b; ~c d; } geo $y { 10.0.0.0/8 1; }")
+            .http;
+    let text = serde_json::to_string(&http).expect("JSON");
+    assert!(text.contains("10.0.0.0/8"), "{text}");
+    let scope = server("location ~ ^/(?<a>.) { if ($a) { expires 1d; } return 200 $a; }");
+    assert!(serde_json::to_string(&scope).expect("JSON").contains("${a}"));
+    assert!(size_of::<Settings>() < 4096, "{} bytes for each level", size_of::<Settings>());
 }
 
 #[test]
