@@ -34,8 +34,11 @@ fuzz_target!(|bytes: &[u8]| {
         Ok(meaning) => meaning,
         Err(mistakes) => {
             let lines = 1 + text.matches('\n').count();
-            let is_inside = |line: u32| (1..=lines).contains(&usize::try_from(line).expect("few lines"));
-            assert!(!mistakes.is_empty() && mistakes.iter().all(|mistake| is_inside(mistake.at.line)));
+            let is_inside =
+                |line: u32| (1..=lines).contains(&usize::try_from(line).expect("few lines"));
+            assert!(
+                !mistakes.is_empty() && mistakes.iter().all(|mistake| is_inside(mistake.at.line))
+            );
             return;
         }
     };

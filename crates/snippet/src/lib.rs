@@ -40,8 +40,8 @@
 //!    the authenticator has answered, whatever it said. `return` in 1 and 3 comes before all of them: that is how
 //!    nginx works, and applications depend on it.
 //! 6. *Content*: `proxy_pass`, `stub_status`, an answer of an earlier phase; `error_page` for statuses of 300 and
-//!    more that were made here, and with `*_intercept_errors` for those of upstreams. An internal redirect begins
-//!    anew at 2; the method becomes GET unless it goes to `@name`.
+//!    more that were made here, and with `*_intercept_errors` for those of upstreams. A path of an `error_page` begins
+//!    anew at 1 with the method GET, `@name` at 3 with the method as it is; every guard is asked again.
 //! 7. *Headers of the request*: `more_set_input_headers` and `more_clear_input_headers` act at the end of 3, on what
 //!    variables see too; `proxy_set_header` when the upstream's request is written.
 //! 8. *Headers of the answer*: `*_hide_header`, `proxy_cookie_*`, `proxy_redirect` when the upstream's answer is read;

@@ -151,7 +151,8 @@ pub enum Replacement {
 pub struct CookieFlags {
     /// Which cookies.
     pub name: Replacement,
-    /// Flags: `secure`, `nosecure`, `httponly`, `samesite=strict` and so on, without regard to case; others mean nothing.
+    /// Flags: `secure`, `nosecure`, `httponly`, `samesite=strict` and so on, without regard to case; others mean
+    /// nothing.
     pub flags: Vec<Template>,
 }
 
