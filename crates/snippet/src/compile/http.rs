@@ -1,6 +1,6 @@
 //! What stands at http level: servers, zones, and settings for everybody.
 
-use super::{Around, Compiler, inner, said};
+use super::{Compiler, inner, said};
 use crate::Mistake;
 use crate::level::Level;
 use crate::read::{Reader, bytes, invalid, is_digits};
@@ -49,7 +49,6 @@ impl Compiler<'_> {
 
     fn server(&mut self, directive: &Directive, http: &mut GlobalScope) {
         let mut server = OwnServer::default();
-        let around = Around { location: None, own_server: true };
         for directive in inner(directive) {
             let Some(row) = self.row(Level::Server, directive) else { continue };
             match row.fate {
@@ -63,7 +62,7 @@ impl Compiler<'_> {
                         server.names.extend(self.value(name));
                     }
                 }
-                _ => self.one(Level::Server, directive, row, &mut server.scope, &around),
+                _ => self.one(Level::Server, directive, row, &mut server.scope, None),
             }
         }
         if server.listens.is_empty() {

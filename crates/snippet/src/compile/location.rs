@@ -13,11 +13,11 @@ impl Compiler<'_> {
         level: Level,
         directive: &Directive,
         scope: &mut Scope,
-        around: &Around<'_>,
+        around: Around<'_>,
     ) {
         let kind = self.location_kind(directive);
         let kind = self.value(kind);
-        let misplaced = kind.as_ref().and_then(|kind| match around.location {
+        let misplaced = kind.as_ref().and_then(|kind| match around {
             Some(around) => kind.misplaced_in(around),
             None if level == Level::Location => kind.misplaced_in_any(),
             None => None,
@@ -31,11 +31,10 @@ impl Compiler<'_> {
         }
         let mut inside = Scope::default();
         let mut internal = false;
-        let around = Around { location: kind.as_ref(), own_server: around.own_server };
         for directive in inner(directive) {
             match self.row(Level::Location, directive) {
                 Some(row) if matches!(row.fate, Fate::Built(Build::Internal)) => internal = true,
-                Some(row) => self.one(Level::Location, directive, row, &mut inside, &around),
+                Some(row) => self.one(Level::Location, directive, row, &mut inside, kind.as_ref()),
                 None => {}
             }
         }

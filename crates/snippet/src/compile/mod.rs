@@ -43,7 +43,7 @@ pub(crate) fn compile(
     let mut meaning = Meaning::default();
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
-        level => compiler.scope(level, directives, &mut meaning.scope, &Around::default()),
+        level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
     meaning.notes = compiler.reader.notes;
     match compiler.mistakes.is_empty() {
@@ -57,14 +57,8 @@ pub(crate) struct Compiler<'n> {
     mistakes: Vec<Mistake>,
 }
 
-/// What is around a level.
-#[derive(Default)]
-pub(crate) struct Around<'a> {
-    /// The location that a location is in.
-    location: Option<&'a LocationKind>,
-    /// Whether it is a server of an `http-snippet`.
-    own_server: bool,
-}
+/// The location that a level is in, if a snippet has it.
+type Around<'a> = Option<&'a LocationKind>;
 
 impl Compiler<'_> {
     /// Keeps a mistake.
@@ -85,7 +79,7 @@ impl Compiler<'_> {
         level: Level,
         directives: &[Directive],
         scope: &mut Scope,
-        around: &Around<'_>,
+        around: Around<'_>,
     ) {
         for directive in directives {
             if let Some(row) = self.row(level, directive) {
@@ -100,7 +94,7 @@ impl Compiler<'_> {
         directive: &Directive,
         row: &Row,
         scope: &mut Scope,
-        around: &Around<'_>,
+        around: Around<'_>,
     ) {
         match row.fate {
             Fate::Native(_) | Fate::NoEffect => self.setting(directive, row, &mut scope.settings),
@@ -185,6 +179,7 @@ impl Compiler<'_> {
 pub(crate) fn arguments(row: &Row) -> String {
     match row.arguments {
         (1, 1) => "1 argument".to_owned(),
+        (1, usize::MAX) => "1 argument or more".to_owned(),
         (least, usize::MAX) => format!("{least} arguments or more"),
         (least, most) if least == most => format!("{least} arguments"),
         (least, most) => format!("{least} to {most} arguments"),
