@@ -33,6 +33,11 @@ impl<'m, R: Request> Machine<'m, R> {
         self.write(template, false)
     }
 
+    /// The text of a template that becomes a header: variables such as `$uri` may hold what would end it early.
+    pub fn expand_header(&mut self, template: &Template) -> Result<String, Exceeded> {
+        Ok(escape::header(&self.write(template, false)?))
+    }
+
     /// The text of a template that becomes part of a query or a redirect.
     pub(super) fn expand_quoted(&mut self, template: &Template) -> Result<String, Exceeded> {
         self.write(template, true)

@@ -310,6 +310,19 @@ fn rewrites_redirect() {
 }
 
 #[test]
+fn no_line_ends_within_a_header() {
+    let split = [("http_y", "/\r\nSet-Cookie: a=b")];
+    let expected = to(302, "https://x.test/%0D%0ASet-Cookie: a=b");
+    assert_eq!(answer("rewrite ^ https://x.test$http_y redirect;", "/", &split), expected);
+    assert_eq!(answer("return https://x.test$http_y;", "/", &split), expected);
+    let (scope, _) = scopes(Place::Location, "add_header X-A $http_y;", "");
+    let (asked, tables) = (Asked::new(&split), Tables::default());
+    let mut machine = Machine::new(&asked, State::default(), &tables);
+    let value = machine.expand_header(&scope.settings.headers.add[0].value);
+    assert_eq!(value.as_deref(), Ok("/%0D%0ASet-Cookie: a=b"));
+}
+
+#[test]
 fn the_settings_of_the_last_if_count() {
     let headers =
         "if ($arg_a) { add_header X-R a; } if ($arg_b) { add_header X-R b; } add_header X-R none;";
