@@ -13,7 +13,7 @@ NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecu
 export PATH := $(BUILD)/tools/go/bin:$(BUILD)/tools/bin:$(PATH):$(HOME)/.cargo/bin:/usr/local/go/bin:/usr/sbin:/sbin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz
+.PHONY: help run test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ run: ## Serve examples/demo and print the curl lines to try (PORT=, TLS_PORT=: o
 	@PORT=$(PORT) TLS_PORT=$(TLS_PORT) $(BUILD)/debug/demo
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev curl go ip unshare setcap haproxy $(NGINX)
+	@scripts/need cargo cc pkg-config libssl-dev openssl curl go ip unshare setcap haproxy $(NGINX)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 
@@ -40,6 +40,7 @@ fmt: ## Format all code
 
 docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
+	UPDATE=1 $(CARGO) test --quiet -p snippet documentation
 	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 
@@ -85,6 +86,11 @@ bench-instructions: ## Count instructions per request, under valgrind
 	@scripts/need cargo cc valgrind
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
+
+unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
+	@scripts/need cargo
+	@$(CARGO) fetch --quiet
+	@scripts/unsafe
 
 fuzz: ## Run every fuzz target for SECONDS_EACH=60 seconds, or one: TARGET=name
 	@scripts/need cargo cc cargo-fuzz

@@ -22,6 +22,12 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     };
     let (snapshot, options) = objects::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
+    for other in translate::others_of_host(&url.host, &snapshot, &options) {
+        eprintln!(
+            "Ingress {} names {}, but is not ours: {}",
+            other.ingress, url.host, other.reason
+        );
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let decisions = runtime.block_on(proxy::explain(&translation.configuration, question))?;
     match format {

@@ -136,7 +136,11 @@ pub(crate) fn nginx(
 }
 
 /// Says which flags have no effect in the nginx engine.
-pub(crate) fn tell_without_effect(listeners: &Listeners, memory_limit: Option<u64>) {
+pub(crate) fn tell_without_effect(
+    listeners: &Listeners,
+    memory_limit: Option<u64>,
+    body_files_limit: Option<u64>,
+) {
     let given = [
         (
             "trace-secret-file",
@@ -147,6 +151,11 @@ pub(crate) fn tell_without_effect(listeners: &Listeners, memory_limit: Option<u6
             "memory-limit",
             memory_limit.is_some(),
             "the memory of requests is nginx's own: bound it by max-worker-connections and the Pod's limit",
+        ),
+        (
+            "body-files-limit",
+            body_files_limit.is_some(),
+            "the temporary files of requests are nginx's own: bound them by the size of their volume",
         ),
     ];
     for (name, _, why) in given.iter().filter(|(_, is_given, _)| *is_given) {

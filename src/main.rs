@@ -1,6 +1,7 @@
 //! The binary `fairway`: flags in, tasks wired, nothing else.
 
 mod admin;
+mod bodies;
 mod check;
 mod cluster_writes;
 mod configuration;

@@ -2,18 +2,22 @@
 
 use crate::flags::{Classes, Source};
 use crate::wire;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail, ensure};
 use kubernetes::Snapshot;
-use kubernetes::objects::{IngressClass, Meta, ObjectKey};
+use kubernetes::objects::{ConfigMap, IngressClass, Meta, ObjectKey};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use translate::Options;
+use translate::{Options, config_map_rows};
 
 /// The path that means standard input.
 const STDIN: &str = "-";
 /// Where ingress-nginx's manifests put its ConfigMap.
 const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controller");
+/// How charts and older manifests call it, after the name of a release.
+const USUAL_ENDS: [&str; 3] =
+    ["ingress-nginx-controller", "nginx-ingress-controller", "nginx-configuration"];
 
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
@@ -29,18 +33,56 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     if is_folder {
         assume_class(&mut snapshot, &options);
     }
-    options.config_map = options.config_map.or_else(|| usual_config_map(&snapshot));
+    for malformed in snapshot.malformed.values() {
+        let key = &malformed.key;
+        match malformed.kind.as_str() {
+            "File" => eprintln!("not read: {}: {}", key.name, malformed.message),
+            kind => {
+                eprintln!("not read: {kind} {}/{}: {}", key.namespace, key.name, malformed.message)
+            }
+        }
+    }
+    match &options.config_map {
+        None => options.config_map = likely_config_map(&snapshot)?,
+        Some(key) => ensure!(
+            snapshot.config_maps.contains_key(key),
+            "there is no ConfigMap {}/{}, which --configmap names",
+            key.namespace,
+            key.name
+        ),
+    }
     Ok((snapshot, options))
 }
 
-/// The ConfigMap that ingress-nginx's own manifests have, unless a flag names another.
-fn usual_config_map(snapshot: &Snapshot) -> Option<ObjectKey> {
-    let key = ObjectKey::new(USUAL_CONFIG_MAP.0, USUAL_CONFIG_MAP.1);
-    let found = snapshot.config_maps.contains_key(&key);
-    if found {
-        eprintln!("using ConfigMap {}/{} (--configmap names another)", key.namespace, key.name);
-    }
-    found.then_some(key)
+/// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests, else the only one
+/// that looks like it. Its settings decide about much, so nothing is guessed among several.
+fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {
+    let usual = ObjectKey::new(USUAL_CONFIG_MAP.0, USUAL_CONFIG_MAP.1);
+    let known: BTreeSet<&str> = config_map_rows().iter().map(|row| row.name).collect();
+    let looks_like_it = |map: &&Arc<ConfigMap>| {
+        let is_called_so = USUAL_ENDS.iter().any(|end| map.meta.key.name.ends_with(end));
+        let says_so = !map.data.is_empty() && map.data.keys().all(|key| known.contains(&**key));
+        is_called_so || says_so
+    };
+    let likely = snapshot.config_maps.values().filter(looks_like_it).map(|map| &map.meta.key);
+    let likely: Vec<&ObjectKey> = likely.collect();
+    let found = match likely.as_slice() {
+        _ if snapshot.config_maps.contains_key(&usual) => &usual,
+        [one] => *one,
+        [] => {
+            eprintln!("no ConfigMap of the controller: its defaults count (--configmap names one)");
+            return Ok(None);
+        }
+        several => {
+            let names = several.iter().map(|key| format!("{}/{}", key.namespace, key.name));
+            let names = names.collect::<Vec<_>>().join(", ");
+            bail!(
+                "any of these ConfigMaps may be the controller's: {names}; name it by --configmap"
+            )
+        }
+    };
+    eprintln!("using ConfigMap {}/{} (--configmap names another)", found.namespace, found.name);
+    Ok(Some(found.clone()))
 }
 
 /// Folders rarely hold the IngressClass: without any, the usual one is taken as ours.

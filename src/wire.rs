@@ -5,12 +5,12 @@ use crate::flags::{self, Classes, EngineName, GeoIp, Listeners, Run, Source, Tra
 use crate::front::{self, Front};
 use crate::metrics::{self, Metrics};
 use crate::room::Room;
-use crate::{admin, logs, overload, own_pod, ports, streams, version};
+use crate::{admin, bodies, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result, ensure};
 use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Reference, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Reference, Referrer, Snapshot};
 use model::Outside;
 use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
@@ -35,7 +35,7 @@ pub(crate) fn run(flags: Run) -> Result<()> {
         return Ok(());
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
-    let log = log::init(flags.v)?;
+    let log = log::init(flags.v, flags.log_format)?;
     let mut low_ports = runtime::ports::take_up_low_ports();
     if flags.listeners.engine == EngineName::Nginx {
         low_ports = low_ports.and_then(|()| runtime::ports::hand_on_low_ports());
@@ -74,7 +74,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         profiling,
         version: _,
         memory_limit,
+        body_files_limit,
         v: _,
+        log_format: _,
         accepted,
         words,
     } = flags;
@@ -82,15 +84,17 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
     signal::watch(shutdown.clone()).context("cannot watch signals")?;
-    let blocked = ready.block("the first configuration");
+    let following = Following::default();
+    let blocked = ready.block_saying(first_configuration(following.clone()));
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(start_front(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
-        None => front::tell_without_effect(&listeners, memory_limit),
+        None => front::tell_without_effect(&listeners, memory_limit, body_files_limit),
     }
-    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class);
+    let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
+    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class, following.clone());
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
@@ -104,7 +108,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options, published) => feed?,
+        feed = feed(source, &options, published, following) => feed?,
         () = shutdown.first() => return Ok(()),
     };
     let seen = feed.snapshots.borrow().clone();
@@ -120,7 +124,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     metrics.follow_leader(election, writes.leadership());
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     let (http, https) = engine.ports();
-    let announce = move || tracing::info!(http, https, admin = %admin, "ready");
+    let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
     tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
     // Endpoints change while the last requests run, too: changes are followed to the end.
     tokio::select! {
@@ -134,13 +138,22 @@ async fn until_serving(
     mut known: watch::Receiver<Arc<Known>>,
     ready: Ready,
     blocked: Block,
-    announce: impl FnOnce(),
+    announce: impl FnOnce(&str),
 ) {
     let refused = known.borrow().refused.clone();
-    let _why = refused.map(|why| ready.block(format!("one that the engine takes: {why}")));
+    let why = refused.map(|why| ready.block(format!("one that the engine takes: {why}")));
     if known.wait_for(|known| known.is_serving()).await.is_ok() {
+        drop(why);
         drop(blocked);
-        announce();
+        announce(if ready.is_ready() { "ready" } else { "serving, but not ready" });
+    }
+}
+
+/// What is waited for: the first configuration, and what of the cluster it still lacks.
+fn first_configuration(following: Following) -> impl Fn() -> String + Send + Sync {
+    move || match following.missing() {
+        Some(missing) => format!("the first configuration ({missing})"),
+        None => "the first configuration".to_owned(),
     }
 }
 
@@ -228,31 +241,42 @@ fn trace_secret(file: &Path) -> Result<Vec<u8>> {
 
 /// Starts the admission webhook, if it has an address.
 async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
-    let Webhook { validating_webhook, validating_webhook_certificate, validating_webhook_key } =
-        flags;
+    let Webhook {
+        validating_webhook,
+        validating_webhook_certificate,
+        validating_webhook_key,
+        validating_webhook_client_ca,
+    } = flags;
     let Some(address) = validating_webhook else { return Ok(()) };
     let named = |file: Option<PathBuf>| file.filter(|file| !file.as_os_str().is_empty());
     let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
     let (certificate, key) = files.context(
         "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
     )?;
-    let bound = admission::Bound::new(&WebhookOptions { address, certificate, key }).await?;
+    let client_authorities = named(validating_webhook_client_ca);
+    let options = WebhookOptions { address, certificate, key, client_authorities };
+    let bound = admission::Bound::new(&options).await?;
     tracing::info!(address = %bound.address(), "Ingresses are reviewed");
-    metrics.follow_reviews(reviewer.reviews());
+    metrics.follow_reviews(reviewer.reviews(), bound.certificate());
     bound.start(reviewer).context("cannot start the webhook's thread")
 }
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    let _logs = log::init(0)?;
+    let _logs = log::init(0, log::Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options, None))?;
+    let feed = runtime.block_on(feed(source, options, None, Following::default()))?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
 /// The objects: from folders, or from a cluster.
-async fn feed(source: Source, options: &Options, published: Option<Reference>) -> Result<Feed> {
+async fn feed(
+    source: Source,
+    options: &Options,
+    published: Option<Reference>,
+    following: Following,
+) -> Result<Feed> {
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
     if !manifests.is_empty() {
@@ -260,6 +284,10 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
         ensure!(
             !both,
             "objects come from --manifests or from a cluster (--kubeconfig, --apiserver-host), not from both"
+        );
+        ensure!(
+            watch_namespace_selector.is_none_or(|selector| selector.is_empty()),
+            "--watch-namespace-selector needs a cluster: with --manifests, name one namespace by --watch-namespace"
         );
         return Ok(kubernetes::manifests(manifests).await?);
     }
@@ -281,6 +309,7 @@ async fn feed(source: Source, options: &Options, published: Option<Reference>) -
         }),
         patience: PATIENCE,
         relist: sync_period,
+        following,
     };
     Ok(kubernetes::cluster(cluster).await?)
 }
@@ -352,6 +381,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         udp_services_configmap,
         enable_ssl_passthrough,
         allow_target_networks,
+        namespace_budget,
     } = classes.clone();
     Options {
         ingress_class,
@@ -370,6 +400,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
         udp_services: udp_services_configmap,
         reserved_ports: BTreeSet::new(),
         passthrough: enable_ssl_passthrough,
+        namespace_budget,
         raw: false,
         outside: Outside::and(allow_target_networks),
         watch_namespace: None,

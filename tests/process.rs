@@ -44,6 +44,15 @@ impl Drop for Running {
 impl Running {
     /// Starts the program under a name, with a folder of objects and these flags; returns when it is ready.
     fn start(name: &str, flags: &[&str]) -> Self {
+        let running = Self::spawn(name, flags, &[]);
+        running.until("it is ready", || {
+            running.get("/healthz").is_some_and(|(status, _)| status == 200)
+        });
+        running
+    }
+
+    /// The same with these variables of the environment; returns at once.
+    fn spawn(name: &str, flags: &[&str], variables: &[(&str, &str)]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let objects = folder.path().join("objects");
         fs::create_dir(&objects).expect("a folder");
@@ -63,16 +72,13 @@ impl Running {
             ])
             .arg(format!("--healthz-port={port}"))
             .args(flags)
+            .envs(variables.iter().copied())
             .stderr(fs::File::create(folder.path().join("log")).expect("a file"))
             .stdout(Stdio::null())
             .spawn()
             .expect("the program runs");
         let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let running = Self { child, admin, folder };
-        running.until("it is ready", || {
-            running.get("/healthz").is_some_and(|(status, _)| status == 200)
-        });
-        running
+        Self { child, admin, folder }
     }
 
     fn program(&self, name: &str) -> PathBuf {
@@ -182,6 +188,39 @@ fn profiles_are_taken_near_the_admin_port_unless_they_are_switched_off() {
     assert_eq!(get(at, "/debug/pprof/heap").expect("it answers").0, 200);
     assert_eq!(get(at, "/configuration").expect("it answers").0, 404);
     drop(asked);
+}
+
+#[test]
+fn probes_are_answered_while_the_admin_port_is_flooded() {
+    let running = Running::start("fairway", &[]);
+    let open = || TcpStream::connect(running.admin).expect("it listens");
+    let mut flood: Vec<TcpStream> = (0..250).map(|_| open()).collect();
+    for _ in 0..250 {
+        let mut reader = open();
+        drop(reader.write_all(b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"));
+        flood.push(reader);
+    }
+    for _ in 0..10 {
+        let began = Instant::now();
+        assert_eq!(running.get("/healthz/ping").expect("it answers").0, 200);
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+        flood.push(open());
+    }
+}
+
+#[test]
+fn the_log_can_be_lines_of_json() {
+    let running = Running::start("fairway", &["--log-format=json", "--vmodule=x"]);
+    let log = running.log();
+    let lines: Vec<serde_json::Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}")))
+        .collect();
+    let ready = lines.iter().find(|line| line["message"] == "ready").expect("it says so");
+    assert!(ready["level"] == "INFO" && ready["timestamp"].is_string() && ready["http"].is_u64());
+    let wrong = ends(&["--log-format=xml"]);
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(text(&wrong.stderr).contains("expected text or json"), "{}", text(&wrong.stderr));
 }
 
 #[test]
@@ -313,4 +352,78 @@ fn version_and_help_are_answered_and_end_well() {
     let nothing = ends(&[]);
     assert_eq!(nothing.status.code(), Some(1));
     assert!(text(&nothing.stderr).contains("Flags without a command mean `run`"));
+}
+
+#[test]
+fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
+    let running = Running::spawn("unwritable", &[], &[("TMPDIR", "/proc")]);
+    running.until("it serves", || running.log().contains("serving, but not ready"));
+    let log = running.log();
+    assert!(log.contains("cannot be kept in /proc: ") && log.contains("emptyDir"), "{log}");
+    let (status, page) = running.get("/healthz").expect("an answer");
+    assert_eq!(status, 500);
+    assert!(text(&page).contains("a folder for request bodies that can be written"));
+}
+
+impl Running {
+    /// Where it serves, without TLS and with.
+    fn ports(&self) -> [u16; 2] {
+        let log = self.log();
+        ["http=", "https="].map(|name| {
+            let ready = log.lines().find(|line| line.contains(" ready ")).expect("it is ready");
+            let word = ready.split(' ').find_map(|word| word.strip_prefix(name));
+            word.and_then(|port| port.parse().ok()).expect("a port")
+        })
+    }
+}
+
+/// What curl makes of the answer to an upload.
+fn upload(file: &Path, host: &str, port: u16, tls: bool) -> String {
+    let (scheme, version) =
+        if tls { ("https", "--http2") } else { ("http", "--http2-prior-knowledge") };
+    let output = Command::new("curl")
+        .args([
+            "-sk",
+            "--max-time",
+            "30",
+            "-o",
+            "/dev/null",
+            "-H",
+            "Expect:",
+            "-X",
+            "POST",
+            version,
+        ])
+        .args(["-w", "%{http_version} %{http_code} %{errormsg}"])
+        .args(["--resolve", &format!("{host}:{port}:127.0.0.1"), "-T"])
+        .arg(file)
+        .arg(format!("{scheme}://{host}:{port}/upload"))
+        .output()
+        .expect("curl runs");
+    assert_eq!(text(&output.stderr), "");
+    text(&output.stdout)
+}
+
+/// libcurl 7.88 (Debian 12) loses an answer that comes in one read with the reset of its stream.
+#[test]
+fn curl_hears_answers_that_come_before_the_end_of_its_upload() {
+    let running = Running::start("fairway", &[]);
+    let [http, https] = running.ports();
+    let file = |name: &str, size: usize| {
+        let path = running.folder.path().join(name);
+        fs::write(&path, vec![b'x'; size]).expect("a file");
+        path
+    };
+    let (small, large) = (file("small", 900_000), file("large", 6_000_000));
+    for (file, host, plain, secure) in [
+        (&large, "closed.test", 413, 413),
+        (&small, "closed.test", 403, 403),
+        (&small, "guarded.test", 308, 503),
+        (&small, "unknown.test", 404, 404),
+    ] {
+        for (port, tls, status) in [(http, false, plain), (https, true, secure)] {
+            let heard: Vec<String> = (0..20).map(|_| upload(file, host, port, tls)).collect();
+            assert_eq!(heard, vec![format!("2 {status} "); 20], "{host}, TLS: {tls}");
+        }
+    }
 }

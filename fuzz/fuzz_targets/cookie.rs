@@ -4,6 +4,7 @@
 
 use balance::{Asked, Claim, Cookie, Kept, Sessions, Side, side};
 use libfuzzer_sys::fuzz_target;
+use model::Steps;
 use model::policy::{AffinityMode, CanaryRules};
 use proxy::parsers::{cookie, session_cookie};
 use std::net::SocketAddr;
@@ -59,6 +60,7 @@ fn read(session: Option<&str>) {
 /// The side of a canary that has no weight.
 fn decide(cookie: Option<&str>) {
     let asked = Asked { cookie, ..Asked::default() };
-    let is_canary = side(&CanaryRules::default(), asked, |_| 0) == Side::Canary;
+    let is_canary =
+        side(&CanaryRules::default(), asked, &Steps::default(), |_| 0) == Ok(Side::Canary);
     assert_eq!(is_canary, cookie == Some("always"));
 }

@@ -1,6 +1,6 @@
 //! Findings as a report in Markdown.
 
-use super::{ORDER, is_worth_a_line, of, words};
+use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
 
@@ -15,8 +15,13 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     for standing in ORDER {
         line!(page, "| {} | {} |", of(check, standing).count(), words(standing));
     }
-    if check.others > 0 {
-        line!(page, "| {} | of another class, not looked at |", check.others);
+    if !check.others.is_empty() {
+        line!(page, "| {} | not ours, not looked at |", check.others.len());
+    }
+    if !check.unread.is_empty() {
+        line!(page, "| {} | not read: nothing is known about them |", check.unread.len());
+        line!(page, "\n## Not read\n");
+        check.unread.iter().for_each(|remark| line!(page, "- {}", text(remark)));
     }
     for standing in ORDER {
         let mut findings =
@@ -32,6 +37,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
             let (reasons, notes) = (cell(&finding.reasons), cell(&finding.notes));
             line!(page, "| {} | {reasons} | {notes} |", finding.ingress);
         }
+    }
+    if !check.others.is_empty() {
+        line!(page, "\n## Not ours\n\n| Ingresses | Why |\n|---|---|");
+    }
+    for (reason, names) in by_reason(check) {
+        line!(page, "| {} | {reason} |", some(&names, all));
     }
     if !check.objects.is_empty() {
         line!(page, "\n## Other objects\n");

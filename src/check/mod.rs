@@ -6,9 +6,10 @@ mod table;
 use crate::flags::{Check as Flags, FailOn, Format};
 use crate::objects;
 use anyhow::Result;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::Instant;
-use translate::{Check, Finding, Standing};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use translate::{Check, Finding, Other, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -23,20 +24,52 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         snapshot.services.len(),
         started.elapsed().as_secs_f64()
     );
-    for malformed in snapshot.malformed.values() {
-        eprintln!(
-            "not read: {} {}/{}: {}",
-            malformed.kind, malformed.key.namespace, malformed.key.name, malformed.message
-        );
-    }
-    let check = translate::check(&snapshot, &options);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let check = translate::check(&snapshot, &options, now.cast_signed());
     eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
         Format::Table => print!("{}", table::page(&check, all)),
         Format::Markdown => print!("{}", markdown::page(&check, all)),
         Format::Json => println!("{}", serde_json::to_string_pretty(&check)?),
     }
+    if let Some(gap) = gap(&check) {
+        eprintln!("{gap}");
+        return Ok(ExitCode::FAILURE);
+    }
     Ok(if fails(&check, fail_on) { ExitCode::from(2) } else { ExitCode::SUCCESS })
+}
+
+/// What was not checked, in words: then nothing that was found is the whole truth.
+fn gap(check: &Check) -> Option<String> {
+    match (check.unread.len(), check.ingresses.len(), check.others.len()) {
+        (0, 0, 0) => Some("no Ingress was found: nothing was checked".to_owned()),
+        (0, 0, others) => Some(format!("none of {others} Ingresses is ours: nothing was checked")),
+        (0, _, _) => None,
+        (unread, _, _) => {
+            let twice = check.unread.iter().any(|remark| remark.message.contains(" is also in "));
+            let remedy =
+                if twice { "; overlays: kustomize build DIR | fairway check -" } else { "" };
+            Some(format!("not everything was checked: {unread} could not be read{remedy}"))
+        }
+    }
+}
+
+/// Ingresses that are not ours by the reason why.
+fn by_reason(check: &Check) -> BTreeMap<&str, Vec<&str>> {
+    let mut by_reason: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for Other { reason, ingress } in &check.others {
+        by_reason.entry(reason).or_default().push(ingress);
+    }
+    by_reason
+}
+
+/// Names, so many of them as a reader bears unless all are wanted.
+fn some(names: &[&str], all: bool) -> String {
+    const FEW: usize = 5;
+    match names.len() > FEW && !all {
+        true => format!("{} and {} more (--all)", names[..FEW].join(", "), names.len() - FEW),
+        false => names.join(", "),
+    }
 }
 
 fn fails(check: &Check, fail_on: FailOn) -> bool {

@@ -1,6 +1,6 @@
 //! Findings as lines for reading.
 
-use super::{ORDER, is_worth_a_line, of, words};
+use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
 
@@ -23,12 +23,23 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         let key = remark.key.as_deref().unwrap_or_default();
         line!(page, "{:<24}{key}: {}", "note", remark.message);
     }
+    for remark in &check.unread {
+        let key = remark.key.as_deref().unwrap_or_default();
+        line!(page, "{:<24}{key}: {}", "not read", remark.message);
+    }
+    for (reason, names) in by_reason(check) {
+        line!(page, "{:<24}{}", "not ours", some(&names, all));
+        line!(page, "    {:<9}{reason}", "because");
+    }
     line!(page, "");
     for standing in ORDER {
         line!(page, "{:>6}  {}", of(check, standing).count(), words(standing));
     }
-    if check.others > 0 {
-        line!(page, "{:>6}  of another class, not looked at", check.others);
+    if !check.others.is_empty() {
+        line!(page, "{:>6}  not ours, not looked at", check.others.len());
+    }
+    if !check.unread.is_empty() {
+        line!(page, "{:>6}  not read: nothing is known about them", check.unread.len());
     }
     page
 }

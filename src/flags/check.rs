@@ -11,7 +11,8 @@ use std::path::PathBuf;
   kubectl get ingress,ingressclass,service,configmap -A -o yaml | fairway check -
   fairway check --kubeconfig ~/.kube/config --format markdown > report.md
 
-Exit codes: 0 nothing found that --fail-on names; 1 it could not be checked; 2 something was found.")]
+Exit codes: 0 nothing found that --fail-on names; 1 something could not be read, or no Ingress is ours;
+2 something was found.")]
 pub(crate) struct Check {
     /// Folders (or files) of YAML or JSON; - is standard input.
     #[arg(value_name = "PATH", conflicts_with_all = ["kubeconfig", "apiserver_host"])]

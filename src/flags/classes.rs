@@ -4,6 +4,7 @@ use super::object;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
 use kubernetes::objects::ObjectKey;
+use translate::Budget;
 
 /// Which Ingresses are served, and the objects that settings come from.
 #[derive(Args, Clone, Debug)]
@@ -27,9 +28,14 @@ pub(crate) struct Classes {
     /// Leave out Ingresses whose hosts, paths or Secret names look like an attack on nginx.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) deep_inspect: bool,
-    /// Take no Ingress with a value of an annotation that is none; false: the default counts instead.
+    /// Take no Ingress with a value of an annotation that is none; false: texts count as they are written, and where a
+    /// value cannot be read the default counts.
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(crate) enable_annotation_validation: bool,
+    /// What the Ingresses of one namespace may take together, as name=number, comma separated; see namespace-budget of
+    /// the ConfigMap, which counts before it.
+    #[arg(long, value_name = "AMOUNTS", default_value = "")]
+    pub(crate) namespace_budget: Budget,
     /// Services of type ExternalName have no endpoints.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) disable_svc_external_name: bool,

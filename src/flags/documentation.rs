@@ -6,16 +6,21 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 9] = [
+const OWN: [&str; 14] = [
     "manifests",
     "bind-address",
     "worker-threads",
     "geoip-directory",
     "trace-secret-file",
     "memory-limit",
+    "body-files-limit",
     "metrics-series-limit",
+    "namespace-budget",
     "engine",
     "nginx-directory",
+    "log-format",
+    "validating-webhook-client-ca",
+    "allow-target-networks",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

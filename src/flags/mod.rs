@@ -109,10 +109,16 @@ pub(crate) struct Run {
     /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
     pub(crate) memory_limit: Option<u64>,
-    /// How much to log: 0 is normal, 2 shows what changes in nginx.conf, 5 tells about each connection. RUST_LOG goes
-    /// before it.
+    /// Bytes of temporary files that hold request bodies, by default 1Gi; those of one namespace may have half of them.
+    #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
+    pub(crate) body_files_limit: Option<u64>,
+    /// How much to log: 0 is normal, 2 shows what changes in nginx.conf, 3 tells about each change of endpoints, each
+    /// review and each connection that fails, 5 lets nginx tell about each connection. RUST_LOG goes before it.
     #[arg(long, short = 'v', value_name = "LEVEL", default_value_t = 0, help_heading = "Process")]
     pub(crate) v: u8,
+    /// How the process writes its own log: text, or an object of JSON for each line.
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = log_format, help_heading = "Process")]
+    pub(crate) log_format: runtime::log::Format,
     /// Print what this is, and end.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, help_heading = "Process")]
     pub(crate) version: bool,
@@ -186,6 +192,15 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(unit))
         .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
+}
+
+/// `text` or `json`.
+fn log_format(text: &str) -> Result<runtime::log::Format, String> {
+    match text {
+        "text" => Ok(runtime::log::Format::Text),
+        "json" => Ok(runtime::log::Format::Json),
+        _ => Err("expected text or json".to_owned()),
+    }
 }
 
 /// `namespace/name`.

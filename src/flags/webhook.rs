@@ -17,6 +17,10 @@ pub(crate) struct Webhook {
     /// PEM file with its key; read again when it changes.
     #[arg(long, value_name = "FILE")]
     pub(crate) validating_webhook_key: Option<PathBuf>,
+    /// PEM file with the authorities of those who may ask for reviews; anybody may without it. Read again when it
+    /// changes.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) validating_webhook_client_ca: Option<PathBuf>,
 }
 
 /// An address, or none. (Not spelled `Option`, which clap would take for a flag that may be absent.)

@@ -98,6 +98,12 @@ families! {
         "Problems of objects, by the kind of the object and by severity (error: not served; warning: a part is left out; notice: without the effect that may be expected).";
     ADMISSION = Histogram false "fairway_admission_seconds" []
         "How long reviews of the admission webhook took.";
+    ADMISSION_CERTIFICATE = Gauge false "fairway_admission_certificate_expire_time_seconds" []
+        "When the certificate of the admission webhook expires, in seconds since 1970.";
+    WATCH_SYNCED = Gauge false "fairway_watch_synced" ["kind"]
+        "1 while the objects of this kind are followed at the API server, 0 while what is known of them may be old.";
+    WATCH_LOST = Gauge false "fairway_watch_unsynced_seconds" ["kind"]
+        "For how long the objects of this kind have not been followed; 0 while they are.";
     UPSTREAM_REQUESTS = Counter false "fairway_upstream_requests_total" ["upstream", "connection"]
         "Requests that were sent to an upstream over a new connection (opened) or over a kept one (reused).";
     UPSTREAM_IDLE = Gauge false "fairway_upstream_idle_connections" []
@@ -116,6 +122,8 @@ families! {
         "Connections of clients that were closed at once: too many (bound), no file descriptors (descriptors), full pressure (pressure).";
     REFUSED_REQUESTS = Counter false "fairway_requests_refused_total" []
         "Requests that were answered 503 under full pressure.";
+    UNREAD = Counter false "fairway_connections_ended_unread_total" []
+        "Connections of clients that were ended under pressure, since they held much of their answers and took little.";
     ACCEPT_FAILURES = Counter false "fairway_accept_failures_total" []
         "Times that no connection could be accepted.";
     PANICS = Counter false "fairway_panics_total" []

@@ -13,8 +13,9 @@ mod traffic;
 use crate::front::Front;
 use bytes::Bytes;
 use controller::Known;
-use controller::admission::Reviews;
+use controller::admission::{Certificate, Reviews};
 use controller::lease;
+use kubernetes::Following;
 use page::{Identity, Writer};
 use requests::Pieces;
 use runtime::admin::Page;
@@ -31,7 +32,9 @@ pub(crate) struct Metrics {
     engine: Front,
     /// Set once there is one.
     controller: OnceLock<Controller>,
-    reviews: OnceLock<Arc<Reviews>>,
+    reviews: OnceLock<(Arc<Reviews>, Arc<Certificate>)>,
+    /// How the watches of a cluster are.
+    following: Following,
     leadership: OnceLock<Leadership>,
     certificates: Mutex<certificates::Known>,
     /// Scrapes that are over, and those that are not.
@@ -69,13 +72,14 @@ impl Drop for Scrape {
 }
 
 impl Metrics {
-    /// The numbers of an engine, with the controller class as a label.
-    pub(crate) fn new(engine: Front, class: &str) -> Arc<Self> {
+    /// The numbers of an engine and of the watches of a cluster, with the controller class as a label.
+    pub(crate) fn new(engine: Front, class: &str, following: Following) -> Arc<Self> {
         Arc::new(Self {
             identity: Identity::of_this_pod(class),
             engine,
             controller: OnceLock::new(),
             reviews: OnceLock::new(),
+            following,
             leadership: OnceLock::new(),
             certificates: Mutex::default(),
             scrapes: AtomicU64::new(0),
@@ -89,8 +93,8 @@ impl Metrics {
     }
 
     /// From now on the webhook tells, too.
-    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>) {
-        let _ = self.reviews.set(reviews);
+    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>, certificate: Arc<Certificate>) {
+        let _ = self.reviews.set((reviews, certificate));
     }
 
     /// This replica takes part in the election of that name; without one it counts as its own leader.

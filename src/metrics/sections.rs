@@ -15,6 +15,7 @@ pub(super) const ALL: &[fn(&Scrape, &mut Writer<'_>)] = &[
     process,
     build,
     reloads,
+    watches,
     connections,
     supervised,
     shed,
@@ -74,6 +75,15 @@ fn reloads(scrape: &Scrape, page: &mut Writer<'_>) {
     {
         page.family(&f::LEADER, [([name], f64::from(u8::from(leads)))]);
     }
+}
+
+/// Nothing without a cluster: a folder is not watched by kind.
+fn watches(scrape: &Scrape, page: &mut Writer<'_>) {
+    let kinds = scrape.metrics.following.kinds();
+    let synced = kinds.iter().map(|(kind, lost)| ([*kind], f64::from(u8::from(lost.is_none()))));
+    page.family(&f::WATCH_SYNCED, synced);
+    let lost = |lost: &Option<std::time::Duration>| lost.unwrap_or_default().as_secs_f64();
+    page.family(&f::WATCH_LOST, kinds.iter().map(|(kind, since)| ([*kind], lost(since))));
 }
 
 fn connections(scrape: &Scrape, page: &mut Writer<'_>) {
@@ -178,7 +188,7 @@ fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
 }
 
 fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
-    let Some(reviews) = scrape.metrics.reviews.get() else { return };
+    let Some((reviews, certificate)) = scrape.metrics.reviews.get() else { return };
     let (checks, last) = (reviews.by_ingress(), reviews.last());
     let of = |count: fn(&controller::admission::Checks) -> u64| {
         let counts = checks.iter().map(move |(key, checks)| (key, count(checks)));
@@ -195,6 +205,7 @@ fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
     page.single(&f::ADMISSION_SIZE, last.size as f64);
     page.single(&f::ADMISSION_TIME, last.whole.as_secs_f64());
     page.timings(&f::ADMISSION, &reviews.time);
+    page.single(&f::ADMISSION_CERTIFICATE, certificate.not_after() as f64);
 }
 
 /// What was turned away, and what broke.
@@ -214,6 +225,7 @@ fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
     ];
     page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
     page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
+    page.single(&f::UNREAD, shed.unread as f64);
     page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
     page.single(&f::PANICS, shed.panics as f64);
 }

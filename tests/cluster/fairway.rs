@@ -104,6 +104,11 @@ impl Fairway {
         healthy(self.health).await
     }
 
+    /// A page of the admin server.
+    pub(crate) async fn page(&self, path: &str) -> Result<Answer> {
+        Connection::open(self.health).await?.get("localhost", path).await
+    }
+
     /// One request over HTTP, on a connection of its own.
     pub(crate) async fn get(&self, host: &str, path: &str) -> Result<Answer> {
         let ask = async { Connection::open(self.http).await?.get(host, path).await };

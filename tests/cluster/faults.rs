@@ -172,7 +172,7 @@ fn pods_that_are_leaving_are_asked_only_while_nobody_else_is_left() {
 }
 
 #[test]
-fn a_certificate_and_a_key_that_do_not_belong_together_are_never_shown() {
+fn a_pair_stays_in_use_until_a_certificate_and_a_key_belong_together_again() {
     cluster::test(async |cluster| {
         one_host(cluster).await?;
         let tls = "ingressClassName: nginx\n  tls: [{hosts: [a.test], secretName: cert}]";
@@ -191,11 +191,9 @@ fn a_certificate_and_a_key_that_do_not_belong_together_are_never_shown() {
         eventually("the mistake to be told", PATIENCE, async || {
             let wanted = "does not belong to tls.crt";
             ensure!(fairway.said().contains(wanted), "nothing was said: {}", fairway.said());
-            for pem in [&old, &new] {
-                let shown = fairway.get_tls("a.test", "/", pem).await;
-                ensure!(shown.is_err(), "half of a pair is shown");
-            }
-            Ok(())
+            let shown = fairway.get_tls("a.test", "/", &new).await;
+            ensure!(shown.is_err(), "half of a pair is shown");
+            fairway.get_tls("a.test", "/", &old).await
         })
         .await?;
         fairway.healthy().await?;
@@ -304,6 +302,47 @@ fn a_kind_that_may_not_be_listed_is_told_and_the_rest_is_served() {
         fairway.ready().await?;
         fairway.answers("old.test", "/", 200).await?;
         ensure!(fairway.said().contains("ingressclasses"), "it does not say what it may not do");
+        fairway.stop().await
+    });
+}
+
+/// The right to Secrets, for ServiceAccount `poor`.
+const SECRETS: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: poor-secrets}
+rules: [{apiGroups: [''], resources: [secrets], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: poor-secrets}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: poor-secrets}
+subjects: [{kind: ServiceAccount, name: poor, namespace: fairway}]
+";
+
+#[test]
+fn what_is_waited_for_is_said_and_a_right_that_comes_late_counts_within_seconds() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        cluster.fairway_kubeconfig().await?;
+        cluster.apply(&POOR.replace("services, secrets, ", "services, ")).await?;
+        let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        eventually("it to say what it waits for", PATIENCE, async || {
+            let page = fairway.page("/healthz").await?;
+            let wanted = "waiting for the first configuration (Secret: 403 Forbidden)\n";
+            ensure!(page.status == 500 && page.text() == wanted, "{}", page.text());
+            let page = fairway.page("/metrics").await?.text();
+            let lost = page.lines().any(|line| line == "fairway_watch_synced{kind=\"Secret\"} 0");
+            ensure!(lost, "{page}");
+            Ok(())
+        })
+        .await?;
+        cluster.apply(SECRETS).await?;
+        let began = std::time::Instant::now();
+        fairway.ready().await?;
+        ensure!(began.elapsed() < Duration::from_secs(20), "it took {:?}", began.elapsed());
+        fairway.expect("a.test", "/", 200).await?;
         fairway.stop().await
     });
 }

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use testkit::cluster::{self, Cluster};
+use testkit::cluster::{self, Cluster, eventually};
 
-use crate::fairway::Fairway;
+use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{ingress, one_host, pod, pod_behind_service, slice};
 
 /// How long an API server stays out of reach; a minute takes too long for every run of all tests.
@@ -58,6 +58,16 @@ fn the_api_server_is_restarted() {
         fairway.healthy().await.context("an absent API server is no reason to be unhealthy")?;
         unseen.change(cluster).await?;
         unseen.shows(&fairway).await?;
+        // Of ConfigMaps and classes there is no news: that they are followed again is found out all the same.
+        eventually("every kind to be followed again", PATIENCE, async || {
+            let page = fairway.page("/metrics").await?.text();
+            let synced: Vec<&str> =
+                page.lines().filter(|line| line.starts_with("fairway_watch_synced{")).collect();
+            ensure!(synced.len() >= 6, "{synced:?}");
+            ensure!(synced.iter().all(|line| line.ends_with(" 1")), "{synced:?}");
+            Ok(())
+        })
+        .await?;
         traffic.stop().await.all_good()?;
         fairway.stop().await
     });

@@ -71,6 +71,11 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
         (r#"controller.image.tag="v1.12.1""#, "controller.image.tag is v1.12.1", "leave it out"),
         ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
         (
+            r#"controller.config={"enable-modsecurity": "true"}"#,
+            "controller.config.enable-modsecurity",
+            "controller.engine to nginx",
+        ),
+        (
             r#"controller={"keda": {"enabled": true}, "autoscaling": {"enabled": true}}"#,
             "controller.keda.enabled",
             "switch one of them off",

@@ -2,6 +2,10 @@
 //! and what becomes of text that is none of them.
 
 mod bed;
+#[allow(dead_code, reason = "only some of it is needed here")]
+#[path = "../../crates/nginx/tests/engine/bed.rs"]
+mod engine_bed;
+mod hostile;
 mod injections;
 mod modsecurity;
 #[path = "../../crates/nginx/tests/conf/reader.rs"]

@@ -3,6 +3,7 @@
 mod arrows;
 mod cases;
 mod code;
+mod deny;
 mod faults;
 mod text;
 mod tree;
@@ -57,6 +58,16 @@ fn nothing_names_the_machine_it_was_made_on() {
 #[test]
 fn links_between_pages_lead_somewhere() {
     expect_none(&text::links(&Tree::open()));
+}
+
+#[test]
+fn vulnerabilities_that_could_not_be_checked_are_said_loudly_and_fail_a_release() {
+    let usual = deny::without_database("");
+    let said = String::from_utf8_lossy(&usual.stderr).into_owned();
+    assert!(usual.status.success() && said.contains("WERE NOT CHECKED"), "{said}");
+    let release = deny::without_database("required");
+    let said = String::from_utf8_lossy(&release.stderr).into_owned();
+    assert!(!release.status.success() && said.contains("NOT checked"), "{said}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 //! section 10).
 
 use model::policy::{CanaryHeader, CanaryRules, CanaryTest};
+use model::{Spent, Steps};
 
 /// A side of a location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,24 +25,37 @@ pub struct Asked<'a> {
 }
 
 /// The side that a request goes to. `random` gives a number below its argument.
-pub fn side(rules: &CanaryRules, asked: Asked<'_>, random: impl FnOnce(u32) -> u32) -> Side {
-    let by_header = || by_header(rules.header.as_ref()?, asked.header?);
-    let by_cookie = || by_word(asked.cookie?);
-    asked.session.or_else(by_header).or_else(by_cookie).unwrap_or_else(|| {
+pub fn side(
+    rules: &CanaryRules,
+    asked: Asked<'_>,
+    steps: &Steps,
+    random: impl FnOnce(u32) -> u32,
+) -> Result<Side, Spent> {
+    if let Some(side) = asked.session {
+        return Ok(side);
+    }
+    if let (Some(header), Some(value)) = (&rules.header, asked.header)
+        && let Some(side) = by_header(header, value, steps)?
+    {
+        return Ok(side);
+    }
+    Ok(asked.cookie.and_then(by_word).unwrap_or_else(|| {
         match random(rules.total()) < rules.weight {
             true => Side::Canary,
             false => Side::Main,
         }
-    })
+    }))
 }
 
-fn by_header(header: &CanaryHeader, value: &str) -> Option<Side> {
-    match &header.test {
+fn by_header(header: &CanaryHeader, value: &str, steps: &Steps) -> Result<Option<Side>, Spent> {
+    Ok(match &header.test {
         CanaryTest::Word => by_word(value),
         CanaryTest::Value(wanted) => (value == wanted).then_some(Side::Canary),
-        CanaryTest::Pattern(pattern) => pattern.is_match(value).then_some(Side::Canary),
+        CanaryTest::Pattern(pattern) => {
+            pattern.try_match(value.as_bytes(), steps)?.then_some(Side::Canary)
+        }
         CanaryTest::Never => Some(Side::Main),
-    }
+    })
 }
 
 fn by_word(value: &str) -> Option<Side> {
@@ -55,6 +69,7 @@ fn by_word(value: &str) -> Option<Side> {
 #[cfg(test)]
 mod tests {
     use super::{Asked, Side, side};
+    use model::Steps;
     use model::policy::CanaryRules;
     use proptest::prelude::{Just, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
@@ -66,7 +81,8 @@ mod tests {
         #[test]
         fn the_weight_is_so_many_of_the_total(part in 0u32..3000, total in 0u32..2000) {
             let rules = weight(part, total);
-            let drawn = (0..rules.total()).filter(|draw| side(&rules, Asked::default(), |_| *draw) == Side::Canary);
+            let side_of = |draw| side(&rules, Asked::default(), &Steps::default(), |_| draw);
+            let drawn = (0..rules.total()).filter(|draw| side_of(*draw) == Ok(Side::Canary));
             prop_assert_eq!(drawn.count(), part.min(rules.total()) as usize);
         }
 
@@ -78,7 +94,8 @@ mod tests {
             part in any::<u32>(),
         ) {
             let asked = Asked { session: Some(session), header: header.as_deref(), cookie };
-            prop_assert!(side(&weight(part, 100), asked, |_| 0) == session);
+            let found = side(&weight(part, 100), asked, &Steps::default(), |_| 0);
+            prop_assert!(found == Ok(session));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use balance::{Asked, Claim, Cookie, Kept, Needs, Roster, Side, side, upstream_key};
 use model::policy::{AffinityMode, CanaryHeader, CanaryRules, CanaryTest};
-use model::{Endpoints, Pattern, UpstreamId};
+use model::{Endpoints, Pattern, Steps, UpstreamId};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -102,11 +102,11 @@ fn requests_go_to_the_side_that_the_table_says() {
             cookie: given(cookie).filter(|_| rules.cookie.is_some()),
         };
         let draw: u32 = draw.parse().expect("a number");
-        let found = side(&rules, asked, |below| {
+        let found = side(&rules, asked, &Steps::default(), |below| {
             assert!(draw < below, "{row:?}");
             draw
         });
-        assert_eq!(found, named(wanted), "{row:?}");
+        assert_eq!(found, Ok(named(wanted)), "{row:?}");
     }
 }
 

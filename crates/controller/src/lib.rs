@@ -27,7 +27,7 @@ use kubernetes::Feed;
 use model::{Changes, Problem};
 use report::Reporter;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tokio::sync::watch;
 use translate::{Options, Translation, Translator};
 
@@ -109,17 +109,7 @@ impl<E: Engine> Controller<E> {
         match self.engine.apply(&known.configuration, changes).await {
             Ok(applied) => {
                 let took = began.elapsed() - translated;
-                let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-                tracing::info!(
-                    generation = applied.generation,
-                    hosts = changes.servers.len(),
-                    upstreams = changes.upstreams.len(),
-                    certificates = changes.certificates.len(),
-                    settings = changes.global,
-                    translated_us = micros(translated),
-                    applied_us = micros(took),
-                    "changes are being served"
-                );
+                report::served(applied.generation, changes, translated, took);
                 self.fingerprint =
                     self.fingerprint.after(&known.serving, &known.configuration, changes);
                 self.metrics.applied(applied.generation, self.fingerprint, took);

@@ -1,38 +1,180 @@
-//! Tells about problems when they appear and when they are gone, each once.
+//! Tells about problems when they appear and when they are gone, each once, and about what is served. What one
+//! namespace makes of it has a bound: a tenant's thousand mistakes are no reason to lose the lines of others.
 
+use crate::clock::Moment;
 use imbl::ordmap::DiffItem;
-use model::{Problem, Severity};
+use model::{Changes, Problem, Severity};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tracing::Level;
 use translate::Problems;
+
+/// Lines about the objects of one namespace, in one `SPAN`.
+const LINES: usize = 60;
+const SPAN: Duration = Duration::from_secs(60);
 
 /// The problems that were told.
 #[derive(Debug, Default)]
 pub(crate) struct Reporter {
     known: Problems,
+    /// When the span began, and what was told in it.
+    began: Option<Moment>,
+    told: BTreeMap<Arc<str>, Told>,
+}
+
+/// Lines about the objects of one namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    lines: usize,
+    left_out: usize,
+    /// That some were left out was said.
+    closed: bool,
 }
 
 impl Reporter {
     /// Logs what is new and what is gone; costs time by what differs.
     pub(crate) fn report(&mut self, problems: &Problems) {
+        for (level, line) in self.lines(problems, Moment::now()) {
+            match level {
+                Level::ERROR => tracing::error!("{line}"),
+                Level::WARN => tracing::warn!("{line}"),
+                _ => tracing::info!("{line}"),
+            }
+        }
+    }
+
+    fn lines(&mut self, problems: &Problems, now: Moment) -> Vec<(Level, String)> {
+        let mut lines = Vec::new();
+        if self.began.is_none_or(|began| began + SPAN <= now) {
+            let ended = std::mem::take(&mut self.told);
+            let untold = ended.into_iter().filter(|(_, told)| told.left_out > 0);
+            lines.extend(untold.map(|(namespace, told)| closing(&namespace, told.left_out)));
+            self.began = Some(now);
+        }
         for item in self.known.by_origin().diff(problems.by_origin()) {
             let (before, now): (&[Problem], &[Problem]) = match &item {
                 DiffItem::Add(_, now) => (&[], now),
                 DiffItem::Remove(_, before) => (before, &[]),
                 DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
             };
-            now.iter().filter(|problem| !before.contains(problem)).for_each(appeared);
-            before
-                .iter()
-                .filter(|problem| !now.contains(problem))
-                .for_each(|gone| tracing::info!("solved: {gone}"));
+            for appeared in now.iter().filter(|problem| !before.contains(problem)) {
+                if take(&mut self.told, appeared) {
+                    lines.push((level(appeared.severity), appeared.to_string()));
+                }
+            }
+            for gone in before.iter().filter(|problem| !now.contains(problem)) {
+                if take(&mut self.told, gone) {
+                    lines.push((Level::INFO, format!("solved: {gone}")));
+                }
+            }
+        }
+        // At once, for who reads now; those that follow in this span are counted together.
+        for (namespace, told) in &mut self.told {
+            if told.left_out > 0 && !std::mem::replace(&mut told.closed, true) {
+                lines.push(closing(namespace, std::mem::take(&mut told.left_out)));
+            }
         }
         self.known = problems.clone();
+        lines
     }
 }
 
-fn appeared(problem: &Problem) {
-    match problem.severity {
-        Severity::Error => tracing::error!("{problem}"),
-        Severity::Warning => tracing::warn!("{problem}"),
-        Severity::Notice => tracing::info!("{problem}"),
+/// Whether there may be a line about this.
+fn take(told: &mut BTreeMap<Arc<str>, Told>, about: &Problem) -> bool {
+    let told = told.entry(about.origin.namespace.clone()).or_default();
+    let may = told.lines < LINES;
+    *(if may { &mut told.lines } else { &mut told.left_out }) += 1;
+    may
+}
+
+fn closing(namespace: &str, left_out: usize) -> (Level, String) {
+    let line = format!(
+        "and {left_out} more of namespace {namespace:?}, which are not told here: see its Events, `fairway check`, \
+         or the metric fairway_problems"
+    );
+    (Level::WARN, line)
+}
+
+fn level(severity: Severity) -> Level {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARN,
+        Severity::Notice => Level::INFO,
+    }
+}
+
+/// Says that changes are being served: where nothing but endpoints changed, which happens all the time, to those only
+/// who want to know more.
+pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, applied: Duration) {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    macro_rules! tell {
+        ($level:ident) => {
+            tracing::$level!(
+                generation,
+                hosts = changes.servers.len(),
+                upstreams = changes.upstreams.len(),
+                certificates = changes.certificates.len(),
+                settings = changes.global,
+                translated_us = micros(translated),
+                applied_us = micros(applied),
+                "changes are being served"
+            )
+        };
+    }
+    let endpoints_only =
+        changes.servers.is_empty() && changes.certificates.is_empty() && !changes.global;
+    if endpoints_only { tell!(debug) } else { tell!(info) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LINES, Reporter, SPAN};
+    use crate::clock::Moment;
+    use model::{Kind, Origin, Problem, Severity};
+    use std::time::Duration;
+    use translate::Problems;
+
+    /// Problems of so many Ingresses of a namespace.
+    fn of(namespace: &str, count: usize) -> Vec<Problem> {
+        let problem = |number: usize| Problem {
+            origin: Origin::new(Kind::Ingress, namespace, format!("i{number:04}")),
+            key: None,
+            severity: Severity::Error,
+            message: "it is broken".to_owned(),
+        };
+        (0..count).map(problem).collect()
+    }
+
+    fn texts(reporter: &mut Reporter, problems: &[Problem], now: Moment) -> Vec<String> {
+        let problems = Problems::default().with(problems);
+        reporter.lines(&problems, now).into_iter().map(|(_, line)| line).collect()
+    }
+
+    #[test]
+    fn a_tenant_with_a_thousand_mistakes_has_a_minute_s_share_of_the_log_and_others_theirs() {
+        let (mut reporter, start) = (Reporter::default(), Moment::now());
+        let all = [of("bad", 1000), of("good", 2)].concat();
+        let first = texts(&mut reporter, &all, start);
+        assert_eq!(first.len(), LINES + 2 + 1);
+        assert_eq!(first.iter().filter(|line| line.contains("good/")).count(), 2);
+        let closing = first.last().expect("a line");
+        assert!(closing.starts_with("and 940 more of namespace \"bad\","), "{closing}");
+        let fewer = [of("bad", 500), of("good", 1)].concat();
+        let second = texts(&mut reporter, &fewer, start + SPAN / 2);
+        assert_eq!(second, ["solved: Ingress good/i0001: it is broken"], "it was said already");
+        let third = texts(&mut reporter, &fewer, start + SPAN);
+        assert_eq!(third.len(), 1, "{third:?}");
+        assert!(third[0].starts_with("and 500 more of namespace \"bad\","), "{third:?}");
+        let fourth = texts(&mut reporter, &of("bad", 501), start + SPAN + Duration::from_secs(1));
+        assert_eq!(fourth.len(), 2, "a new minute: {fourth:?}");
+    }
+
+    #[test]
+    fn a_problem_is_told_once_and_once_that_it_is_gone() {
+        let (mut reporter, now) = (Reporter::default(), Moment::now());
+        assert_eq!(texts(&mut reporter, &of("a", 1), now), ["Ingress a/i0000: it is broken"]);
+        assert!(texts(&mut reporter, &of("a", 1), now).is_empty());
+        assert_eq!(texts(&mut reporter, &[], now), ["solved: Ingress a/i0000: it is broken"]);
     }
 }

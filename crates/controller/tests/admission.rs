@@ -3,13 +3,18 @@
 mod webhook;
 
 use controller::admission::{Bound, WebhookOptions};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use webhook::{Started, asking, last_answer, pair, post, review, start, start_in};
+use webhook::{
+    Identity, Started, asking, connect_as, exchange, last_answer, pair, post, review, start,
+    start_in,
+};
 
 const OBJECTS: &str = r"
 apiVersion: networking.k8s.io/v1
@@ -220,7 +225,44 @@ async fn files_that_are_no_pair_are_refused_with_their_name() {
         address: "127.0.0.1:0".parse().expect("an address"),
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
+        client_authorities: None,
     };
     let error = Bound::new(&webhook).await.expect_err("no key").to_string();
     assert!(error.contains("key.pem") && error.contains("--validating-webhook-key"), "{error}");
+    pair(folder.path());
+    let client_authorities = Some(folder.path().join("key.pem"));
+    let webhook = WebhookOptions { client_authorities, ..webhook };
+    let error = Bound::new(&webhook).await.expect_err("no authority").to_string();
+    assert!(error.ends_with("name PEM files with --validating-webhook-client-ca"), "{error}");
+}
+
+/// A certificate for clients, signed by an authority.
+fn identity(issuer: &Issuer<'_, KeyPair>) -> Identity {
+    let key = KeyPair::generate().expect("a key");
+    let params = CertificateParams::new(["api-server".to_owned()]).expect("a name");
+    let own = params.signed_by(&key, issuer).expect("signed");
+    (own.der().clone(), PrivateKeyDer::Pkcs8(key.serialize_der().into()))
+}
+
+#[tokio::test]
+async fn with_an_authority_for_clients_strangers_are_not_reviewed() {
+    let authority = || {
+        let mut params = CertificateParams::new(Vec::new()).expect("no names");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        (params.self_signed(&key).expect("signed").pem(), Issuer::new(params, key))
+    };
+    let ((pem, issuer), (_, stranger)) = (authority(), authority());
+    let folder = TempDir::new().expect("a folder");
+    fs::write(folder.path().join("clients.pem"), pem).expect("a file");
+    let certificate = pair(folder.path());
+    let started = start_in(folder, certificate, OBJECTS).await;
+    let body = asking("second", "b.test");
+    let asked = async |own| {
+        let mut tls = connect_as(started.address, &started.certificate, 1, own).await?;
+        exchange(&mut tls, &body).await
+    };
+    assert_eq!(asked(Some(identity(&issuer))).await, Some(200));
+    assert_eq!(asked(Some(identity(&stranger))).await, None);
+    assert_eq!(asked(None).await, None);
 }

@@ -140,18 +140,25 @@ async fn objects_that_would_unfold_in_memory_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_beyond_an_address_s_share_are_closed_at_once() {
+async fn who_takes_all_places_loses_the_oldest_to_others_and_keeps_nobody_out() {
     let _turn = TURN.lock().await;
     let started = start(CLASS).await;
+    let mut kept = started.connect_from(3).await.expect("there is a place");
     let mut held = Vec::new();
-    let refused = loop {
-        match started.connect_from(1).await {
-            Some(tls) => held.push(tls),
-            None => break held.len(),
-        }
-    };
-    assert!((100..512).contains(&refused), "{refused}");
-    let mut tls = started.connect_from(2).await.expect("there is a place for others");
-    assert_eq!(exchange(&mut tls, &asking("other", "other.test")).await, Some(200));
-    drop(held);
+    // Two strangers; each of these would have left the other one a few places when all had a share.
+    for stranger in [1, 2].into_iter().cycle().take(520) {
+        held.push(started.connect_from(stranger).await.expect("there is a place"));
+    }
+    for _ in 0..20 {
+        let mut tls = started.connect_from(4).await.expect("there is a place for others");
+        let body = asking("other", "other.test");
+        let answer = exchange(&mut tls, &body);
+        let answer = tokio::time::timeout(Duration::from_secs(5), answer).await;
+        assert_eq!(answer.expect("at once"), Some(200));
+        held.push(tls);
+    }
+    let kept = exchange(&mut kept, &asking("kept", "kept.test")).await;
+    assert_eq!(kept, Some(200), "who holds few keeps them, however old they are");
+    let first = exchange(&mut held[0], &asking("stranger", "stranger.test")).await;
+    assert_eq!(first, None, "it was the oldest");
 }

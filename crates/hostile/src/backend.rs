@@ -187,13 +187,14 @@ impl Backend {
             _ => {
                 let bulk =
                     target.strip_prefix(BYTES).and_then(|n| str::from_utf8(n).ok()?.parse().ok());
-                let mut body = bulk.map_or(target, |size| vec![b'x'; size]);
-                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                let size = bulk.unwrap_or(target.len());
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n");
                 stream.write_all(head.as_bytes()).await.ok()?;
-                if head_only {
-                    body.clear();
+                match bulk.filter(|_| !head_only) {
+                    Some(size) => write_bulk(stream, size).await.ok()?,
+                    None if head_only => {}
+                    None => stream.write_all(&target).await.ok()?,
                 }
-                stream.write_all(&body).await.ok()?;
             }
         }
         (!matches!(early, Ok(Ok(0)))).then_some(())
@@ -207,4 +208,16 @@ impl Backend {
         }
         None
     }
+}
+
+/// So many bytes, of which only a few are in memory: thousands of answers may wait.
+async fn write_bulk(stream: &mut TcpStream, size: usize) -> std::io::Result<()> {
+    const PIECE: &[u8] = &[b'x'; 16 << 10];
+    let mut left = size;
+    while left > 0 {
+        let piece = &PIECE[..left.min(PIECE.len())];
+        stream.write_all(piece).await?;
+        left -= piece.len();
+    }
+    Ok(())
 }

@@ -118,7 +118,13 @@ impl Lane {
             Input::Http2(script::Script::Floods(floods)) => {
                 let mut outcomes = Vec::new();
                 for (flood, count) in floods {
-                    let run = flood::run(*flood, *count, self.subject.https, &self.backend, STALL);
+                    let run = flood::run(
+                        *flood,
+                        *count,
+                        (self.subject.https, self.subject.http),
+                        &self.backend,
+                        STALL,
+                    );
                     outcomes.push(run.await?);
                 }
                 (Client::Floods(outcomes), Vec::new())

@@ -1,7 +1,7 @@
 //! Prints what a Snapshot holds, and again after every change: `follow` (a cluster, by KUBECONFIG) or `follow DIR...`.
 
 use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer, Snapshot};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ async fn from_cluster() -> Result<Feed, Box<dyn Error>> {
         }),
         patience: Duration::from_secs(20),
         relist: Duration::from_secs(1800),
+        following: Following::default(),
     };
     Ok(kubernetes::cluster(options).await?)
 }

@@ -5,7 +5,7 @@ use k8s_openapi::api::networking::v1 as networking;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kubernetes::objects::ObjectKey;
-use kubernetes::{ClientOptions, ClusterOptions, Error, Feed, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Error, Feed, Following, Referrer, Snapshot};
 use serde_json::{Value, from_value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,7 @@ impl Shop {
             }),
             patience: Duration::from_secs(20),
             relist: Duration::from_secs(1800),
+            following: Following::default(),
         }
     }
 
@@ -194,6 +195,7 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
         secrets_of: Arc::new(|_| Vec::new()),
         patience: Duration::from_millis(500),
         relist: Duration::from_secs(1800),
+        following: Following::default(),
     });
     let error = error.await.expect_err("nobody is there").to_string();
     assert_eq!(

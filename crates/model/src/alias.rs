@@ -1,6 +1,6 @@
 //! Names that lead to a server besides its own (`server-alias`), as ngx_http_core_module reads `server_name`.
 
-use crate::{Pattern, ServerName};
+use crate::{Pattern, PatternError, ServerName};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +20,15 @@ pub enum Alias {
 }
 
 impl Alias {
+    /// Whether [`Alias::parse`] would read the text, but for how much a pattern takes: costs time by the length of the
+    /// text.
+    pub fn check(text: &str) -> Result<(), String> {
+        match text.strip_prefix('~').filter(|source| !source.is_empty()) {
+            Some(source) => Pattern::check(source).map_err(no_pattern),
+            None => Self::parse(text).map(drop),
+        }
+    }
+
     /// Reads one item of `server-alias`; `.name` means the name and every name below it, hence the list. The error
     /// completes a sentence about the item.
     pub fn parse(text: &str) -> Result<Vec<Self>, String> {
@@ -28,8 +37,7 @@ impl Alias {
                 return Err("has no regular expression after the ~".to_owned());
             }
             // A host is compared in lower case, so the case of letters in the pattern cannot matter.
-            let pattern = Pattern::new(source, true)
-                .map_err(|error| format!("is no regular expression ({})", error.0))?;
+            let pattern = Pattern::new(source, true).map_err(no_pattern)?;
             return Ok(vec![Self::Pattern(pattern)]);
         }
         let text = text.to_ascii_lowercase();
@@ -54,6 +62,10 @@ impl Alias {
             "is no name of a host: write www.shop.example, *.shop.example, shop.* or ~ and a regular expression".to_owned()
         })
     }
+}
+
+fn no_pattern(error: PatternError) -> String {
+    format!("is no regular expression ({})", error.0)
 }
 
 impl fmt::Display for Alias {
@@ -96,7 +108,7 @@ mod tests {
     fn what_nginx_takes_for_no_name_is_refused() {
         for text in ["", ".", "*", "*.", ".*", "a.*.b", "*.a.*", "a*", "*a.test", "a..b", "~", "~["]
         {
-            assert!(Alias::parse(text).is_err(), "{text}");
+            assert!(Alias::parse(text).is_err() && Alias::check(text).is_err(), "{text}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `block-cidrs`, `block-user-agents` and `block-referers`: requests that no server answers.
 
-use crate::{Networks, Pattern};
+use crate::{Networks, Pattern, Steps};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -38,8 +38,8 @@ impl BlockList {
     }
 
     /// Whether a value is in it. What is too hard for a pattern to tell counts as found.
-    pub fn has(&self, value: &str) -> bool {
-        self.values.contains(&value.to_ascii_lowercase())
-            || self.patterns.iter().any(|pattern| pattern.try_match(value).unwrap_or(true))
+    pub fn has(&self, value: &str, steps: &Steps) -> bool {
+        let found = |pattern: &Pattern| pattern.try_match(value.as_bytes(), steps).unwrap_or(true);
+        self.values.contains(&value.to_ascii_lowercase()) || self.patterns.iter().any(found)
     }
 }

@@ -1,6 +1,6 @@
 //! Compression of answers, as ngx_http_gzip_module and ngx_brotli are set up by the controller's ConfigMap.
 
-use crate::Pattern;
+use crate::{Pattern, Steps};
 use serde::Serialize;
 use std::collections::BTreeSet;
 
@@ -117,11 +117,13 @@ fn without_charset(content_type: &str) -> &str {
 }
 
 impl Unwanted {
-    /// Whether a user agent is one of them.
-    pub fn has(&self, user_agent: &str) -> bool {
+    /// Whether a user agent is one of them. One that is too hard for a pattern to tell counts as one.
+    pub fn has(&self, user_agent: &str, steps: &Steps) -> bool {
         match self {
             Self::OldExplorer => is_old_explorer(user_agent),
-            Self::Matching(pattern) => pattern.is_match(user_agent),
+            Self::Matching(pattern) => {
+                pattern.try_match(user_agent.as_bytes(), steps).unwrap_or(true)
+            }
         }
     }
 }
@@ -138,7 +140,7 @@ fn is_old_explorer(user_agent: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gzip, Unwanted};
+    use super::{Gzip, Steps, Unwanted};
 
     #[test]
     fn a_type_counts_without_its_charset_and_with_every_other_parameter() {
@@ -153,7 +155,7 @@ mod tests {
 
     #[test]
     fn old_explorers_are_told_apart() {
-        let old = |agent| Unwanted::OldExplorer.has(agent);
+        let old = |agent| Unwanted::OldExplorer.has(agent, &Steps::default());
         assert!(old("Mozilla/4.0 (compatible; MSIE 6.0; Windows 98)"));
         assert!(old("Mozilla/4.0 (compatible; MSIE 5.5; Windows NT)"));
         assert!(!old("Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)"));

@@ -2,7 +2,7 @@
 
 use crate::Origin;
 use serde::Serialize;
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// How much a problem takes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -29,10 +29,66 @@ pub struct Problem {
 }
 
 impl fmt::Display for Problem {
+    /// One line: whatever text of an object is in it, no character ends the line or moves a terminal's cursor.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut line = OneLine(f);
         match &self.key {
-            Some(key) => write!(f, "{}: {key}: {}", self.origin, self.message),
-            None => write!(f, "{}: {}", self.origin, self.message),
+            Some(key) => write!(line, "{}: {key}: {}", self.origin, self.message),
+            None => write!(line, "{}: {}", self.origin, self.message),
+        }
+    }
+}
+
+/// A text of somebody's object as one line, as problems print it.
+#[derive(Clone, Copy, Debug)]
+pub struct Printable<'a>(pub &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        OneLine(f).write_str(self.0)
+    }
+}
+
+/// Writes control characters, separators of lines and marks of direction as escapes.
+struct OneLine<'a, 'b>(&'a mut fmt::Formatter<'b>);
+
+impl Write for OneLine<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let mut rest = text;
+        while let Some(at) = rest.find(is_unprintable) {
+            self.0.write_str(&rest[..at])?;
+            let mut characters = rest[at..].chars();
+            if let Some(character) = characters.next() {
+                write!(self.0, "{}", character.escape_unicode())?;
+            }
+            rest = characters.as_str();
+        }
+        self.0.write_str(rest)
+    }
+}
+
+fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Problem, Severity};
+    use crate::{Kind, Origin};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_problem_prints_a_control_character(
+            name in any::<String>(), key in any::<Option<String>>(), message in any::<String>(),
+        ) {
+            let origin = Origin::new(Kind::File, "", name);
+            let message = format!("{message}\n2026-01-01T00:00:00Z ERROR\u{1b}[2J\u{202e}");
+            let problem = Problem { origin, key, severity: Severity::Error, message };
+            let line = problem.to_string();
+            prop_assert!(!line.chars().any(char::is_control), "{line:?}");
+            prop_assert!(line.contains("\\u{a}2026") && line.ends_with("ERROR\\u{1b}[2J\\u{202e}"), "{line:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Virtual servers and their locations.
 
 use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
-use crate::{Alias, CertificateId, Origin, ServerName, Template, UpstreamId};
+use crate::{Alias, CertificateId, Origin, Pattern, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -30,6 +30,9 @@ pub struct Server {
     pub passthrough: Option<UpstreamId>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
+    /// The paths of the host, compiled: whoever compiles one of them gets these as long as the server is there.
+    #[serde(skip)]
+    pub patterns: Vec<Pattern>,
     /// What answers, in the order of age of the Ingresses; there is always a prefix `/`.
     pub locations: Vec<Arc<Location>>,
 }
@@ -47,6 +50,7 @@ impl Server {
             ciphers: None,
             passthrough: None,
             regex: false,
+            patterns: Vec::new(),
             locations: Vec::new(),
         }
     }
@@ -57,6 +61,9 @@ impl Server {
         self.aliases.iter().cloned().chain(www).collect()
     }
 }
+
+/// How paths begin that are an engine's own; no Ingress has one.
+pub const RESERVED_PATHS: &str = "/_fairway-";
 
 /// How a path is written in an Ingress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -13,6 +13,9 @@ pub enum StartError {
     /// The self-signed certificate could not be made.
     #[error("cannot make the default certificate: {0}")]
     Certificate(#[from] rcgen::Error),
+    /// There are no random bytes to be had.
+    #[error("the system has no random bytes")]
+    Random,
     /// The Lua could not be written.
     #[error("cannot write the Lua modules: {0}")]
     Scripts(io::Error),

@@ -378,7 +378,7 @@ mod tests {
     use model::policy::{Policy, Protocol, UpstreamTls};
     use model::{
         Backend, Changes, Configuration, Endpoints, Global, Kind, Location, Origin, PathKind,
-        Server, ServerName, TlsSettings, Upstream, UpstreamId,
+        Server, ServerName, Steps, TlsSettings, Upstream, UpstreamId,
     };
     use std::sync::Arc;
 
@@ -431,7 +431,8 @@ mod tests {
     }
 
     fn backends(generation: &Generation) -> Vec<Backend> {
-        let site = generation.sites.find("a.test").expect("a site");
+        let site = generation.sites.find("a.test", &Steps::default());
+        let site = site.expect("steps suffice").expect("a site");
         site.spots.iter().map(|spot| spot.location.backend.clone()).collect()
     }
 

@@ -1,5 +1,6 @@
 //! What is known about a client's connection, whatever it speaks.
 
+use crate::backlog::Backlog;
 use crate::tls::Peer;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -10,7 +11,7 @@ use stream::proxy_protocol::Announced;
 use tokio::time::Instant;
 
 /// How long a client may take between connecting and sending, if we would rather close.
-const FRESH: Duration = Duration::from_secs(1);
+pub const FRESH: Duration = Duration::from_secs(1);
 
 /// A client's connection.
 #[derive(Debug)]
@@ -35,6 +36,9 @@ pub struct Connection {
     pub busy: Cell<u32>,
     closing: Cell<bool>,
     over: Cell<bool>,
+    cut: Cell<bool>,
+    /// What it holds of answers.
+    pub backlog: Backlog,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -74,6 +78,8 @@ impl Connection {
             busy: Cell::new(0),
             closing: Cell::new(false),
             over: Cell::new(false),
+            cut: Cell::new(false),
+            backlog: Backlog::default(),
             waker: RefCell::new(None),
         }
     }
@@ -97,6 +103,12 @@ impl Connection {
         self.close_when_idle();
     }
 
+    /// Ends it at once, whatever it is busy with.
+    pub fn cut(&self) {
+        self.cut.set(true);
+        self.close_when_idle();
+    }
+
     /// Whether it is so young that its first request may still be on its way.
     pub fn is_fresh(&self) -> bool {
         self.requests.get() == 0 && self.since.elapsed() < FRESH
@@ -110,6 +122,11 @@ impl Connection {
     /// Whether there is no more time; the task is woken when that is so.
     pub fn poll_over(&self, cx: &Context<'_>) -> bool {
         self.poll_set(&self.over, cx)
+    }
+
+    /// Whether it must end at once; the task is woken when that is so.
+    pub fn poll_cut(&self, cx: &Context<'_>) -> bool {
+        self.poll_set(&self.cut, cx)
     }
 
     fn poll_set(&self, flag: &Cell<bool>, cx: &Context<'_>) -> bool {

@@ -3,6 +3,7 @@
 use crate::compile::Compiler;
 use crate::generation::Generation;
 use crate::geoip::GeoFiles;
+use crate::http::Scratch;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
@@ -133,6 +134,11 @@ impl Native {
     /// Says where the databases about addresses are; before the first [`Engine::apply`].
     pub fn locate_geoip(&self, files: GeoFiles) {
         self.shared.geoip.locate(files);
+    }
+
+    /// Where bodies are kept that are too large for memory.
+    pub fn scratch(&self) -> &Scratch {
+        &self.shared.scratch
     }
 
     /// Why the process cannot serve any more, which only a new one mends: a thread that has ended, or hangs.

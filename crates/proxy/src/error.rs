@@ -4,6 +4,7 @@
 use crate::http::BodyError;
 use crate::upstream::TryError;
 use http::StatusCode;
+use model::Location;
 use model::policy::{Condition, Retries};
 use rustix::io::Errno;
 
@@ -37,6 +38,9 @@ pub enum Error {
     /// The rewritten path is not one.
     #[error("the rewritten path is not valid: {0}")]
     BadRewrite(route::path::BadPath),
+    /// Nobody knows where it leads, or as what.
+    #[error("the regular expressions of {0} take more steps than a request may")]
+    TooHard(String),
     /// Two Authorization fields.
     #[error("the request has two Authorization fields")]
     TwoAuthorizations,
@@ -60,6 +64,13 @@ pub enum Blame {
 }
 
 impl Error {
+    /// The patterns that a request met, up to those of this location, are too hard.
+    pub(crate) fn too_hard(host: &str, location: &Location) -> Self {
+        let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
+        let owner = owner.unwrap_or_default();
+        Self::TooHard(format!("host {host} up to path {:?}{owner}", location.path))
+    }
+
     /// What the client is told.
     pub fn status(&self) -> StatusCode {
         match self {
@@ -75,11 +86,12 @@ impl Error {
                     BodyError::Timeout => StatusCode::REQUEST_TIMEOUT,
                     BodyError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
                     BodyError::Storage => StatusCode::INTERNAL_SERVER_ERROR,
+                    BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) | Self::Authenticator(_) | Self::Onward(_) => {
+            Self::BadRewrite(_) | Self::TooHard(_) | Self::Authenticator(_) | Self::Onward(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
             }
         }
@@ -88,10 +100,10 @@ impl Error {
     /// Who is to blame.
     pub fn blame(&self) -> Blame {
         match self {
-            Self::RequestBody(BodyError::Storage) | Self::BadRewrite(_) | Self::Denied(_) => {
-                Blame::Proxy
-            }
-            Self::PasswordsBusy => Blame::Proxy,
+            Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
+            | Self::BadRewrite(_)
+            | Self::Denied(_) => Blame::Proxy,
+            Self::PasswordsBusy | Self::TooHard(_) => Blame::Proxy,
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge
@@ -112,6 +124,7 @@ impl Error {
             self,
             Self::BadPath(_)
                 | Self::BodyTooLarge
+                | Self::TooHard(_)
                 | Self::TwoAuthorizations
                 | Self::RequestBody(_)
                 | Self::Upstream(TryError::RequestBody(_))
@@ -139,7 +152,7 @@ impl TryError {
             }
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
-            Self::InvalidHeader => wanted(Condition::InvalidHeader),
+            Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
             Self::RequestBody(_) => false,
         }
     }

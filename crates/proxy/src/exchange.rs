@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::connection::Connection;
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Request, Squeezed, Version};
+use crate::http::{Body, Headers, Interims, Request, Squeezed, Version};
 use crate::limits::Slot;
 use crate::phases;
 use crate::phases::x_accel::Onward;
@@ -14,6 +14,7 @@ use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
+use model::Steps;
 use model::policy::Protocol;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -75,6 +76,10 @@ pub struct Exchange {
     pub slot: Option<Slot>,
     /// That its connection is busy with it, where somebody counts.
     pub working: Option<Working>,
+    /// Where interim answers go; none: to nobody, since the client understands none.
+    pub interims: Option<Rc<Interims>>,
+    /// What the regular expressions that it meets may take yet.
+    pub steps: Steps,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -169,6 +174,8 @@ impl Exchange {
             span: None,
             slot: None,
             working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
+            interims: None,
+            steps: Steps::default(),
             log: Log::default(),
             request,
             connection,

@@ -10,7 +10,7 @@ use crate::set_headers::SetHeaders;
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
-use model::{Configuration, Global, Location, Server};
+use model::{Configuration, Global, Location, Server, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
 use std::collections::HashSet;
@@ -112,9 +112,10 @@ impl Generation {
     }
 
     /// Whether a server other than the catch-all answers for a host.
-    pub fn has_host(&self, host: &str) -> bool {
+    pub fn has_host(&self, host: &str, steps: &Steps) -> Result<bool, Spent> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
-        self.sites.find(&host).is_some_and(|site| site.server.name.as_str() != "_")
+        let site = self.sites.find(&host, steps)?;
+        Ok(site.is_some_and(|site| site.server.name.as_str() != "_"))
     }
 
     /// Requests that were sent over new and over kept connections, by upstream; none that had no request.

@@ -7,6 +7,7 @@ use rustix::net::RecvFlags;
 use std::cell::RefCell;
 use std::io;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -21,6 +22,8 @@ pub enum Io {
     Tls(Box<TlsStream<TcpStream>>),
     /// A connection whose first bytes were read already.
     Rewound(BytesMut, Box<Self>),
+    /// One of two handles on a connection: its ways in and out belong to tasks of their own.
+    Shared(Rc<RefCell<Self>>),
 }
 
 /// Bytes read at once into the shared buffer.
@@ -37,6 +40,20 @@ thread_local! {
 }
 
 impl Io {
+    /// Two handles on the same connection.
+    pub fn shared(self) -> (Self, Self) {
+        let io = Rc::new(RefCell::new(self));
+        (Self::Shared(io.clone()), Self::Shared(io))
+    }
+
+    /// The connection itself, once there is no other handle on it.
+    pub fn unshared(self) -> Option<Self> {
+        match self {
+            Self::Shared(io) => Rc::into_inner(io).map(RefCell::into_inner),
+            own => Some(own),
+        }
+    }
+
     /// Reads what there is (up to 16 KiB) and appends it to `buffer`, which needs no room before. Zero at the end.
     pub fn poll_read_head(
         &mut self,
@@ -116,6 +133,7 @@ impl Io {
             Self::Plain(tcp) => tcp,
             Self::Tls(tls) => tls.get_ref().0,
             Self::Rewound(_, inner) => return inner.is_closed(),
+            Self::Shared(io) => return io.borrow().is_closed(),
         };
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         match rustix::net::recv(tcp, &mut [0; 1][..], flags) {
@@ -159,6 +177,7 @@ impl AsyncRead for Io {
                 buffer.put_slice(&first.split_to(count));
                 Poll::Ready(Ok(()))
             }
+            Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_read(cx, buffer),
         }
     }
 }
@@ -173,6 +192,7 @@ impl AsyncWrite for Io {
             Self::Plain(tcp) => Pin::new(tcp).poll_write(cx, data),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write(cx, data),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write(cx, data),
+            Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_write(cx, data),
         }
     }
 
@@ -185,6 +205,7 @@ impl AsyncWrite for Io {
             Self::Plain(tcp) => Pin::new(tcp).poll_write_vectored(cx, slices),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_write_vectored(cx, slices),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_write_vectored(cx, slices),
+            Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_write_vectored(cx, slices),
         }
     }
 
@@ -197,6 +218,7 @@ impl AsyncWrite for Io {
             Self::Plain(tcp) => Pin::new(tcp).poll_flush(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_flush(cx),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_flush(cx),
+            Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_flush(cx),
         }
     }
 
@@ -205,6 +227,7 @@ impl AsyncWrite for Io {
             Self::Plain(tcp) => Pin::new(tcp).poll_shutdown(cx),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_shutdown(cx),
             Self::Rewound(_, inner) => Pin::new(inner.as_mut()).poll_shutdown(cx),
+            Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_shutdown(cx),
         }
     }
 }

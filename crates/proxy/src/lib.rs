@@ -6,6 +6,7 @@
 
 mod answer;
 mod authenticator;
+mod backlog;
 mod compile;
 mod connection;
 mod credentials;
@@ -36,6 +37,7 @@ mod trace;
 mod upstream;
 mod variables;
 mod worker;
+mod young;
 
 pub use engine::{Native, StartError};
 pub use explain::{Question, Unanswerable, explain};

@@ -41,6 +41,8 @@ pub struct Shed {
     pub over_pressure: u64,
     /// Requests answered 503 under [`Pressure::Full`].
     pub requests: u64,
+    /// Connections ended under pressure, since they held much and took little.
+    pub unread: u64,
     /// Times that no connection could be accepted.
     pub accept_failures: u64,
     /// Connections and streams that ended with a panic.
@@ -53,6 +55,7 @@ pub(crate) struct Load {
     pressure: AtomicU8,
     refusals: [AtomicU64; 3],
     requests: AtomicU64,
+    unread: AtomicU64,
     accept_failures: AtomicU64,
     panics: AtomicU64,
 }
@@ -104,6 +107,10 @@ impl Load {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn ended_unread(&self, connections: usize) {
+        self.unread.fetch_add(connections as u64, Ordering::Relaxed);
+    }
+
     /// Notes that no connection could be accepted; whether it was the first time for a while that this happened.
     pub(crate) fn accept_failed(&self) -> bool {
         self.accept_failures.fetch_add(1, Ordering::Relaxed).is_multiple_of(200)
@@ -118,6 +125,7 @@ impl Load {
             over_descriptors: count(descriptors),
             over_pressure: count(pressure),
             requests: count(&self.requests),
+            unread: count(&self.unread),
             accept_failures: count(&self.accept_failures),
             panics: count(&self.panics),
         }

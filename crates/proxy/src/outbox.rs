@@ -8,6 +8,7 @@ use std::io::IoSlice;
 #[derive(Debug, Default)]
 pub struct Outbox {
     pieces: VecDeque<Bytes>,
+    size: usize,
 }
 
 impl Outbox {
@@ -15,6 +16,7 @@ impl Outbox {
     pub fn push(&mut self, piece: impl Into<Bytes>) {
         let piece = piece.into();
         if !piece.is_empty() {
+            self.size += piece.len();
             self.pieces.push_back(piece);
         }
     }
@@ -22,7 +24,7 @@ impl Outbox {
 
 impl Buf for Outbox {
     fn remaining(&self) -> usize {
-        self.pieces.iter().map(Bytes::len).sum()
+        self.size
     }
 
     fn chunk(&self) -> &[u8] {
@@ -30,6 +32,7 @@ impl Buf for Outbox {
     }
 
     fn advance(&mut self, mut count: usize) {
+        self.size -= count;
         while let Some(front) = self.pieces.front_mut() {
             if front.len() > count {
                 front.advance(count);

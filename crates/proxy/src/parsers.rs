@@ -7,8 +7,18 @@ use crate::telemetry::{Context, propagation};
 use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
 use crate::{credentials, variables};
 use bytes::{Bytes, BytesMut};
-use model::{Propagator, RealIp};
+use model::{Pattern, Propagator, RealIp, Steps};
 use std::net::IpAddr;
+
+/// Reads a pattern and looks for it in a text: the bytes that it keeps, whether it matches, and whether it has groups
+/// there; the latter are none if that takes more steps than a request has.
+pub fn pattern(source: &str, text: &[u8]) -> Option<(usize, Option<bool>, Option<bool>)> {
+    let (matching, capturing) =
+        (Pattern::new(source, true).ok()?, Pattern::for_captures(source, true).ok()?);
+    let matches = matching.try_match(text, &Steps::default()).ok();
+    let groups = capturing.captures(text, &Steps::default()).ok();
+    Some((matching.size(), matches, groups.map(|groups| groups.is_some())))
+}
 
 /// Reads a request head, if there is a whole one; whether it was accepted.
 pub fn request_head(bytes: &[u8]) -> bool {

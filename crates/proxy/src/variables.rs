@@ -110,14 +110,15 @@ fn user(exchange: &Exchange, out: &mut String) {
 }
 
 /// A template with the values of its variables, and the groups of the pattern that belongs to it.
-pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&str>]) -> String {
+pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
     let mut out = String::new();
     for part in template.parts() {
         match part {
             Part::Text(literal) => out.push_str(literal),
             Part::Variable(variable) => push(variable, exchange, &mut out),
             Part::Capture(group) => {
-                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+                let group = groups.get(*group).copied().flatten().unwrap_or_default();
+                out.push_str(&route::path::text(group));
             }
         }
     }

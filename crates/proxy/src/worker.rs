@@ -1,11 +1,12 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
 use crate::authenticator::Answers;
+use crate::backlog;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::http::Clock;
+use crate::http::{Clock, Scratch};
 use crate::listen::{self, Listening, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
@@ -13,6 +14,7 @@ use crate::phases::mirror::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
+use crate::young::Youth;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::Outside;
@@ -20,14 +22,14 @@ use request_metrics::Metrics;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
-use tokio::task::LocalSet;
+use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -36,6 +38,8 @@ const TICK: Duration = Duration::from_millis(100);
 const FEW: usize = 8;
 /// Ticks between two looks at idle upstream connections.
 const PRUNE: u32 = 10;
+/// Ticks between two looks at what clients leave lying.
+const LOOK: u32 = 5;
 /// How long connections may take leave once the time for draining is over.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// How long a drain waits for handshakes that have begun.
@@ -57,6 +61,8 @@ pub struct Shared {
     names: Names,
     /// Databases about addresses.
     pub geoip: Arc<GeoIp>,
+    /// Where bodies are kept that are too large for memory.
+    pub scratch: Scratch,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
     /// Where requests are counted, if they are.
@@ -92,6 +98,7 @@ impl Shared {
             answers: Answers::default(),
             names: Names::new(outside.clone()),
             geoip: Arc::default(),
+            scratch: Scratch::default(),
             load: Arc::default(),
             metrics: None,
         }
@@ -117,7 +124,7 @@ pub struct Worker {
     pub(crate) remembered: Remembered,
     connections: RefCell<HashMap<u64, Rc<Connection>>>,
     /// Connections that were accepted and are not in the books yet.
-    young: Cell<usize>,
+    young: RefCell<Youth>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
     leaving: Cell<bool>,
@@ -149,7 +156,7 @@ impl Worker {
             log,
             remembered: Remembered::default(),
             connections: RefCell::default(),
-            young: Cell::new(0),
+            young: RefCell::default(),
             relieved: Cell::new(None),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
@@ -204,7 +211,7 @@ impl Worker {
     }
 
     fn is_busy(&self, handshakes: Instant) -> bool {
-        let young = self.young.get() > 0 && Instant::now() < handshakes;
+        let young = self.young.borrow().len() > 0 && Instant::now() < handshakes;
         young || !self.connections.borrow().is_empty()
     }
 
@@ -221,7 +228,15 @@ impl Worker {
             self.log.flush();
             if self.pressure() != Pressure::Normal {
                 self.close_idle();
+                self.end_unread();
                 self.pool.shrink();
+            }
+            let scarce = self.taken().saturating_mul(4) >= self.places().saturating_mul(3);
+            if scarce || self.pressure() != Pressure::Normal {
+                self.young.borrow().hurry();
+            }
+            if number % LOOK == 0 {
+                self.connections.borrow().values().for_each(|one| one.backlog.look());
             }
             if number % PRUNE == 0 {
                 let generation = self.generation();
@@ -236,11 +251,9 @@ impl Worker {
     fn tell(&self) {
         let Some(recorder) = &self.recorder else { return };
         recorder.prune();
-        let connections = self.connections.borrow();
+        let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
-        recorder
-            .tally()
-            .look(each.chain(std::iter::repeat_n((0, 0), self.young.get())), self.pool.len());
+        recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.len());
     }
 
     /// The Configuration in force.
@@ -266,6 +279,11 @@ impl Worker {
     /// Hosts that are known only once a request is there.
     pub fn names(&self) -> &Names {
         &self.shared.names
+    }
+
+    /// Where bodies are kept that are too large for memory.
+    pub fn scratch(&self) -> &Scratch {
+        &self.shared.scratch
     }
 
     /// Databases about addresses.
@@ -301,7 +319,7 @@ impl Worker {
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
     /// newcomer.
     pub fn admits(&self, socket: &impl AsRawFd) -> bool {
-        let refusal = if self.is_full() {
+        let refusal = if self.taken() >= self.places() {
             Refusal::Connections
         } else if !load::client_fits(socket) {
             Refusal::Descriptors
@@ -328,14 +346,23 @@ impl Worker {
         if self.relieved.get().is_none_or(|last| last.elapsed() >= TICK) {
             self.relieved.set(Some(Instant::now()));
             self.close_idle();
+            self.young.borrow().hurry();
             self.pool.shrink();
         }
     }
 
-    /// Stands for a connection until it is in the books.
-    pub fn expect(self: &Rc<Self>) -> Young {
-        self.young.set(self.young.get() + 1);
-        Young(self.clone())
+    /// Stands for a connection until it is in the books; none if there are enough of those that come `from` there.
+    pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
+        let admitted = self.young.borrow_mut().admit(serial, from, self.places());
+        if !admitted {
+            self.shared.load.refused(Refusal::Connections);
+        }
+        admitted.then(|| Expected { worker: self.clone(), serial })
+    }
+
+    /// Notes the task that serves a connection, until it is in the books.
+    pub(crate) fn served_by(&self, serial: u64, task: AbortHandle) {
+        self.young.borrow_mut().served_by(serial, task);
     }
 
     /// Notes a panic of the connection, if there is one before the result is dropped.
@@ -348,9 +375,14 @@ impl Worker {
         self.shared.serial.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether there are as many connections as there may be.
-    fn is_full(&self) -> bool {
-        self.connections.borrow().len() >= self.shared.connections.load(Ordering::Relaxed)
+    /// How many connections there may be.
+    fn places(&self) -> usize {
+        self.shared.connections.load(Ordering::Relaxed)
+    }
+
+    /// How many there are.
+    fn taken(&self) -> usize {
+        self.connections.borrow().len() + self.young.borrow().len()
     }
 
     /// Asks connections without a request to end, but for those whose first one may be on its way.
@@ -358,6 +390,13 @@ impl Worker {
         let all = self.all();
         let settled = all.iter().filter(|connection| !connection.is_fresh());
         settled.for_each(|connection| connection.close_when_idle());
+    }
+
+    /// Ends connections whose clients leave lying what was made for them, the worst ones first.
+    fn end_unread(&self) {
+        let worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
+        worst.iter().for_each(|connection| connection.cut());
+        self.shared.load.ended_unread(worst.len());
     }
 
     /// Keeps a connection in the books until the guard is dropped.
@@ -412,11 +451,26 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// A connection that is not in the books yet.
 #[derive(Debug)]
-pub struct Young(Rc<Worker>);
+pub(crate) struct Expected {
+    worker: Rc<Worker>,
+    serial: u64,
+}
 
-impl Drop for Young {
+impl Expected {
+    /// It came from there in truth, which its PROXY header says; whether it may stay.
+    pub(crate) fn comes_from(&self, address: IpAddr) -> bool {
+        let places = self.worker.places();
+        let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
+        if !stays {
+            self.worker.shared.load.refused(Refusal::Connections);
+        }
+        stays
+    }
+}
+
+impl Drop for Expected {
     fn drop(&mut self) {
-        self.0.young.set(self.0.young.get() - 1);
+        self.worker.young.borrow_mut().remove(self.serial);
     }
 }
 

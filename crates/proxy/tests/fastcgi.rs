@@ -4,9 +4,12 @@ mod bed;
 
 use bed::{MAIN, configuration, start, talk, upstream};
 use model::Template;
-use model::policy::{Condition, FastCgi, Policy, Protocol};
-use std::net::SocketAddr;
+use model::policy::{Body, Condition, FastCgi, Policy, Protocol};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// A record of the one request.
 fn record(kind: u8, content: &[u8]) -> Vec<u8> {
@@ -168,4 +171,38 @@ async fn nobody_who_listens_is_502() {
     let native = start(&configuration(&[(MAIN, vec![nobody])], policy())).await;
     let answer = talk(&native, GET.as_bytes()).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_responder_that_answers_early_still_gets_the_whole_body() {
+    const SIZE: usize = 16 << 20;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (count, counted) = oneshot::channel();
+    tokio::spawn(async move {
+        let (mut tcp, _) = listener.accept().await.expect("a connection");
+        let mut seen = vec![0; 1 << 16];
+        let mut read = tcp.read(&mut seen).await.expect("a request");
+        tcp.write_all(&record(6, b"\r\nbegin ")).await.expect("written");
+        let end = record(5, b"");
+        let mut tail = Vec::new();
+        while !tail.ends_with(&end) {
+            let more = tcp.read(&mut seen).await.expect("the rest");
+            assert!(more > 0, "{read}");
+            read += more;
+            tail.extend_from_slice(&seen[..more]);
+            tail.drain(..tail.len().saturating_sub(end.len()));
+        }
+        count.send(read).expect("somebody waits");
+        tcp.write_all(&whole(b"end")).await.expect("written");
+    });
+    let body = Body { max_size: None, request_buffer: Some(SIZE), ..Body::default() };
+    let policy = Policy { body, ..policy() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let head = format!(
+        "POST / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\nContent-Length: {SIZE}\r\n\r\n"
+    );
+    let answer = talk(&native, &[head.as_bytes(), &vec![b'x'; SIZE]].concat()).await;
+    assert!(counted.await.expect("all of it") > SIZE);
+    assert!(answer.contains("begin ") && answer.contains("end"), "{answer}");
 }

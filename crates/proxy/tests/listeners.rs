@@ -8,7 +8,7 @@ use proxy::Native;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 
 const ONE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 const TWO: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -71,4 +71,70 @@ async fn a_thread_takes_as_many_connections_as_it_may() {
         idle.read_to_end(&mut rest).await.expect("it ends");
     }
     assert!(answer(&native, ONE).await.is_some(), "there is room again");
+}
+
+/// A connection to the TLS port from this address.
+async fn to_tls(native: &Native, from: Ipv4Addr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind((from, 0).into()).expect("an address of this machine");
+    let port = native.listening().https_port;
+    socket.connect((ONE, port).into()).await.expect("listening")
+}
+
+/// What is said before the connection ends.
+async fn to_end(tcp: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(bed::PATIENCE, tcp.read_to_end(&mut answer)).await;
+    let _ = read.expect("an end of the connection");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn who_says_nothing_on_the_tls_port_leaves_room_to_other_addresses() {
+    let native = idle(Vec::new());
+    let wanted = configuration(Vec::new(), 1, 20);
+    apply(&native, &Configuration::default(), &wanted).await;
+    let mut silent = Vec::new();
+    for _ in 0..20 {
+        silent.push(to_tls(&native, TWO).await);
+    }
+    // Eight of them wait for their handshake; there is no room for more of one address.
+    for tcp in &mut silent[8..] {
+        assert_eq!(to_end(tcp).await, "");
+    }
+    let mut other = to_tls(&native, ONE).await;
+    other.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+    assert!(to_end(&mut other).await.starts_with("HTTP/1.1 400 "));
+}
+
+#[tokio::test]
+async fn places_that_are_scarce_are_given_up_by_who_says_nothing() {
+    let native = idle(Vec::new());
+    let wanted = configuration(Vec::new(), 1, 8);
+    apply(&native, &Configuration::default(), &wanted).await;
+    let mut silent = Vec::new();
+    for _ in 0..8 {
+        silent.push(to_tls(&native, TWO).await);
+    }
+    // Long before the time for a handshake is over, which is a minute.
+    for tcp in &mut silent {
+        assert_eq!(to_end(tcp).await, "");
+    }
+    assert!(answer(&native, ONE).await.is_some(), "there is room again");
+}
+
+#[tokio::test]
+async fn http_in_clear_on_the_tls_port_is_told_so() {
+    let native = idle(Vec::new());
+    apply(&native, &Configuration::default(), &configuration(Vec::new(), 1, 100)).await;
+    let said = "<center>The plain HTTP request was sent to HTTPS port</center>\r\n";
+    for (request, told) in [("GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", true), ("hello\r\n", false)]
+    {
+        let mut tcp = to_tls(&native, ONE).await;
+        tcp.write_all(request.as_bytes()).await.expect("written");
+        let answer = to_end(&mut tcp).await;
+        assert!(answer.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{answer}");
+        assert!(answer.contains("\r\nConnection: close\r\n"), "{answer}");
+        assert_eq!(answer.contains(said), told, "{answer}");
+    }
 }

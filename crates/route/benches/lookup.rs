@@ -3,7 +3,7 @@
 //! `cargo bench -p route` prints the least time of many rounds per look-up, which is steadier than a mean where other
 //! programs share the machine. Hosts and paths are asked for in a scattered order, so that caches do not flatter.
 
-use model::{Backend, Location, PathKind, Server, ServerName};
+use model::{Backend, Location, PathKind, Server, ServerName, Steps};
 use route::path::{Canonical, canonical, encode};
 use route::{Locations, Routes, host};
 use std::hint::black_box;
@@ -40,11 +40,11 @@ fn hosts(count: usize) {
     });
     let scattered = scatter(&names);
     report(&format!("find among {count} hosts"), &scattered, |name| {
-        black_box(routes.find(name));
+        let _ = black_box(routes.find(name, &Steps::default()));
     });
     let routes = routes.with(&ServerName::new("*.apps.example.com"), Some(Arc::new(String::new())));
     report(&format!("find a wildcard beside {count} hosts"), &["other.apps.example.com"], |name| {
-        black_box(routes.find(name));
+        let _ = black_box(routes.find(name, &Steps::default()));
     });
     let server = Arc::new(String::new());
     let names: Vec<ServerName> =
@@ -91,7 +91,7 @@ fn report_locations(what: &str, locations: &Locations, requests: &[String]) {
     let requests: Vec<Canonical<'_>> =
         requests.iter().filter_map(|path| canonical(path.as_bytes()).ok()).collect();
     report(what, &requests, |path| {
-        black_box(locations.find(path));
+        black_box(locations.find(path, &Steps::default()));
     });
 }
 

@@ -3,7 +3,7 @@
 
 use crate::routes::Names;
 use imbl::OrdMap;
-use model::{Alias, Pattern, ServerName};
+use model::{Alias, Pattern, ServerName, Spent, Steps};
 use std::sync::Arc;
 
 /// Longer names than DNS has (RFC 1035 section 2.3.4) are looked for by their exact text only.
@@ -62,14 +62,24 @@ impl<T> Aliases<T> {
     }
 
     /// The server of the first pattern that matches, of servers whose name sorts before `limit`.
-    pub(crate) fn pattern(&self, host: &str, limit: Option<&str>) -> Option<&Arc<T>> {
+    pub(crate) fn pattern(
+        &self,
+        host: &str,
+        limit: Option<&str>,
+        steps: &Steps,
+    ) -> Result<Option<&Arc<T>>, Spent> {
         // Who names no host gets the catch-all (ngx_http_process_request_headers looks for no server then).
         if self.patterns.is_empty() || host.is_empty() || host.len() > LONGEST {
-            return None;
+            return Ok(None);
         }
         let before = |owner: &ServerName| limit.is_none_or(|limit| owner.as_str() < limit);
-        let mut patterns = self.patterns.iter().take_while(|((owner, _), _)| before(owner));
-        patterns.find(|(_, (pattern, _))| pattern.is_match(host)).map(|(_, (_, server))| server)
+        let patterns = self.patterns.iter().take_while(|((owner, _), _)| before(owner));
+        for (_, (pattern, server)) in patterns {
+            if pattern.try_match(host.as_bytes(), steps)? {
+                return Ok(Some(server));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether there is any pattern.

@@ -31,7 +31,7 @@ pub enum BadPath {
     AboveRoot,
 }
 
-/// Characters from here to U+10FFFF, a private area, stand for the single bytes 0x80 to 0xFF in [`Canonical::text`].
+/// Characters from here to U+10FFFF, a private area, stand for the single bytes 0x80 to 0xFF in [`text`].
 const BYTES: u32 = 0x0010_FF80;
 
 /// Finds the meaning of `raw_path`, which ends before `?`. A `#` has no meaning of its own here: refuse it before.
@@ -66,17 +66,22 @@ impl Canonical<'_> {
         Canonical { path: Cow::Owned(path.into_owned()), dotted, merged }
     }
 
-    /// The path as text for regular expressions. Bytes that are no UTF-8 become characters of a private area;
-    /// [`bytes`] turns text made of this one (captures, rewrites) back into bytes, so nothing is lost.
+    /// The path as [`text`].
     pub fn text(&self) -> Cow<'_, str> {
-        match std::str::from_utf8(&self.path) {
-            Ok(text) if !text.contains(stands_for_byte) => Cow::Borrowed(text),
-            _ => Cow::Owned(text_of(&self.path)),
-        }
+        text(&self.path)
     }
 }
 
-/// The bytes that text from [`Canonical::text`], or made of it, means.
+/// A piece of a path as text. Bytes that are no UTF-8 become characters of a private area; [`bytes`] turns text made of
+/// this one (captures, rewrites) back into bytes, so nothing is lost.
+pub fn text(path: &[u8]) -> Cow<'_, str> {
+    match std::str::from_utf8(path) {
+        Ok(text) if !text.contains(stands_for_byte) => Cow::Borrowed(text),
+        _ => Cow::Owned(text_of(path)),
+    }
+}
+
+/// The bytes that text from [`text`], or made of it, means.
 pub fn bytes(text: &str) -> Cow<'_, [u8]> {
     if !text.contains(stands_for_byte) {
         return Cow::Borrowed(text.as_bytes());

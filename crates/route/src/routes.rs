@@ -4,7 +4,7 @@ use crate::aliases::Aliases;
 use foldhash::fast::FixedState;
 use imbl::GenericHashMap;
 use imbl::shared_ptr::DefaultSharedPtr;
-use model::{Alias, ServerName};
+use model::{Alias, ServerName, Spent, Steps};
 use std::sync::Arc;
 
 /// Names come from the configuration, not from clients, so the hash need not be keyed.
@@ -60,26 +60,30 @@ impl<T> Routes<T> {
     }
 
     /// The server for `host`, as [`crate::host::parse`] gives its name: that of the name itself, else the longest
-    /// wildcard among the aliases, else what [`Self::find_pattern`] says, else the catch-all.
-    pub fn find(&self, host: &str) -> Option<&Arc<T>> {
-        self.exact
+    /// wildcard among the aliases, else what [`Self::find_pattern`] says, else the catch-all. Patterns take their steps
+    /// from those of the request; where these do not last, nobody knows whose host it is.
+    pub fn find(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<T>>, Spent> {
+        let named = self
+            .exact
             .get(host)
             .or_else(|| self.aliases.named(host))
-            .or_else(|| self.aliases.wildcard(host))
-            .or_else(|| self.find_pattern(host))
-            .or(self.catch_all.as_ref())
+            .or_else(|| self.aliases.wildcard(host));
+        match named {
+            Some(_) => Ok(named),
+            None => Ok(self.find_pattern(host, steps)?.or(self.catch_all.as_ref())),
+        }
     }
 
     /// A wildcard host is a regular expression in ingress-nginx, which takes its turn among the patterns of aliases by
     /// the name of its server (compat/behaviour.md section 4).
-    fn find_pattern(&self, host: &str) -> Option<&Arc<T>> {
+    fn find_pattern(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<T>>, Spent> {
         let wildcard = self.find_wildcard(host);
         if !self.aliases.has_patterns() {
-            return wildcard;
+            return Ok(wildcard);
         }
         let name =
             wildcard.and_then(|_| host.split_once('.')).map(|(_, parent)| format!("*.{parent}"));
-        self.aliases.pattern(host, name.as_deref()).or(wildcard)
+        Ok(self.aliases.pattern(host, name.as_deref(), steps)?.or(wildcard))
     }
 
     /// The wildcard host of the parent, which covers exactly one label of letters, digits, `_` and `-`.
@@ -132,7 +136,7 @@ impl<T> Default for Routes<T> {
 #[cfg(test)]
 mod tests {
     use super::Routes;
-    use model::{Alias, ServerName};
+    use model::{Alias, ServerName, Spent, Steps};
     use std::sync::Arc;
 
     fn routes(names: &[&'static str]) -> Routes<&'static str> {
@@ -142,7 +146,7 @@ mod tests {
     }
 
     fn found(routes: &Routes<&'static str>, host: &str) -> Option<&'static str> {
-        routes.find(host).map(|server| **server)
+        routes.find(host, &Steps::default()).expect("steps").map(|server| **server)
     }
 
     #[test]
@@ -225,6 +229,20 @@ mod tests {
             assert_eq!(found(&with, host), Some("a.test"), "{host}");
             assert_eq!(found(&without, host), None, "{host}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_too_hard_for_the_patterns_leads_nowhere() {
+        let hard = aliased(routes(&["_", "a.test"]), "a.test", &["~^(?:(a|a)\\1?)*z$", "~b"]);
+        let name = "a".repeat(200);
+        assert_eq!(hard.find(&name, &Steps::default()), Err(Spent));
+        assert_eq!((found(&hard, "aaz"), found(&hard, "b")), (Some("a.test"), Some("a.test")));
+        let steps = Steps::new(10);
+        assert_eq!(
+            hard.find("a.test", &steps).map(|server| server.map(|name| **name)),
+            Ok(Some("a.test"))
+        );
+        assert_eq!(steps.left(), 10, "a name of its own takes no steps");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The admin server: health and whatever else operators read, over plain HTTP/1.1, with everything bounded.
 
 use crate::exposition;
+use crate::places::{Place, Places};
 use crate::{Content, Ready, Shutdown};
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -19,10 +20,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
-/// Connections at a time; further ones wait in the backlog.
-const CONNECTIONS: usize = 64;
+/// Connections at a time; a further one takes the place of another ([`crate::places`]), so that probes are answered
+/// whatever is done to the port.
+const CONNECTIONS: usize = 128;
 /// Bytes of a request's head.
 const HEAD: usize = 16 << 10;
 /// Lines of a request's head.
@@ -203,7 +204,7 @@ impl Admin {
 
     async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Content> {
         let (method, uri) = (request.method(), request.uri());
-        let page = match self.pages.get(uri.path()) {
+        let mut page = match self.pages.get(uri.path()) {
             None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
             Some((Readers::Near, _)) if !peer.to_canonical().is_loopback() => {
                 Page::text(StatusCode::FORBIDDEN, NEAR_ONLY)
@@ -213,9 +214,14 @@ impl Admin {
             }
             Some((_, handler)) => handler(uri.query().unwrap_or_default()).await,
         };
+        let compressed = takes_gzip(request.headers()) && page.body.gzip();
         let mut response = Response::new(page.body);
         *response.status_mut() = page.status;
         let headers = response.headers_mut();
+        if compressed {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if page.status == StatusCode::METHOD_NOT_ALLOWED {
@@ -241,16 +247,16 @@ impl Bound {
     pub async fn serve(self) -> io::Result<Infallible> {
         let listener = TcpListener::from_std(self.listener)?;
         let admin = Arc::new(self.admin);
-        let places = Arc::new(Semaphore::new(CONNECTIONS));
+        let places = Places::new(CONNECTIONS);
         loop {
-            let place =
-                Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let admin = Arc::clone(&admin);
+                    let (admin, place) = (Arc::clone(&admin), places.take(peer.ip()));
                     tokio::spawn(async move {
-                        serve_connection(stream, peer.ip(), &admin, CONNECTION_TIME).await;
-                        drop(place);
+                        tokio::select! {
+                            () = serve_connection(stream, peer.ip(), &admin, &place, CONNECTION_TIME) => {}
+                            () = place.lost() => tracing::debug!(%peer, "admin server: its place was needed"),
+                        }
                     });
                 }
                 Err(error) => {
@@ -278,9 +284,17 @@ fn has_no_ipv6(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
 }
 
-async fn serve_connection(stream: TcpStream, peer: IpAddr, admin: &Admin, time: Duration) {
+async fn serve_connection(
+    stream: TcpStream,
+    peer: IpAddr,
+    admin: &Admin,
+    place: &Place,
+    time: Duration,
+) {
     let service = service_fn(async |request: Request<Incoming>| {
-        Ok::<_, Infallible>(admin.answer(&request, peer).await)
+        let answering = place.answer();
+        let answer = admin.answer(&request, peer).await;
+        Ok::<_, Infallible>(answer.map(|content| content.holding(answering)))
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -293,6 +307,17 @@ async fn serve_connection(stream: TcpStream, peer: IpAddr, admin: &Admin, time: 
         Ok(Err(error)) => tracing::debug!("admin server: {error}"),
         Err(_) => tracing::debug!("admin server: the connection lived too long"),
     }
+}
+
+/// Whether a client takes gzip (RFC 9110 section 12.5.3).
+fn takes_gzip(headers: &HeaderMap) -> bool {
+    let named =
+        headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
+    named.flat_map(|line| line.split(',')).any(|coding| {
+        let (name, weight) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
+        name.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
+    })
 }
 
 /// What is told of a process that is past mending.
@@ -317,7 +342,9 @@ fn health(ready: &Ready, shutdown: &Shutdown) -> Page {
 #[cfg(test)]
 mod tests {
     use super::{Admin, Page, serve_connection};
+    use crate::places::Places;
     use crate::{Ready, Shutdown};
+    use bytes::Bytes;
     use std::net::SocketAddr;
     use std::time::Duration;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -413,7 +440,8 @@ mod tests {
             let peer = peer.parse().expect("an address");
             let serve = async {
                 let (stream, _) = listener.accept().await.expect("the client is there");
-                serve_connection(stream, peer, &admin, Duration::from_secs(5)).await;
+                let place = Places::new(1).take(peer);
+                serve_connection(stream, peer, &admin, &place, Duration::from_secs(5)).await;
             };
             let (answer, ()) = tokio::join!(get(address, path), serve);
             answer
@@ -451,18 +479,94 @@ mod tests {
         assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
     }
 
-    #[tokio::test]
-    async fn connections_beyond_the_bound_wait_for_a_place() {
-        let address = start(&Ready::new(), &Shutdown::new());
-        let mut idle = Vec::new();
-        for _ in 0..super::CONNECTIONS {
-            idle.push(TcpStream::connect(address).await.expect("the server listens"));
+    /// Numbers without end, which come in pieces.
+    fn endless() -> Page {
+        Page::metrics(std::iter::repeat_with(|| Bytes::from(vec![b'#'; 64 << 10])))
+    }
+
+    /// Opens connections that send these bytes, and nothing is ever read of them.
+    async fn occupy(address: SocketAddr, count: usize, bytes: &str) -> Vec<TcpStream> {
+        let mut all = Vec::new();
+        for _ in 0..count {
+            let mut stream = TcpStream::connect(address).await.expect("the server listens");
+            // Its place may be gone already.
+            drop(stream.write_all(bytes.as_bytes()).await);
+            all.push(stream);
         }
-        let mut next = Box::pin(get(address, "/healthz"));
-        let early = tokio::time::timeout(Duration::from_millis(100), &mut next).await;
-        assert!(early.is_err(), "every place is taken");
-        idle.pop();
-        assert_eq!(next.await.0, 200);
+        all
+    }
+
+    #[tokio::test]
+    async fn a_probe_is_answered_within_a_second_whatever_is_done_to_the_port() {
+        let bound = Admin::new("/healthz", Ready::new(), Shutdown::new())
+            .page("/metrics", endless)
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        let metrics = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+        let probed = async || {
+            let probe = get(address, "/healthz");
+            let (status, _) = tokio::time::timeout(Duration::from_secs(1), probe)
+                .await
+                .expect("a second is enough");
+            assert_eq!(status, 200);
+        };
+        let _silent = occupy(address, 2 * super::CONNECTIONS, "").await;
+        probed().await;
+        let _begun = occupy(address, super::CONNECTIONS, "GET /healthz HT").await;
+        probed().await;
+        let _unread = occupy(address, 2 * super::CONNECTIONS, metrics).await;
+        probed().await;
+        let again = tokio::spawn(async move {
+            loop {
+                drop(occupy(address, 10, metrics).await);
+                drop(occupy(address, 10, "").await);
+            }
+        });
+        for _ in 0..20 {
+            probed().await;
+        }
+        again.abort();
+    }
+
+    #[tokio::test]
+    async fn a_long_page_is_compressed_for_who_takes_it() {
+        let lines =
+            || (0..100).map(|number| Bytes::from(format!("a{{b=\"c\"}} {number}\n").repeat(500)));
+        let whole: Vec<u8> = lines().flatten().collect();
+        let bound = Admin::default()
+            .page("/metrics", move || Page::metrics(lines()))
+            .bind(any(), "--healthz-port")
+            .expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        let ask = async |header: &str| {
+            let mut stream = TcpStream::connect(address).await.expect("the server listens");
+            let request = format!("GET /metrics HTTP/1.0\r\n{header}\r\n");
+            stream.write_all(request.as_bytes()).await.expect("the server reads");
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.expect("the server answers");
+            let end = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a head") + 4;
+            let body = answer.split_off(end);
+            (String::from_utf8(answer).expect("text"), body)
+        };
+        for header in ["Accept-Encoding: gzip\r\n", "Accept-Encoding: br, GZIP;q=0.5\r\n"] {
+            let (head, body) = ask(header).await;
+            assert!(
+                head.contains("content-encoding: gzip") && head.contains("vary: accept-encoding"),
+                "{head}"
+            );
+            assert!(body.len() * 10 < whole.len(), "{} of {}", body.len(), whole.len());
+            let mut read = Vec::new();
+            let mut decoder = flate2::read::GzDecoder::new(body.as_slice());
+            std::io::Read::read_to_end(&mut decoder, &mut read).expect("it is gzip");
+            assert!(read == whole);
+        }
+        for header in ["", "Accept-Encoding: gzip;q=0, br\r\n"] {
+            let (head, body) = ask(header).await;
+            assert!(!head.contains("content-encoding") && body == whole, "{head}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -483,7 +587,8 @@ mod tests {
             .await
             .expect("the server reads");
         let (stream, peer) = listener.accept().await.expect("the client is there");
-        serve_connection(stream, peer.ip(), &admin, Duration::from_millis(50)).await;
+        let place = Places::new(1).take(peer.ip());
+        serve_connection(stream, peer.ip(), &admin, &place, Duration::from_millis(50)).await;
         let mut received = Vec::new();
         let end = client.read_to_end(&mut received).await;
         assert!(end.is_err() || received.len() < 64 << 20, "it was cut off");

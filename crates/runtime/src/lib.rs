@@ -7,6 +7,7 @@ pub mod farewell;
 pub mod limits;
 pub mod log;
 pub mod overload;
+pub mod places;
 pub mod ports;
 pub mod profile;
 mod ready;

@@ -1,5 +1,5 @@
-//! Logs of the process itself: text on stderr, times in UTC. What one part of it says can go elsewhere, at a level of
-//! its own.
+//! Logs of the process itself: text or JSON on stderr, times in UTC. What one part of it says can go elsewhere, at a
+//! level of its own.
 
 use crate::stderr::Stderr;
 use std::io::{self, Write};
@@ -27,8 +27,21 @@ pub enum LogError {
     Started,
 }
 
+/// What libraries say drowns what we say; RUST_LOG brings it back.
+const LIBRARIES: &str = "h2=off,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,mio=info,rustls=info,tower=info";
+
 /// How long the last messages may take.
 const SETTLING: Duration = Duration::from_secs(1);
+
+/// How a line is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// An object for each line: `timestamp`, `level`, `target`, `message`, and what else the line tells.
+    Json,
+}
 
 /// Takes a line with its level.
 pub type Line = Arc<dyn Fn(Level, String) + Send + Sync>;
@@ -38,26 +51,38 @@ pub struct Control {
     directives: String,
     /// RUST_LOG decided.
     fixed: bool,
-    reload: Box<dyn Fn(EnvFilter) + Send + Sync>,
+    reload: Reload,
     outlet: Outlet,
 }
 
+type Reload = Box<dyn Fn(EnvFilter) + Send + Sync>;
+
 /// Starts logging. `verbosity` is the number of `-v` as ingress-nginx has it: up to 2 is `info`, 3 and 4 `debug`,
-/// from 5 everything. RUST_LOG, where set, decides instead.
-pub fn init(verbosity: u8) -> Result<Control, LogError> {
+/// from 5 everything of our own. RUST_LOG, where set, decides instead.
+pub fn init(verbosity: u8, format: Format) -> Result<Control, LogError> {
     let own = std::env::var("RUST_LOG").ok();
     let (directives, fixed) = directives(own.as_deref(), verbosity);
-    let stderr = Stderr::start().map_err(LogError::Thread)?;
+    let stderr = Stderr::start(format).map_err(LogError::Thread)?;
     let outlet = Outlet { stderr, diverted: Arc::default() };
     // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.
     let subscriber = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_writer(outlet.clone())
-        .with_env_filter(filter(&directives)?)
-        .with_filter_reloading();
-    let handle = subscriber.reload_handle();
-    subscriber.try_init().map_err(|_| LogError::Started)?;
-    let reload = Box::new(move |filter| drop(handle.reload(filter)));
+        .with_env_filter(filter(&directives)?);
+    let (started, reload): (_, Reload) = match format {
+        Format::Text => {
+            let subscriber = subscriber.with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            (subscriber.try_init(), Box::new(move |filter| drop(handle.reload(filter))))
+        }
+        Format::Json => {
+            let subscriber = subscriber.json().flatten_event(true).with_current_span(false);
+            let subscriber = subscriber.with_span_list(false).with_filter_reloading();
+            let handle = subscriber.reload_handle();
+            (subscriber.try_init(), Box::new(move |filter| drop(handle.reload(filter))))
+        }
+    };
+    started.map_err(|_| LogError::Started)?;
     Ok(Control { directives, fixed, reload, outlet })
 }
 
@@ -146,14 +171,12 @@ impl Write for Taker {
 fn directives(rust_log: Option<&str>, verbosity: u8) -> (String, bool) {
     let own = match (rust_log.map(str::trim), verbosity) {
         (Some(own), _) if !own.is_empty() => return (own.to_owned(), true),
-        (_, 0..=1) => "info,kube_client=off,kube_runtime=off",
+        // The h2 crate would warn of what strangers send, a line for each frame.
+        (_, 0..=1) => "info,h2=off,kube_client=off,kube_runtime=off",
         // What changes in a configuration file, as ingress-nginx has it from here on.
-        (_, 2) => "info,diff=debug,kube_client=off,kube_runtime=off",
-        // What libraries say at this level drowns what we say.
-        (_, 3..=4) => {
-            "debug,h2=info,hyper=info,hyper_util=info,kube=info,kube_client=off,kube_runtime=off,rustls=info,tower=info"
-        }
-        _ => "trace",
+        (_, 2) => "info,diff=debug,h2=off,kube_client=off,kube_runtime=off",
+        (_, 3..=4) => return (format!("debug,{LIBRARIES}"), false),
+        _ => return (format!("trace,{LIBRARIES}"), false),
     };
     (own.to_owned(), false)
 }
@@ -179,6 +202,14 @@ mod tests {
         assert_eq!(levels, ["info", "info", "debug", "debug", "trace", "trace"]);
         let (second, _) = directives(None, 2);
         assert!(second.starts_with("info,diff=debug,"), "{second}");
+    }
+
+    #[test]
+    fn peers_of_http2_cannot_write_lines_at_will() {
+        for verbosity in 0..5 {
+            let (own, _) = directives(None, verbosity);
+            assert!(own.split(',').any(|part| part == "h2=off"), "{verbosity}: {own}");
+        }
     }
 
     #[test]

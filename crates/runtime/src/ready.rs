@@ -1,6 +1,7 @@
 //! Readiness: the process is ready once nobody blocks it any more.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::watch;
@@ -9,8 +10,18 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Ready {
     /// What is waited for, by the number of the block.
-    waiting: Arc<watch::Sender<BTreeMap<u64, String>>>,
+    waiting: Arc<watch::Sender<BTreeMap<u64, What>>>,
     next: Arc<AtomicU64>,
+}
+
+/// Says what is waited for.
+#[derive(Clone)]
+struct What(Arc<dyn Fn() -> String + Send + Sync>);
+
+impl fmt::Debug for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0())
+    }
 }
 
 /// Keeps the process from being ready until it is dropped.
@@ -29,8 +40,14 @@ impl Ready {
 
     /// Blocks readiness while the result lives. `what` completes "waiting for …".
     pub fn block(&self, what: impl Into<String>) -> Block {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
         let what = what.into();
+        self.block_saying(move || what.clone())
+    }
+
+    /// The same, where `what` is asked each time that somebody wants to know.
+    pub fn block_saying(&self, what: impl Fn() -> String + Send + Sync + 'static) -> Block {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let what = What(Arc::new(what));
         self.waiting.send_modify(|waiting| {
             waiting.insert(number, what);
         });
@@ -44,7 +61,8 @@ impl Ready {
 
     /// What is still waited for, oldest first.
     pub fn waiting(&self) -> Vec<String> {
-        self.waiting.borrow().values().cloned().collect()
+        let waiting: Vec<What> = self.waiting.borrow().values().cloned().collect();
+        waiting.iter().map(|What(say)| say()).collect()
     }
 
     /// Returns as soon as nothing blocks.
@@ -72,6 +90,8 @@ impl Drop for Block {
 #[cfg(test)]
 mod tests {
     use super::Ready;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     #[tokio::test]
     async fn the_process_is_ready_once_every_block_is_dropped() {
@@ -90,6 +110,16 @@ mod tests {
         drop(objects);
         waiter.await.expect("it does not panic");
         assert!(ready.is_ready());
+    }
+
+    #[test]
+    fn what_is_waited_for_is_asked_each_time() {
+        let (ready, count) = (Ready::new(), Arc::new(AtomicU64::new(3)));
+        let left = count.clone();
+        let _block = ready.block_saying(move || format!("{} kinds", left.load(Ordering::Relaxed)));
+        assert_eq!(ready.waiting(), ["3 kinds"]);
+        count.store(1, Ordering::Relaxed);
+        assert_eq!(ready.waiting(), ["1 kinds"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Standard error, written by a thread of its own: who reads it may stall, and nobody waits for that.
 
+use crate::log::Format;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,17 +26,17 @@ enum Piece {
 
 impl Stderr {
     /// Starts the thread.
-    pub(crate) fn start() -> io::Result<Self> {
-        Self::start_on(io::stderr())
+    pub(crate) fn start(format: Format) -> io::Result<Self> {
+        Self::start_on(io::stderr(), format)
     }
 
-    fn start_on(out: impl Write + Send + 'static) -> io::Result<Self> {
+    fn start_on(out: impl Write + Send + 'static, format: Format) -> io::Result<Self> {
         let (pieces, receiver) = sync_channel(WAITING);
         let dropped = Arc::new(AtomicU64::new(0));
         let own = dropped.clone();
         std::thread::Builder::new()
             .name("messages".to_owned())
-            .spawn(move || run(&receiver, &own, out))?;
+            .spawn(move || run(&receiver, &own, format, out))?;
         Ok(Self { pieces, dropped })
     }
 
@@ -61,7 +62,7 @@ impl Stderr {
     }
 }
 
-fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, mut out: impl Write) {
+fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, format: Format, mut out: impl Write) {
     for piece in pieces {
         match piece {
             // Where nobody reads any longer, there is nobody to be told.
@@ -70,14 +71,23 @@ fn run(pieces: &Receiver<Piece>, dropped: &AtomicU64, mut out: impl Write) {
         }
         match dropped.swap(0, Ordering::Relaxed) {
             0 => {}
-            lost => drop(writeln!(out, "{lost} lines were dropped: nobody took them in time")),
+            lost => drop(out.write_all(loss(lost, format).as_bytes())),
         }
+    }
+}
+
+fn loss(lost: u64, format: Format) -> String {
+    let text = format!("{lost} lines were dropped: nobody took them in time");
+    match format {
+        Format::Text => format!("{text}\n"),
+        Format::Json => format!("{{\"level\":\"WARN\",\"message\":\"{text}\"}}\n"),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Stderr, WAITING};
+    use crate::log::Format;
     use std::io::{self, Write};
     use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
     use std::time::Duration;
@@ -101,7 +111,7 @@ mod tests {
     fn nobody_waits_for_a_reader_that_stalls_and_what_was_lost_is_told() {
         let (go, wait) = sync_channel(1);
         let (tell, told) = sync_channel(2 * WAITING);
-        let stderr = Stderr::start_on(Stalled(wait, tell)).expect("a thread");
+        let stderr = Stderr::start_on(Stalled(wait, tell), Format::Text).expect("a thread");
         for number in 0..WAITING + 100 {
             stderr.write(format!("line {number}\n").as_bytes());
         }

@@ -11,6 +11,7 @@ pub mod eventually;
 pub mod exchange;
 pub mod fairway;
 pub mod fixtures;
+pub mod hostile;
 pub mod http2;
 pub mod journal;
 pub mod kubelet;

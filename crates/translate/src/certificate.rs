@@ -3,10 +3,8 @@
 use kubernetes::objects::Secret;
 use model::policy::Identity;
 use model::{Certificate, CertificateId, PrivateKey};
+use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{PemObject, SectionKind};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys};
 use std::sync::Arc;
 use x509_parser::prelude::{CertificateRevocationList, FromDer, GeneralName, X509Certificate};
 
@@ -51,9 +49,7 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
         .ok_or("has no ca.crt: add the authorities of the clients' certificates")?;
     let authorities = certificates(pem, "ca.crt")?;
     for der in &authorities {
-        X509Certificate::from_der(der).map_err(|error| {
-            format!("has a ca.crt that is no X.509 certificate ({error}): replace it")
-        })?;
+        read(der, "ca.crt")?;
     }
     let lists = field(secret, "ca.crl").map_or(Ok(Vec::new()), revocations)?;
     let shared = |all: Vec<Vec<u8>>| all.into_iter().map(Arc::from).collect();
@@ -87,25 +83,24 @@ fn pair(secret: &Secret) -> Result<Pair, String> {
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| {
         format!("has no private key in tls.key ({error}): put one in PEM there")
     })?;
-    match belongs(&chain, &key) {
-        Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-        Err(Error::InconsistentKeys(_)) => {
-            return Err(
-                "has a tls.key that does not belong to tls.crt: put both of one pair there"
-                    .to_owned(),
-            );
-        }
-        Err(error) => {
-            return Err(format!("has a pair of tls.crt and tls.key that cannot be used: {error}"));
-        }
+    let signer = rustls::crypto::aws_lc_rs::sign::any_supported_type(&key).map_err(|error| {
+        format!("has a pair of tls.crt and tls.key that cannot be used: {error}")
+    })?;
+    let leaf = chain.first().ok_or("has no certificate in tls.crt: put one there")?;
+    let leaf = read(leaf, "tls.crt")?;
+    if signer.public_key().is_some_and(|key| *key != *leaf.public_key().raw) {
+        return Err("has a tls.key that does not belong to tls.crt: put both of one pair \
+                    there, the certificate before those of its authorities"
+            .to_owned());
     }
     Ok((chain, PrivateKey(key.secret_der().to_vec())))
 }
 
-fn belongs(chain: &[Vec<u8>], key: &PrivateKeyDer<'_>) -> Result<(), Error> {
-    let key = rustls::crypto::aws_lc_rs::sign::any_supported_type(key)?;
-    let chain = chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
-    CertifiedKey::new(chain, key).keys_match()
+fn read<'a>(der: &'a [u8], field: &str) -> Result<X509Certificate<'a>, String> {
+    let read = X509Certificate::from_der(der).map(|(_, certificate)| certificate);
+    read.map_err(|error| {
+        format!("has a {field} that is no X.509 certificate ({error}): replace it")
+    })
 }
 
 /// The certificates of a PEM text, whose first block must be one.
@@ -128,9 +123,7 @@ fn certificates(pem: &[u8], field: &str) -> Result<Vec<Vec<u8>>, String> {
 
 /// The DNS names of a certificate and the second it expires; the common name counts where there is no DNS name.
 fn names(der: &[u8]) -> Result<(Vec<String>, i64), String> {
-    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| {
-        format!("has a tls.crt that is no X.509 certificate ({error}): replace it")
-    })?;
+    let certificate = read(der, "tls.crt")?;
     let alternative = certificate.subject_alternative_name().ok().flatten();
     let mut names: Vec<String> = alternative
         .iter()

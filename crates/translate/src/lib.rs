@@ -3,6 +3,7 @@
 
 mod aliases;
 mod annotations;
+mod budget;
 mod certificate;
 mod check;
 mod ciphers;
@@ -12,16 +13,20 @@ mod ingress;
 mod names;
 mod options;
 mod passwords;
+mod pattern_budget;
 mod problems;
+mod reach;
 mod review;
 mod set_headers;
 mod settings;
 mod streams;
+mod tenancy;
 mod translator;
 mod upstream;
 
 pub use annotations::cache_durations;
-pub use check::{Check, Finding, Remark, Standing, check};
+pub use budget::Budget;
+pub use check::{Check, Finding, Other, Remark, Standing, check, others_of_host};
 pub use ingress::references;
 pub use options::Options;
 pub use passwords::PasswordFile;

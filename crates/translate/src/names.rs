@@ -1,7 +1,10 @@
 //! What leads to a host besides its own name, where several hosts may want the same: aliases, and the name with or
 //! without `www.` that is redirected to it (compat/behaviour.md section 4).
 
-use crate::ingress::{Draft, Rank, Standing, origin};
+use crate::host::{heard, not_heard, owner, unheard};
+use crate::ingress::{Age, Draft, Rank, Standing, origin};
+use crate::reach::Reach;
+use crate::tenancy::{CrossNamespace, Item, remedy};
 use kubernetes::objects::ObjectKey;
 use model::{Alias, Problem, Server, ServerName, Severity, Template};
 use std::borrow::Borrow;
@@ -10,42 +13,61 @@ use std::sync::Arc;
 
 type Drafts = BTreeMap<Rank, Arc<Draft>>;
 
+/// Who asks for a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Asker {
+    ingress: ObjectKey,
+    age: Age,
+}
+
 /// The names that a host wants.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wishes {
     /// Its aliases, with the Ingress that asks for them.
-    aliases: Option<(ObjectKey, Vec<Alias>)>,
+    aliases: Option<(Asker, Vec<Alias>)>,
     /// The name that is to be redirected to it, with the Ingress that asks first.
-    www: Option<(ObjectKey, ServerName)>,
+    www: Option<(Asker, ServerName)>,
+    /// The namespace that owns the host.
+    owner: Option<Arc<str>>,
 }
 
-/// The Ingresses with rules for a host.
-fn taken<'a>(host: &ServerName, drafts: &'a Drafts) -> impl Iterator<Item = &'a Arc<Draft>> {
-    drafts
-        .values()
-        .filter(move |draft| draft.standing == Standing::Taken && draft.hosts.contains_key(host))
+/// The Ingresses with rules for a host that are heard about something that concerns all of it.
+fn asking<'a>(
+    host: &ServerName,
+    drafts: &'a Drafts,
+    allowed: CrossNamespace,
+    item: Item,
+) -> impl Iterator<Item = &'a Arc<Draft>> {
+    let host_of = host.clone();
+    heard(host, drafts, allowed, item).filter(move |draft| draft.hosts.contains_key(&host_of))
 }
 
-fn key(draft: &Draft) -> ObjectKey {
-    draft.ingress.meta.key.clone()
+fn asker(draft: &Draft) -> Asker {
+    Asker { ingress: draft.ingress.meta.key.clone(), age: draft.age() }
 }
 
 impl Wishes {
     /// What the Ingresses of a host ask for: the first one with aliases gives them all.
-    pub(crate) fn of(host: &ServerName, drafts: &Drafts) -> Self {
-        let first = taken(host, drafts).find(|draft| !draft.names.aliases.is_empty());
+    pub(crate) fn of(host: &ServerName, drafts: &Drafts, allowed: CrossNamespace) -> Self {
+        let mut aliasing = asking(host, drafts, allowed, Item::Aliases);
+        let first = aliasing.find(|draft| !draft.names.aliases.is_empty());
         let own = host.to_string();
         let aliases = first.map(|draft| {
             let others = draft.names.aliases.iter().filter(|alias| alias.to_string() != own);
-            (key(draft), others.cloned().collect())
+            (asker(draft), others.cloned().collect())
         });
-        let asks = taken(host, drafts).find(|draft| draft.names.www);
-        let www = asks.and_then(|draft| Some((key(draft), counterpart(host)?)));
-        Self { aliases, www }
+        let asks = asking(host, drafts, allowed, Item::Www).find(|draft| draft.names.www);
+        let www = asks.and_then(|draft| Some((asker(draft), counterpart(host)?)));
+        Self { aliases, www, owner: owner(host, drafts).cloned() }
     }
 
     fn aliases(&self) -> impl Iterator<Item = &Alias> {
         self.aliases.iter().flat_map(|(_, aliases)| aliases)
+    }
+
+    /// Whether it wants names that are more than one host's.
+    fn is_wild(&self) -> bool {
+        self.aliases().any(|alias| !matches!(alias, Alias::Name(_)))
     }
 }
 
@@ -70,6 +92,8 @@ enum Holder<'a> {
     Redirect(&'a ServerName),
     /// The host that it is an alias of.
     Alias(&'a ServerName),
+    /// A host with a wildcard, or the catch-all, of another namespace.
+    Below(&'a ServerName),
 }
 
 /// All hosts with the names they want: a small index, so that a change touches those only that want the same.
@@ -79,6 +103,12 @@ pub(crate) struct Registry {
     /// By the alias as text.
     aliases: BTreeMap<String, BTreeSet<ServerName>>,
     redirects: BTreeMap<ServerName, BTreeSet<ServerName>>,
+    /// Hosts that want names which are more than one host's: what they get hangs on each other and on wildcards.
+    wild: BTreeSet<ServerName>,
+}
+
+fn is_wildcard(host: &ServerName) -> bool {
+    host.as_str().starts_with("*.") || *host == ServerName::catch_all()
 }
 
 impl Registry {
@@ -97,6 +127,14 @@ impl Registry {
             self.rivals(host.as_str(), &mut touched);
         }
         let (before, wishes) = (before.unwrap_or_default(), now.clone().unwrap_or_default());
+        let others = before.owner != wishes.owner && is_wildcard(host);
+        if others || (before.aliases != wishes.aliases && (before.is_wild() || wishes.is_wild())) {
+            touched.extend(self.wild.iter().cloned());
+        }
+        match wishes.is_wild() {
+            true => drop(self.wild.insert(host.clone())),
+            false => drop(self.wild.remove(host)),
+        }
         for alias in before.aliases() {
             let text = alias.to_string();
             self.rivals(&text, &mut touched);
@@ -128,44 +166,110 @@ impl Registry {
         found.extend(self.redirects.get(&ServerName::new(name)).into_iter().flatten().cloned());
     }
 
-    /// Who has a name: the host itself, else the first of those it is to be redirected to, else the first of those
-    /// it is to be an alias of. nginx reads redirects first, then servers by name, and the first one keeps a name.
-    fn holder(&self, name: &str) -> Option<Holder<'_>> {
+    /// Who has a name: the host itself, else those of the namespace whose Ingress is oldest: the first of those it is
+    /// to be redirected to, else the first of those it is to be an alias of. nginx reads redirects first, then servers
+    /// by name, and the first one keeps a name.
+    fn holder(&self, name: &str, allowed: CrossNamespace) -> Option<Holder<'_>> {
         let host = ServerName::new(name);
         if host == ServerName::catch_all() || self.wishes.contains_key(&host) {
             return Some(Holder::Host);
         }
-        let redirect = self.redirects.get(&host).and_then(BTreeSet::first);
-        let alias = self.aliases.get(name).and_then(BTreeSet::first);
-        redirect.map(Holder::Redirect).or_else(|| alias.map(Holder::Alias))
+        let redirects = || {
+            self.redirects.get(&host).into_iter().flatten().map(|to| {
+                (
+                    to,
+                    self.wishes
+                        .get(to)
+                        .and_then(|wishes| wishes.www.as_ref())
+                        .map(|(asker, _)| asker),
+                )
+            })
+        };
+        let aliases = || {
+            self.aliases.get(name).into_iter().flatten().map(|of| {
+                let wishes = self.wishes.get(of).and_then(|wishes| wishes.aliases.as_ref());
+                (of, wishes.map(|(asker, _)| asker))
+            })
+        };
+        let askers = redirects().chain(aliases()).filter_map(|(_, asker)| asker);
+        let oldest = askers.min_by(|a, b| a.age.cmp(&b.age));
+        let oldest = oldest.filter(|_| !allowed.allows(Item::Aliases));
+        let is_heard = |(_, asker): &(&ServerName, Option<&Asker>)| {
+            oldest.is_none_or(|oldest| {
+                asker.is_some_and(|asker| asker.ingress.namespace == oldest.ingress.namespace)
+            })
+        };
+        let redirect = redirects().find(is_heard).map(|(to, _)| Holder::Redirect(to));
+        redirect.or_else(|| aliases().find(is_heard).map(|(of, _)| Holder::Alias(of)))
+    }
+
+    /// Who of another namespace has names that a wildcard or pattern would take.
+    fn stranger(
+        &self,
+        asker: &Asker,
+        alias: &Alias,
+        allowed: CrossNamespace,
+    ) -> Option<Holder<'_>> {
+        if allowed.allows(Item::Aliases) || matches!(alias, Alias::Name(_)) {
+            return None;
+        }
+        let reach = Reach::of(alias);
+        let namespace = &asker.ingress.namespace;
+        let below = self.wishes.range(ServerName::new("*.")..ServerName::new("*/"));
+        let mut below = below.chain(self.wishes.get_key_value(&ServerName::catch_all()));
+        let host = below.find(|(host, wishes)| {
+            let is_strange = wishes.owner.as_ref().is_some_and(|owner| owner != namespace);
+            is_strange && reach.takes_from(host)
+        });
+        if let Some((host, _)) = host {
+            return Some(Holder::Below(host));
+        }
+        let mut wild = self.wild.iter().filter_map(|host| {
+            let (other, aliases) = self.wishes.get(host)?.aliases.as_ref()?;
+            (other.ingress.namespace != *namespace && other.age < asker.age)
+                .then_some((host, aliases))
+        });
+        let overlaps =
+            |other: &Alias| !matches!(other, Alias::Name(_)) && reach.overlaps(&Reach::of(other));
+        wild.find(|(_, aliases)| aliases.iter().any(overlaps)).map(|(host, _)| Holder::Alias(host))
     }
 
     /// Gives a server the names that it may have; what it wants in vain is a problem.
     /// `prefix` is that of annotations.
-    pub(crate) fn name(&self, server: &mut Server, drafts: &Drafts, prefix: &str) -> Vec<Problem> {
-        server.app_root = app_root(server, drafts);
+    pub(crate) fn name(
+        &self,
+        server: &mut Server,
+        drafts: &Drafts,
+        allowed: CrossNamespace,
+        prefix: &str,
+    ) -> Vec<Problem> {
+        server.app_root = app_root(server, drafts, allowed);
         let Some(wishes) = self.wishes.get(&server.name) else { return Vec::new() };
-        let mut problems = Vec::new();
+        let mut problems = unheard_wishes(server, drafts, allowed);
         if let Some((ingress, aliases)) = &wishes.aliases {
             for alias in aliases {
-                match self.holder(&alias.to_string()) {
+                if let Some(stranger) = self.stranger(ingress, alias, allowed) {
+                    problems.extend(self.refused(ingress, alias, Some(stranger)));
+                    continue;
+                }
+                match self.holder(&alias.to_string(), allowed) {
                     Some(Holder::Alias(host)) if *host == server.name => {
                         server.aliases.push(alias.clone());
                     }
                     holder => problems.extend(self.refused(ingress, alias, holder)),
                 }
             }
-            problems.extend(ignored(&server.name, drafts, ingress, aliases));
+            problems.extend(ignored(&server.name, drafts, allowed, ingress, aliases));
         }
         if let Some((ingress, name)) = &wishes.www {
-            match self.holder(name.as_str()) {
+            match self.holder(name.as_str(), allowed) {
                 Some(Holder::Redirect(host)) if *host == server.name => {
                     server.www = Some(name.clone());
                 }
                 _ => {
                     let message =
                         format!("{name} is a host itself and not redirected; remove one of them");
-                    problems.push(problem(ingress, "from-to-www-redirect", message));
+                    problems.push(problem(&ingress.ingress, "from-to-www-redirect", message));
                 }
             }
         }
@@ -175,27 +279,53 @@ impl Registry {
         problems
     }
 
-    fn refused(
-        &self,
-        ingress: &ObjectKey,
-        alias: &Alias,
-        holder: Option<Holder<'_>>,
-    ) -> Option<Problem> {
+    fn refused(&self, asker: &Asker, alias: &Alias, holder: Option<Holder<'_>>) -> Option<Problem> {
         let who = match holder? {
             Holder::Host => "a host itself, which has it".to_owned(),
             Holder::Redirect(host) => format!("redirected to {host} (from-to-www-redirect)"),
             Holder::Alias(host) => {
                 // One Ingress with several hosts: its first host has the names, which is no mistake.
                 let same = self.wishes.get(host).and_then(|wishes| wishes.aliases.as_ref());
-                if same.is_some_and(|(other, _)| other == ingress) {
-                    return None;
+                match same {
+                    Some((other, _)) if other == asker => return None,
+                    Some((other, _)) if other.ingress.namespace != asker.ingress.namespace => {
+                        format!(
+                            "what an older alias of another namespace has; {}",
+                            remedy(Item::Aliases)
+                        )
+                    }
+                    _ => format!("an alias of {host}, which has it"),
                 }
-                format!("an alias of {host}, which has it")
+            }
+            Holder::Below(host) => {
+                format!(
+                    "also names of host {host}, which another namespace owns; {}",
+                    remedy(Item::Aliases)
+                )
             }
         };
         let message = format!("{alias} is {who}; remove it from one of them");
-        Some(problem(ingress, "server-alias", message))
+        Some(problem(&asker.ingress, "server-alias", message))
     }
+}
+
+/// Names and app roots that Ingresses of other namespaces than the host's owner ask for.
+fn unheard_wishes(server: &Server, drafts: &Drafts, allowed: CrossNamespace) -> Vec<Problem> {
+    let host = &server.name;
+    let mut problems = Vec::new();
+    let mut tell = |item: Item, key: &str, asks: &dyn Fn(&Draft) -> bool| {
+        let asking = unheard(host, drafts, allowed, item).filter(|draft| asks(draft));
+        problems.extend(
+            asking.map(|draft| problem(&draft.ingress.meta.key, key, not_heard(host, item))),
+        );
+    };
+    tell(Item::Aliases, "server-alias", &|draft| !draft.names.aliases.is_empty());
+    tell(Item::Www, "from-to-www-redirect", &|draft| draft.names.www);
+    let has_root = root_owner(server);
+    tell(Item::AppRoot, "app-root", &|draft| {
+        draft.app_root.is_some() && has_root != Some(&draft.ingress.meta.key.namespace)
+    });
+    problems
 }
 
 fn remove<K, Q>(all: &mut BTreeMap<K, BTreeSet<ServerName>>, name: &Q, host: &ServerName)
@@ -215,10 +345,13 @@ where
 fn ignored<'a>(
     host: &'a ServerName,
     drafts: &'a Drafts,
-    first: &'a ObjectKey,
+    allowed: CrossNamespace,
+    first: &'a Asker,
     aliases: &'a [Alias],
 ) -> impl Iterator<Item = Problem> + 'a {
-    let later = taken(host, drafts).filter(move |draft| draft.ingress.meta.key != *first);
+    let first = &first.ingress;
+    let later = asking(host, drafts, allowed, Item::Aliases);
+    let later = later.filter(move |draft| draft.ingress.meta.key != *first);
     later.filter_map(move |draft| {
         let own = host.to_string();
         let mut wanted = draft.names.aliases.iter();
@@ -236,24 +369,42 @@ fn problem(ingress: &ObjectKey, annotation: &str, message: String) -> Problem {
     Problem { origin: origin(ingress), key, severity: Severity::Warning, message }
 }
 
+/// The namespace of the path `/` of a host.
+fn root_owner(server: &Server) -> Option<&Arc<str>> {
+    let mut roots = server.locations.iter().filter(|location| location.path == "/");
+    let origin = roots.find_map(|location| location.origin.as_ref());
+    origin.map(|origin| &origin.namespace)
+}
+
 /// Of several locations with `app-root` the one with the longest path decides, and of two as long the greater one
-/// (compat/decisions.md: parity).
-fn app_root(server: &Server, drafts: &Drafts) -> Option<Template> {
-    let asking = taken(&server.name, drafts)
-        .filter_map(|draft| Some((origin(&draft.ingress.meta.key), draft.app_root.as_ref()?)));
+/// (compat/decisions.md: parity). The owner of the host is heard first, then that of its path `/`.
+fn app_root(server: &Server, drafts: &Drafts, allowed: CrossNamespace) -> Option<Template> {
+    let taken = drafts.values().filter(|draft| {
+        draft.standing == Standing::Taken && draft.hosts.contains_key(&server.name)
+    });
+    let asking =
+        taken.filter_map(|draft| Some((origin(&draft.ingress.meta.key), draft.app_root.as_ref()?)));
     let asking: BTreeMap<_, _> = asking.collect();
     if asking.is_empty() {
         return None;
     }
-    let rank = |path: &'_ str| (path.len(), path.to_owned());
-    let mut best: Option<(&str, &Template)> = None;
-    for location in &server.locations {
-        let own = location.origin.as_ref().and_then(|origin| asking.get(origin));
-        if let Some(target) = own
-            && best.is_none_or(|(path, _)| rank(&location.path) > rank(path))
-        {
-            best = Some((&location.path, target));
+    let longest = |namespace: Option<&Arc<str>>| {
+        let rank = |path: &'_ str| (path.len(), path.to_owned());
+        let mut best: Option<(&str, &Template)> = None;
+        for location in &server.locations {
+            let Some(own) = &location.origin else { continue };
+            if let Some(target) = asking.get(own)
+                && namespace.is_none_or(|namespace| *namespace == own.namespace)
+                && best.is_none_or(|(path, _)| rank(&location.path) > rank(path))
+            {
+                best = Some((&location.path, *target));
+            }
         }
+        best.map(|(_, target)| target.clone())
+    };
+    if allowed.allows(Item::AppRoot) {
+        return longest(None);
     }
-    best.map(|(_, target)| target.clone())
+    let ours = owner(&server.name, drafts).and_then(|owner| longest(Some(owner)));
+    ours.or_else(|| root_owner(server).and_then(|owner| longest(Some(owner))))
 }

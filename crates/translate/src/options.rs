@@ -1,5 +1,6 @@
 //! What the command line says about the meaning of objects.
 
+use crate::Budget;
 use kubernetes::objects::ObjectKey;
 use model::Outside;
 use std::collections::BTreeSet;
@@ -22,7 +23,7 @@ pub struct Options {
     pub disable_catch_all: bool,
     /// `--disable-svc-external-name`: Services of type ExternalName have no endpoints.
     pub disable_external_names: bool,
-    /// `--watch-namespace`: Ingresses of other namespaces are not reviewed.
+    /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
     /// first.
@@ -47,6 +48,8 @@ pub struct Options {
     pub passthrough: bool,
     /// `--allow-target-networks`: where what objects name may lead.
     pub outside: Outside,
+    /// `--namespace-budget`: what the Ingresses of one namespace may take together.
+    pub namespace_budget: Budget,
     /// `--engine=nginx`: snippets and ModSecurity are for somebody who understands them.
     pub raw: bool,
 }
@@ -73,6 +76,7 @@ impl Default for Options {
             reserved_ports: BTreeSet::new(),
             passthrough: false,
             outside: Outside::default(),
+            namespace_budget: Budget::default(),
             raw: false,
         }
     }

@@ -25,21 +25,31 @@ impl PasswordFile {
     pub fn htpasswd(text: &[u8]) -> Self {
         let mut file = Self::default();
         for (number, line) in lines(text) {
-            let mut fields = line.split(|&byte| byte == b':');
-            let user = fields.next().unwrap_or_default();
-            let place = format!("line {number}");
-            file.add(&place, user, fields.next(), |hash| password(&value(hash)));
+            file.add_line(&format!("line {number}"), line);
         }
         file
+    }
+
+    /// Reads one `user:hash`; what follows another colon is a comment.
+    fn add_line(&mut self, place: &str, line: &[u8]) {
+        let mut fields = line.split(|&byte| byte == b':');
+        let user = fields.next().unwrap_or_default();
+        self.add(place, user, fields.next(), |hash| password(&value(hash)));
     }
 
     /// Reads a Secret whose keys are the users (`auth-secret-type: auth-map`).
     pub fn map(data: &BTreeMap<String, Vec<u8>>) -> Self {
         let mut file = Self::default();
         for (user, value) in data {
-            let place = format!("key {user}");
-            let hash = value.split(|byte| b":\r\n".contains(byte)).next();
-            file.add(&place, user.as_bytes(), hash, |hash| password(&self::value(hash)));
+            // As in the file that ingress-nginx makes of it, each further line is one for another user.
+            let text = [user.as_bytes(), b":", value].concat();
+            for (number, line) in lines(&text) {
+                let place = match number {
+                    1 => format!("key {user}"),
+                    _ => format!("key {user}, line {number}"),
+                };
+                file.add_line(&place, line);
+            }
         }
         file
     }
@@ -239,6 +249,21 @@ mod tests {
             assert_eq!((names(&file).len(), file.wrong.len()), (0, 1), "{hash}");
             assert!(!file.wrong[0].contains(hash), "{}", file.wrong[0]);
         }
+    }
+
+    #[test]
+    fn further_lines_of_a_user_in_a_map_are_further_users() {
+        let value = |text: &str| text.as_bytes().to_vec();
+        let data = [
+            ("alice", value("{PLAIN}a\r\nbob:{PLAIN}b:comment\n\nnocolon\n")),
+            ("carol", value("\n")),
+        ];
+        let data = data.map(|(user, value)| (user.to_owned(), value)).into();
+        let file = PasswordFile::map(&data);
+        assert_eq!(names(&file), ["alice", "bob"]);
+        assert!(file.users.0[&b"bob"[..]] == Password::Plain(b"b".as_slice().into()));
+        let wrong = ["key alice, line 4 has no colon: write user:hash", "key carol has no hash"];
+        assert_eq!(file.wrong, wrong);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The list of problems, kept by object so that it costs nothing when nothing changed.
 
 use imbl::OrdMap;
-use model::{Origin, Problem};
+use model::{Kind, Origin, Problem};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -52,6 +52,11 @@ impl fmt::Display for Problems {
     }
 }
 
+/// Problems of one object at most, as each finder has them and as they are published.
+const OF_ONE: usize = 100;
+/// Bytes of a message or key at most.
+const LONGEST: usize = 2048;
+
 /// Who found which problems, so that one finder's list can be replaced without asking the others again.
 #[derive(Debug)]
 pub(crate) struct Ledger<Finder> {
@@ -59,6 +64,11 @@ pub(crate) struct Ledger<Finder> {
     by_origin: BTreeMap<Origin, BTreeMap<Problem, usize>>,
     changed: BTreeSet<Origin>,
     published: Problems,
+    /// By Ingress and by namespace, how many there would be to publish.
+    known: BTreeMap<Origin, usize>,
+    counts: BTreeMap<Arc<str>, usize>,
+    /// How many of a namespace were published at most.
+    most: usize,
 }
 
 impl<Finder> Default for Ledger<Finder> {
@@ -68,13 +78,17 @@ impl<Finder> Default for Ledger<Finder> {
             by_origin: BTreeMap::new(),
             changed: BTreeSet::new(),
             published: Problems::default(),
+            known: BTreeMap::new(),
+            counts: BTreeMap::new(),
+            most: usize::MAX,
         }
     }
 }
 
 impl<Finder: Ord> Ledger<Finder> {
-    /// Replaces what `finder` found.
-    pub(crate) fn set(&mut self, finder: Finder, problems: Vec<Problem>) {
+    /// Replaces what `finder` found; of one object it keeps [`OF_ONE`].
+    pub(crate) fn set(&mut self, finder: Finder, mut problems: Vec<Problem>) {
+        bound(&mut problems);
         if self.found.get(&finder).map_or(&[][..], Vec::as_slice) == problems {
             return;
         }
@@ -106,16 +120,92 @@ impl<Finder: Ord> Ledger<Finder> {
         }
     }
 
-    /// The list as it is now.
-    pub(crate) fn publish(&mut self) -> Problems {
-        for origin in std::mem::take(&mut self.changed) {
-            match self.by_origin.get(&origin) {
-                Some(problems) => {
-                    self.published.0.insert(origin, problems.keys().cloned().collect())
-                }
-                None => self.published.0.remove(&origin),
-            };
+    /// The list as it is now: of the Ingresses of one namespace, the first in order that are no more than `most`.
+    pub(crate) fn publish(&mut self, most: usize) -> Problems {
+        let all = self.most != most;
+        self.most = most;
+        let mut changed = std::mem::take(&mut self.changed);
+        if all {
+            changed.extend(self.by_origin.keys().cloned());
+        }
+        let mut full = BTreeSet::new();
+        for origin in changed {
+            let now = self.by_origin.get(&origin).map(of_object).unwrap_or_default();
+            if origin.kind == Kind::Ingress && self.count(&origin, now.len()) > most {
+                full.insert(Arc::clone(&origin.namespace));
+            }
+            self.show(origin, now);
+        }
+        for namespace in full {
+            self.cut(&namespace, most);
         }
         self.published.clone()
+    }
+
+    /// Notes how many an Ingress has; returns how many its namespace has or had, whichever is more.
+    fn count(&mut self, origin: &Origin, now: usize) -> usize {
+        let before = self.known.remove(origin).unwrap_or(0);
+        if now > 0 {
+            self.known.insert(origin.clone(), now);
+        }
+        let count = self.counts.entry(Arc::clone(&origin.namespace)).or_default();
+        let all = *count;
+        *count = all + now - before;
+        let most = all.max(*count);
+        if *count == 0 {
+            self.counts.remove(&origin.namespace);
+        }
+        most
+    }
+
+    fn show(&mut self, origin: Origin, problems: Vec<Problem>) {
+        if problems.is_empty() {
+            self.published.0.remove(&origin);
+        } else if self.published.of(&origin) != problems {
+            self.published.0.insert(origin, problems.into());
+        }
+    }
+
+    /// Shows of a namespace what fits.
+    fn cut(&mut self, namespace: &Arc<str>, most: usize) {
+        let from = Origin::new(Kind::Ingress, Arc::clone(namespace), "");
+        let of_it =
+            |origin: &Origin| origin.kind == Kind::Ingress && origin.namespace == *namespace;
+        let all = self.by_origin.range(from..).take_while(|(origin, _)| of_it(origin));
+        let mut left = most;
+        let shown: Vec<_> = all
+            .map(|(origin, problems)| {
+                let mut problems = of_object(problems);
+                problems.truncate(left);
+                left -= problems.len();
+                (origin.clone(), problems)
+            })
+            .collect();
+        shown.into_iter().for_each(|(origin, problems)| self.show(origin, problems));
+    }
+}
+
+/// The problems of one object.
+fn of_object(problems: &BTreeMap<Problem, usize>) -> Vec<Problem> {
+    problems.keys().take(OF_ONE).cloned().collect()
+}
+
+/// Keeps the first ones of each object, with messages that are not too long.
+fn bound(problems: &mut Vec<Problem>) {
+    let mut counts: BTreeMap<Origin, usize> = BTreeMap::new();
+    problems.retain(|problem| {
+        let count = counts.entry(problem.origin.clone()).or_default();
+        *count += 1;
+        *count <= OF_ONE
+    });
+    for text in problems
+        .iter_mut()
+        .flat_map(|found| [Some(&mut found.message), found.key.as_mut()])
+        .flatten()
+    {
+        if text.len() > LONGEST {
+            text.truncate(text.floor_char_boundary(LONGEST));
+            text.push('…');
+        }
     }
 }

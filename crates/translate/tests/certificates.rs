@@ -115,6 +115,52 @@ fn a_renewed_certificate_changes_no_server_and_one_that_appears_does() {
 }
 
 #[test]
+fn a_secret_that_was_renewed_badly_stays_what_it_was() {
+    let (certificate, key) = certificate(&["shop.test"]);
+    let (_, other_key) = objects::certificate(&["shop.test"]);
+    let pair = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
+    let mut good = pair.to_vec();
+    good.push(("ca.crt", certificate.as_str()));
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("demo", "cert", &good));
+    let mut guarded = with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]);
+    annotate(&mut guarded, "auth-tls-secret", "demo/cert");
+    put_ingress(&mut snapshot, guarded);
+    let options = Options {
+        default_ssl_certificate: Some(objects::key("demo", "cert")),
+        ..Options::default()
+    };
+    let mut translator = Translator::new(options);
+    let first = translator.update(&snapshot);
+    assert!(!first.problems.to_string().contains("Secret"), "{}", first.problems);
+    let broken: [(&[(&str, &str)], &str); 5] = [
+        (&[], "tls.crt: the renewed Secret has no tls.crt"),
+        (&[("tls.crt", &certificate), ("tls.key", &other_key)], "does not belong to tls.crt"),
+        (&[("tls.crt", "\n"), ("tls.key", &key), ("ca.crt", &certificate)], "tls.crt: the renewed"),
+        (&[pair[0], pair[1], ("ca.crt", "text")], "ca.crt: the renewed Secret has no certificate"),
+        (&[good[0], good[1], good[2], ("ca.crl", "text")], "ca.crt: the renewed Secret has no rev"),
+    ];
+    for (data, message) in broken {
+        put_secret(&mut snapshot, secret("demo", "cert", data));
+        let then = translator.update(&snapshot);
+        assert_eq!(then.configuration, first.configuration, "{message}");
+        assert!(then.problems.to_string().contains(message), "{message}: {}", then.problems);
+        assert!(then.problems.to_string().contains("in use until then"), "{}", then.problems);
+        assert!(translator.update(&snapshot).changes.is_empty());
+    }
+    // What is taken out on purpose is gone, and what is good again counts.
+    put_secret(&mut snapshot, secret("demo", "cert", &pair));
+    let open = translator.update(&snapshot);
+    assert!(open.problems.to_string().contains("has no ca.crt"), "{}", open.problems);
+    put_secret(&mut snapshot, secret("demo", "cert", &good));
+    assert_eq!(translator.update(&snapshot).configuration, first.configuration);
+    snapshot.secrets.remove(&objects::key("demo", "cert"));
+    let gone = translator.update(&snapshot);
+    assert_eq!(of(&gone.configuration, "shop.test").as_deref(), Some("default"));
+    assert!(!gone.problems.to_string().contains("renewed"), "{}", gone.problems);
+}
+
+#[test]
 fn the_default_certificate_comes_and_goes_with_its_secret() {
     let options =
         Options { default_ssl_certificate: Some(key("demo", "cert")), ..Options::default() };
@@ -173,4 +219,77 @@ fn tls_towards_upstreams_needs_a_secret_of_the_same_namespace_with_authorities()
     assert_eq!(tls_of("shop.test", "/a"), tls, "the first of the host counts for the others");
     assert_eq!(tls_of("none.test", "/none"), UpstreamTls::default());
     assert!(is_denied(&configuration, "short.test", "/short"));
+}
+
+/// Runs `openssl` in a folder, words separated by spaces.
+fn openssl(folder: &std::path::Path, command: &str) {
+    let run = std::process::Command::new("openssl")
+        .args(command.split(' '))
+        .current_dir(folder)
+        .output()
+        .expect("openssl is there");
+    let said = String::from_utf8_lossy(&run.stderr).into_owned();
+    assert!(run.status.success(), "openssl {command}: {said}");
+}
+
+#[test]
+fn pairs_are_taken_in_every_form_that_openssl_writes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let run = |command: &str| openssl(folder, command);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file");
+    run("req -x509 -newkey rsa:2048 -nodes -subj /CN=ca -keyout ca.key -out ca.crt");
+    run("genrsa -traditional -out pkcs1.key 2048");
+    run("pkcs8 -topk8 -nocrypt -in pkcs1.key -out pkcs8.key");
+    run("req -new -key pkcs1.key -subj /CN=shop.test -out rsa.csr");
+    run("x509 -req -in rsa.csr -CA ca.crt -CAkey ca.key -out old.crt");
+    run("x509 -req -in rsa.csr -CA ca.crt -CAkey ca.key -sha1 -set_serial -5 -out odd.crt");
+    run("x509 -in old.crt -text -out text.crt");
+    run("x509 -in old.crt -trustout -addtrust serverAuth -out trusted.crt");
+    run("ecparam -name prime256v1 -genkey -out sec1.key");
+    run("req -x509 -new -key sec1.key -subj /CN=shop.test -out ec.crt");
+    run("req -x509 -newkey ed25519 -nodes -subj /CN=shop.test -keyout ed.key -out ed.crt");
+    run("req -x509 -newkey rsa:1024 -nodes -subj /CN=shop.test -keyout short.key -out short.crt");
+    assert!(read("sec1.key").contains("BEGIN EC PARAMETERS"), "{}", read("sec1.key"));
+    assert!(read("pkcs1.key").contains("BEGIN RSA PRIVATE KEY"));
+    let windows = |text: String| text.replace('\n', "\r\n");
+    let (old, ca) = (read("old.crt"), read("ca.crt"));
+    let cases = [
+        ("PKCS#1", old.clone(), read("pkcs1.key"), true),
+        ("PKCS#8", old.clone(), read("pkcs8.key"), true),
+        ("SEC1 after its parameters", read("ec.crt"), read("sec1.key"), true),
+        ("Ed25519", read("ed.crt"), read("ed.key"), true),
+        ("SHA-1 and a negative serial number", read("odd.crt"), read("pkcs8.key"), true),
+        ("text before it", read("text.crt"), read("pkcs8.key"), true),
+        ("line ends of Windows", windows(old.clone()), windows(read("pkcs8.key")), true),
+        (
+            "text around both",
+            format!("Bag\n{old}\nEnd"),
+            format!("Key\n{}", read("pkcs8.key")),
+            true,
+        ),
+        ("a chain", format!("{old}{ca}"), read("pkcs8.key"), true),
+        (
+            "key and certificate in both",
+            format!("{old}{}", read("pkcs8.key")),
+            format!("{old}{}", read("pkcs8.key")),
+            true,
+        ),
+        ("a chain that begins with the authority", format!("{ca}{old}"), read("pkcs8.key"), false),
+        ("a trusted certificate", read("trusted.crt"), read("pkcs8.key"), false),
+        ("a key of 1024 bits", read("short.crt"), read("short.key"), false),
+    ];
+    for (what, certificate, key, is_taken) in cases {
+        let mut snapshot = cluster();
+        let data = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
+        put_secret(&mut snapshot, secret("demo", "cert", &data));
+        put_ingress(
+            &mut snapshot,
+            with_tls("shop", "shop.test", vec![tls(&["shop.test"], Some("cert"))]),
+        );
+        let found = translate(&snapshot, &Options::default());
+        let wanted = if is_taken { "demo/cert" } else { "default" };
+        let chosen = of(&found.configuration, "shop.test");
+        assert_eq!(chosen.as_deref(), Some(wanted), "{what}: {}", found.problems);
+    }
 }

@@ -22,6 +22,9 @@ metadata: {name: forgotten, namespace: demo}
 type: kubernetes.io/tls
 ";
 
+/// In the year 2026.
+const NOW: i64 = 1_790_000_000;
+
 fn ingress(name: &str, annotations: &str, host: &str, path: &str) -> String {
     format!(
         "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: {name}\n  namespace: demo\n  \
@@ -35,7 +38,7 @@ fn checked(ingresses: &[String]) -> Check {
     let snapshot: Snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
     assert!(snapshot.malformed.is_empty(), "{:?}", snapshot.malformed);
     let config_map = Some(ObjectKey::new("ingress-nginx", "ingress-nginx-controller"));
-    check(&snapshot, &Options { config_map, ..Options::default() })
+    check(&snapshot, &Options { config_map, ..Options::default() }, NOW)
 }
 
 /// The same with a ConfigMap.
@@ -125,12 +128,19 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         let annotation = format!("nginx.ingress.kubernetes.io/{annotation}");
         ingress(name, &annotation, &format!("{name}.test"), "/")
     };
+    let with = |one: &str, other: &str| format!("{one}, nginx.ingress.kubernetes.io/{other}");
     let ingresses = [
         own("location", "configuration-snippet: 'return 418;'"),
         own("server", "server-snippet: 'return 418;'"),
-        own("auth", "auth-snippet: 'proxy_set_header A b;'"),
+        own(
+            "auth",
+            &with("auth-url: 'http://auth.demo.svc/'", "auth-snippet: 'proxy_set_header A b;'"),
+        ),
         own("modsecurity", "enable-modsecurity: 'true'"),
-        own("rules", "modsecurity-snippet: 'SecRuleEngine On'"),
+        own(
+            "rules",
+            &with("enable-modsecurity: 'true'", "modsecurity-snippet: 'SecRuleEngine On'"),
+        ),
         own("without", "enable-modsecurity: 'false'"),
         own("rewrite", "rewrite-target: /"),
         own("digest", "auth-type: digest"),
@@ -160,4 +170,60 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         assert_eq!(plain.standing, Standing::NeedsNginx, "{data}");
         assert_eq!(plain.reasons.len(), 1, "{plain:?}");
     }
+}
+
+#[test]
+fn classic_mistakes_are_noted() {
+    let rewrite = |target: &str| format!("nginx.ingress.kubernetes.io/rewrite-target: {target}");
+    let found = checked(&[
+        ingress("group", &rewrite("/$1"), "a.test", "/app"),
+        ingress("root", &rewrite("/"), "b.test", "/app"),
+        ingress("pattern", "", "c.test", "/api/v[0-9]+/.*"),
+        ingress("good", &rewrite("/$2"), "d.test", "/app(/|$)(.*)"),
+        ingress("rules", "", "e.test", "/").replace("rules:", "ruls:"),
+        ingress("younger", "", "d.test", "/other"),
+    ]);
+    let notes = |name: &str| {
+        of(&found, name).notes.iter().map(|note| note.message.clone()).collect::<Vec<_>>().join(" ")
+    };
+    assert!(notes("group").contains("takes a group of path /app, which has none"), "{found:?}");
+    assert!(notes("root").contains("what follows /app is lost"), "{found:?}");
+    assert!(notes("pattern").contains("none without use-regex"), "{found:?}");
+    assert!(notes("rules").contains("it serves nothing"), "{found:?}");
+    assert!(!notes("good").contains("group") && !notes("good").contains("lost"), "{found:?}");
+    let undated = found.objects.iter().any(|remark| remark.message.contains("d.test"));
+    assert!(undated, "{:?}", found.objects);
+}
+
+#[test]
+fn certificates_that_end_are_named_in_time() {
+    let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+    params.not_before = rcgen::date_time_ymd(2026, 1, 1);
+    params.not_after = rcgen::date_time_ymd(2026, 6, 1);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    let pem = params.self_signed(&key).expect("a certificate").pem();
+    let indented = |text: String| text.replace('\n', "\n    ");
+    let secret = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: cert, namespace: demo}}\nstringData:\n  tls.crt: |\n    \
+         {}\n  tls.key: |\n    {}\n",
+        indented(pem),
+        indented(key.serialize_pem())
+    );
+    let tls = "  tls: [{hosts: [a.test], secretName: cert}]\n";
+    let text = format!("{REST}{}{tls}{secret}", ingress("shop", "", "a.test", "/"));
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let said = |now: i64| {
+        let objects = check(&snapshot, &Options::default(), now).objects;
+        let about = objects.into_iter().filter(|it| it.key.as_deref() == Some("Secret demo/cert"));
+        about.map(|remark| remark.message).collect::<Vec<_>>().join(" ")
+    };
+    const DAY: i64 = 86_400;
+    let end = params.not_after.unix_timestamp();
+    assert_eq!(said(end - 20 * DAY), "");
+    assert_eq!(said(end - 3 * DAY - 1), "its certificate ends in 3 days; renew it");
+    assert!(
+        said(end + 2 * DAY).starts_with("its certificate ended 2 days ago"),
+        "{}",
+        said(end + 2 * DAY)
+    );
 }

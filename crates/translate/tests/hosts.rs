@@ -25,6 +25,19 @@ fn the_older_one_wins_and_of_two_as_old_the_one_whose_name_sorts_last() {
 }
 
 #[test]
+fn a_path_that_is_an_engines_own_is_closed_and_its_ingress_told() {
+    let mut snapshot = cluster();
+    let reserved = simple("demo", "a", "shop.test", "/_fairway-auth-0", "a");
+    put_ingress(&mut snapshot, reserved);
+    let translation = translate(&snapshot, &Options::default());
+    let path = "/_fairway-auth-0";
+    let found = location(&translation.configuration, "shop.test", path, PathKind::Prefix);
+    assert!(matches!(found.expect("it is there").backend, model::Backend::Denied(_)));
+    let told = translation.problems.iter().find(|problem| problem.message.contains(path));
+    assert!(told.is_some_and(|told| told.key.as_deref() == Some("spec.rules[0].http.paths[0]")));
+}
+
+#[test]
 fn names_of_upstreams_that_two_would_have_never_mix_them_up() {
     let mut snapshot = cluster();
     put_ingress(&mut snapshot, simple("a", "one", "one.test", "/", "b-c"));
@@ -231,4 +244,107 @@ fn references_are_what_a_change_of_would_matter() {
         Reference::Service(key("demo", "s")),
     ];
     assert_eq!(found, expected);
+}
+
+/// An Ingress with `use-regex` and these paths.
+fn patterns(
+    name: &str,
+    host: &str,
+    paths: impl Iterator<Item = String>,
+) -> kubernetes::objects::Ingress {
+    let to = || backend("s", Some(PortRef::Number(80)));
+    let kind = PathType::ImplementationSpecific;
+    let paths = paths.map(|text| path(&text, kind, to())).collect();
+    let mut ingress = ingress("demo", name);
+    ingress.rules = vec![rule(Some(host), Some(paths))];
+    annotate(&mut ingress, "use-regex", "true");
+    ingress
+}
+
+/// The bytes of all compiled paths of a host.
+fn compiled(configuration: &model::Configuration, host: &str) -> usize {
+    let server = &configuration.servers[&ServerName::new(host)];
+    let rewrites = server.locations.iter().filter_map(|location| location.policy.rewrite.as_ref());
+    let rewrites = rewrites.map(|rewrite| rewrite.pattern.size()).sum::<usize>();
+    server.patterns.iter().map(model::Pattern::size).sum::<usize>() + rewrites
+}
+
+#[test]
+fn many_paths_with_classes_take_little_memory() {
+    let mut snapshot = cluster();
+    let paths = (0..1000).map(|number| format!(r"/x{number}@\w{{20}}"));
+    let mut ingress = patterns("many", "shop.test", paths);
+    annotate(&mut ingress, "rewrite-target", "/$1");
+    put_ingress(&mut snapshot, ingress);
+    let found = translate(&snapshot, &Options::default());
+    let problems = found.problems.to_string();
+    assert!(!problems.contains("closed") && !problems.contains("left out"), "{problems}");
+    let bytes = compiled(&found.configuration, "shop.test");
+    assert!(bytes < 16 << 20, "{bytes}");
+}
+
+#[test]
+fn paths_that_would_take_too_much_memory_are_closed_and_nobody_else_is_touched() {
+    let mut snapshot = cluster();
+    let hungry = (0..600).map(|number| format!(r"/x\w{{500}}{number:04}$"));
+    put_ingress(&mut snapshot, patterns("hungry", "shop.test", hungry));
+    let all = (0..100).map(|number| format!(r"/(a|b)\w{{500}}{number:04}$"));
+    put_ingress(&mut snapshot, patterns("more", "shop.test", all.chain(["/more/.*".to_owned()])));
+    put_ingress(&mut snapshot, simple("demo", "other", "shop.test", "/other/(.*)", "s"));
+    put_ingress(&mut snapshot, simple("demo", "z", "other.test", "/", "s"));
+    let found = translate(&snapshot, &Options::default());
+    let bytes = compiled(&found.configuration, "shop.test");
+    assert!(bytes < 16 << 20, "{bytes}");
+    let at = |host, path| location(&found.configuration, host, path, PathKind::Prefix);
+    let is_closed = |path| {
+        at("shop.test", path)
+            .is_some_and(|location| matches!(location.backend, model::Backend::Denied(_)))
+    };
+    assert!(is_closed("/x") && !is_closed("/") && !is_closed("/other/(.*)"));
+    assert!(at("shop.test", r"/x\w{500}0000$").is_some() && at("other.test", "/").is_some());
+    assert!(at("shop.test", r"/x\w{500}0599$").is_none());
+    let problems = found.problems.to_string();
+    let told = problems.matches("and others after it, are closed").count();
+    assert!((2..=4).contains(&told), "{problems}");
+    assert!(problems.contains("demo/hungry") && problems.contains("spec.rules"), "{problems}");
+}
+
+#[test]
+fn names_that_are_patterns_are_bounded_and_a_review_compiles_none() {
+    let named = |text: &str| {
+        let mut named = simple("demo", "named", "shop.test", "/", "s");
+        annotate(&mut named, "server-alias", text);
+        named
+    };
+    let patterns = |count: usize, pattern: &str| -> String {
+        (0..count).map(|number| format!("~{pattern}{number}")).collect::<Vec<_>>().join(",")
+    };
+    let outcome = |text: &str| {
+        let (mut snapshot, ingress) = (cluster(), named(text));
+        let nothing = translate(&snapshot, &Options::default()).configuration;
+        let review = translate::review(&ingress, &snapshot, &nothing, &Options::default());
+        put_ingress(&mut snapshot, ingress);
+        let found = translate(&snapshot, &Options::default());
+        let server = &found.configuration.servers[&ServerName::new("shop.test")];
+        (review.refusal, server.aliases.len(), found.problems.to_string())
+    };
+    let (refusal, aliases, problems) = outcome(&patterns(100, r"\w{20}"));
+    assert_eq!((refusal, aliases), (None, 100));
+    assert!(!problems.contains("server-alias"), "{problems}");
+    let refused = [patterns(900, r"\w{20}"), "x".repeat(3 << 20), "a.test,".repeat(2000)];
+    for text in refused {
+        let (refusal, aliases, problems) = outcome(&text);
+        assert!(
+            refusal.is_some_and(|refusal| refusal.contains("divide it among several Ingresses"))
+        );
+        assert_eq!(aliases, 0);
+        assert!(problems.contains("server-alias"), "{problems}");
+    }
+    for (pattern, reason) in
+        [(r"\w{20000}", "limit"), (r"[ab]*a[ab]{100}", "every unknown name is compared with")]
+    {
+        let (refusal, aliases, problems) = outcome(&patterns(1, pattern));
+        assert_eq!((refusal, aliases), (None, 0), "nothing is compiled for a review");
+        assert!(problems.contains(reason) && problems.contains("answer 503"), "{problems}");
+    }
 }

@@ -47,6 +47,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("server-alias", "www.a.test, a.test, d.test"),
     ("from-to-www-redirect", "true"),
     ("app-root", "/x"),
+    ("ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256"),
     ("permanent-redirect", "/y"),
     ("ssl-passthrough", "true"),
     ("nonsense", ""),
@@ -157,7 +158,8 @@ fn change_secret(snapshot: &mut Snapshot, namespace: &str, name: &str, kind: u8)
         0 => return drop(snapshot.secrets.remove(&key(namespace, name))),
         1 => secret(namespace, name, &[("tls.crt", a), ("tls.key", a_key)]),
         2 => secret(namespace, name, &[("tls.crt", b), ("tls.key", b_key), ("ca.crt", b)]),
-        3 => secret(namespace, name, &[("tls.crt", a), ("tls.key", b_key)]),
+        // Under a name that never has a good version, which would stay in use.
+        3 => secret(namespace, "three", &[("tls.crt", a), ("tls.key", b_key)]),
         _ => secret(namespace, name, &[("ca.crt", a)]),
     };
     put_secret(snapshot, new);
@@ -172,6 +174,12 @@ fn change_config_map(snapshot: &mut Snapshot, kind: u8) {
             ("proxy-ssl-location-only", "true"),
         ],
         2 => &[("allow-cross-namespace-resources", "true"), ("hsts", "maybe")],
+        5 => &[("allow-cross-namespace", "all")],
+        6 => &[
+            ("allow-cross-namespace", "aliases, paths"),
+            ("namespace-budget", "paths=4, hosts=3, problems=5"),
+        ],
+        7 => &[("namespace-budget", "ingresses=2, certificate-bytes=2500")],
         3 => &[("global-auth-url", "http://auth")],
         _ => &[("block-cidrs", "10.0.0.0/8"), ("nonsense", "")],
     };
@@ -254,7 +262,7 @@ fn change() -> impl Strategy<Value = Change> {
         2 => (namespace(), select(SERVICES), 0..2u8, 0..5u8)
             .prop_map(|(namespace, name, number, kind)| Change::Slice(namespace, name, number, kind)),
         2 => (namespace(), select(SECRETS), 0..5u8).prop_map(|(namespace, name, kind)| Change::Secret(namespace, name, kind)),
-        1 => (0..5u8).prop_map(Change::ConfigMap),
+        1 => (0..9u8).prop_map(Change::ConfigMap),
         1 => (0..3u8).prop_map(Change::TcpServices),
         1 => (0..4u8).prop_map(Change::Class),
         1 => any::<bool>().prop_map(Change::Malformed),

@@ -127,7 +127,7 @@ fn an_ingress_that_is_not_taken_and_a_canary_give_no_names() {
     named(&mut snapshot, "main", "a.test", &[]);
     let canary = [("canary", "true"), ("server-alias", "x.test"), ("app-root", "/x")];
     named(&mut snapshot, "canary", "a.test", &canary);
-    let refused = [("server-alias", "y.test"), ("permanent-redirect-code", "many")];
+    let refused = [("server-alias", "y.test"), ("client-body-buffer-size", "much")];
     named(&mut snapshot, "refused", "b.test", &refused);
     let found = translate(&snapshot, &Options::default()).configuration;
     assert!(names(&found, "a.test").is_empty() && names(&found, "b.test").is_empty());

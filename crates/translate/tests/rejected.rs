@@ -181,3 +181,114 @@ fn the_last_valid_version_survives_a_config_map_that_forbids_it_for_a_while() {
     let back = translator.update(&snapshot).configuration;
     assert_eq!(upstream(&back, "shop.test", "/").as_deref(), Some("demo-s-80"));
 }
+
+/// Options with a ConfigMap that allows snippets, and what an Ingress with these annotations becomes with them.
+fn with_snippets(
+    annotations: &[(&str, &str)],
+    validate_annotations: bool,
+) -> translate::Translation {
+    let config_map = Some(key("demo", "settings"));
+    let options = Options { config_map, validate_annotations, ..Options::default() };
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    put_config_map(&mut snapshot, objects::config_map("demo", "settings", &allowed));
+    put_service(&mut snapshot, service("demo", "s", 80));
+    let mut shop = simple("demo", "shop", "shop.test", "/a", "s");
+    annotations.iter().for_each(|(name, value)| annotate(&mut shop, name, value));
+    put_ingress(&mut snapshot, shop);
+    translate(&snapshot, &options)
+}
+
+#[test]
+fn what_does_no_harm_denies_nobody() {
+    let auth = ("auth-url", "http://auth.demo.svc/check");
+    let harmless: [&[(&str, &str)]; 18] = [
+        &[auth, ("auth-cache-key", "$remote_user"), ("auth-cache-duration", "200 5m, any 1m")],
+        &[("auth-cache-duration", "nonsense")],
+        &[("permanent-redirect-code", "200")],
+        &[("permanent-redirect-code", "moved")],
+        &[("temporal-redirect-code", "moved")],
+        &[("temporal-redirect", "https://a.test"), ("permanent-redirect-code", "moved")],
+        &[("client-body-buffer-size", "1b")],
+        &[("client-body-buffer-size", "1g")],
+        &[("client-body-buffer-size", "0")],
+        &[("proxy-body-size", "8b")],
+        &[("configuration-snippet", "")],
+        &[("configuration-snippet", "  \n")],
+        &[("configuration-snippet", "# nothing\n\n  # to see")],
+        &[("server-snippet", "# nothing")],
+        &[("auth-snippet", "proxy_set_header A b;")],
+        &[("modsecurity-snippet", "SecRuleEngine On"), ("enable-modsecurity", "false")],
+        &[("auth-secret-type", "nonsense"), ("auth-realm", "\"")],
+        &[
+            ("auth-tls-match-cn", "alice"),
+            ("auth-tls-error-page", "?"),
+            ("auth-tls-pass-certificate-to-upstream", "x"),
+        ],
+    ];
+    for annotations in harmless {
+        let found = with_snippets(annotations, true);
+        let is_served = upstream(&found.configuration, "shop.test", "/a").is_some();
+        assert!(is_served, "{annotations:?}: {}", found.problems);
+    }
+    let guards: [&[(&str, &str)]; 5] = [
+        &[auth, ("auth-cache-duration", "5 whatever")],
+        &[auth, ("auth-snippet", "proxy_set_header A b;")],
+        &[("configuration-snippet", "# a guard\ndeny all;")],
+        &[("auth-type", "basic"), ("auth-secret-type", "nonsense")],
+        &[("client-body-buffer-size", "much")],
+    ];
+    for annotations in guards {
+        let found = with_snippets(annotations, true);
+        assert!(is_denied(&found.configuration, "shop.test", "/a"), "{annotations:?}");
+    }
+}
+
+#[test]
+fn without_validation_values_are_taken_as_they_are() {
+    let value = |name: &str, text: &str, validate| {
+        let found = with_snippets(&[(name, text)], validate);
+        let location = location(&found.configuration, "shop.test", "/a", model::PathKind::Prefix);
+        let policy = location.expect("it is served").policy.clone();
+        (policy.rewrite.clone(), policy.redirect.clone(), policy.upstream_host.clone())
+    };
+    let (rewrite, ..) = value("rewrite-target", "/b?from=$uri", false);
+    assert_eq!(rewrite.expect("a rewrite").target.to_string(), "/b?from=${uri}");
+    assert_eq!(value("rewrite-target", "/b?from=$uri", true).0, None);
+    let (_, redirect, _) = value("permanent-redirect", "https://a.test/#top", false);
+    assert_eq!(redirect.expect("a redirect").target.to_string(), "https://a.test/#top");
+    assert_eq!(value("permanent-redirect", "https://a.test/\u{7f}", false).1, None);
+    let (.., host) = value("upstream-vhost", "a b", false);
+    assert_eq!(host.expect("a host").to_string(), "a b");
+}
+
+#[test]
+fn errors_of_the_config_map_stay_where_nobody_answers_in_their_place() {
+    let mut snapshot = cluster();
+    let data = [("custom-http-errors", "404,503")];
+    put_config_map(&mut snapshot, config_map("demo", "settings", &data));
+    put_ingress(&mut snapshot, simple("demo", "shop", "shop.test", "/a", "s"));
+    let errors = |default_backend_service| {
+        let config_map = Some(key("demo", "settings"));
+        let options = Options { config_map, default_backend_service, ..Options::default() };
+        let found = translate(&snapshot, &options);
+        let location = location(&found.configuration, "shop.test", "/a", model::PathKind::Prefix);
+        let errors = location.expect("it is served").policy.errors.clone();
+        (errors, found.problems.to_string())
+    };
+    let (none, problems) = errors(None);
+    assert!(none.is_none() && problems.contains("custom-http-errors: has no effect"), "{problems}");
+    let (some, problems) = errors(Some(key("demo", "errors")));
+    assert!(some.is_some() && !problems.contains("has no effect"), "{problems}");
+}
+
+#[test]
+fn an_ingress_of_another_namespace_than_the_watched_one_is_not_served() {
+    let mut snapshot = cluster();
+    put_ingress(&mut snapshot, simple("demo", "a", "a.test", "/", "s"));
+    put_ingress(&mut snapshot, simple("else", "b", "b.test", "/", "s"));
+    let options = Options { watch_namespace: Some("demo".to_owned()), ..Options::default() };
+    let servers = translate(&snapshot, &options).configuration.servers;
+    let names: Vec<String> = servers.keys().map(ToString::to_string).collect();
+    assert_eq!(names, ["_", "a.test"]);
+}

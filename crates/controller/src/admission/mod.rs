@@ -3,12 +3,11 @@
 
 mod certificate;
 mod metrics;
-mod places;
 mod request;
 mod review;
 mod server;
 
-pub use certificate::CertificateError;
+pub use certificate::{Certificate, CertificateError};
 pub use metrics::{Checks, LastReview, Reviews};
 pub use server::{BindError, Bound};
 
@@ -28,6 +27,9 @@ pub struct WebhookOptions {
     pub certificate: PathBuf,
     /// `--validating-webhook-key`: a PEM file, read again when it changes.
     pub key: PathBuf,
+    /// `--validating-webhook-client-ca`: a PEM file with the authorities of those who may ask for reviews, read again
+    /// when it changes. Without it anybody may.
+    pub client_authorities: Option<PathBuf>,
 }
 
 /// What reviews look at, as it is now.

@@ -1,14 +1,13 @@
 //! The webhook's server: HTTPS, HTTP/1.1, everything bounded, on a thread of its own: whatever is sent to it, traffic
 //! and the loop that follows the cluster go on.
 
-use super::places::Places;
 use super::request::respond;
-use super::{CertificateError, Reviewer, WebhookOptions, certificate};
+use super::{Certificate, CertificateError, Reviewer, WebhookOptions, certificate};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use rustls::version::{TLS12, TLS13};
+use runtime::places::{Place, Places};
+use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -18,11 +17,11 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
 
-/// Connections at a time, and from one address.
+/// Connections at a time; a further one takes the place of another ([`runtime::places`]).
 const CONNECTIONS: usize = 512;
-const OF_ONE_ADDRESS: usize = 384;
 /// Reviews at a time that hold more than a few bytes in memory ([`super::request`]).
 const LARGE: usize = 8;
 /// How long a handshake may take.
@@ -43,16 +42,13 @@ pub enum BindError {
     /// Its certificate is none.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
-    /// TLS refuses the settings.
-    #[error("TLS cannot start: {0}")]
-    Tls(#[from] rustls::Error),
 }
 
 /// A webhook that has its port and waits to be served.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
-    tls: Arc<ServerConfig>,
+    certificate: Arc<Certificate>,
     address: SocketAddr,
 }
 
@@ -66,22 +62,22 @@ pub(super) struct Shared {
 impl Bound {
     /// Takes the port and reads the certificate, which is followed from then on.
     pub async fn new(options: &WebhookOptions) -> Result<Self, BindError> {
-        let current = certificate::follow(&options.certificate, &options.key)?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ServerConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&TLS13, &TLS12])?
-            .with_no_client_auth()
-            .with_cert_resolver(current);
+        let certificate = certificate::follow(options)?;
         let taken = |error| BindError::Address(options.address, error);
         let listener = listen(options.address).map_err(taken)?;
         listener.set_nonblocking(true).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
-        Ok(Self { listener, tls: Arc::new(tls), address })
+        Ok(Self { listener, certificate, address })
     }
 
     /// The address that was taken, with the port that the system chose if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The certificate that handshakes get.
+    pub fn certificate(&self) -> Arc<Certificate> {
+        Arc::clone(&self.certificate)
     }
 
     /// Reviews from now on, on a thread of its own, as long as the process lives.
@@ -101,20 +97,19 @@ impl Bound {
     /// Reviews until it is dropped; only taking over the socket can fail.
     pub async fn serve(self, reviewer: Reviewer) -> io::Result<Infallible> {
         let listener = tokio::net::TcpListener::from_std(self.listener)?;
-        let acceptor = TlsAcceptor::from(self.tls);
+        let certificate = self.certificate;
         let shared = Arc::new(Shared { reviewer, large: Arc::new(Semaphore::new(LARGE)) });
-        let places = Places::new(CONNECTIONS, OF_ONE_ADDRESS);
+        let places = Places::new(CONNECTIONS);
         loop {
             match listener.accept().await {
                 Ok((stream, peer)) => {
-                    let Some(place) = places.take(peer.ip().to_canonical()) else {
-                        tracing::debug!(%peer, "webhook: too many connections, this one is closed");
-                        continue;
-                    };
-                    let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
+                    let place = places.take(peer.ip());
+                    let (certificate, shared) = (Arc::clone(&certificate), Arc::clone(&shared));
                     tokio::spawn(async move {
-                        connection(stream, &acceptor, &shared).await;
-                        drop(place);
+                        tokio::select! {
+                            () = connection(stream, &certificate, &shared, &place) => {}
+                            () = place.lost() => tracing::debug!(%peer, "webhook: its place was needed"),
+                        }
                     });
                 }
                 Err(error) => {
@@ -143,13 +138,22 @@ fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, shared: &Arc<Shared>) {
+async fn connection(
+    stream: TcpStream,
+    certificate: &Certificate,
+    shared: &Arc<Shared>,
+    place: &Place,
+) {
     // Answers are small, and wait for nothing.
     let _ = stream.set_nodelay(true);
-    let Ok(Ok(stream)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream)).await else {
-        return tracing::debug!("webhook: a handshake failed");
+    let Ok(Some(stream)) = tokio::time::timeout(HANDSHAKE, handshake(stream, certificate)).await
+    else {
+        return;
     };
-    let service = service_fn(async |request| Ok::<_, Infallible>(respond(request, shared).await));
+    let service = service_fn(async |request| {
+        let _answering = place.answer();
+        Ok::<_, Infallible>(respond(request, shared).await)
+    });
     let serving = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)
@@ -158,5 +162,18 @@ async fn connection(stream: TcpStream, acceptor: &TlsAcceptor, shared: &Arc<Shar
     match tokio::time::timeout(CONNECTION, serving).await {
         Ok(Ok(())) | Err(_) => {}
         Ok(Err(error)) => tracing::debug!("webhook: {error}"),
+    }
+}
+
+async fn handshake(stream: TcpStream, certificate: &Certificate) -> Option<TlsStream<TcpStream>> {
+    let hello = LazyConfigAcceptor::new(Acceptor::default(), stream).await.ok()?;
+    let name = hello.client_hello().server_name().map(ToOwned::to_owned);
+    let pair = certificate.pair();
+    match hello.into_stream(Arc::clone(&pair.tls)).await {
+        Ok(stream) => Some(stream),
+        Err(error) => {
+            certificate.refused(&pair, name.as_deref(), &error);
+            None
+        }
     }
 }

@@ -61,6 +61,10 @@ impl Object {
         }
     }
 
+    pub(crate) fn service(meta: &Meta) -> Self {
+        Self { api_version: "v1", kind: "Service", key: meta.key.clone(), uid: meta.uid.clone() }
+    }
+
     fn pod(own: &OwnPod) -> Self {
         let key = ObjectKey::new(own.namespace.as_str(), own.name.as_str());
         Self { api_version: "v1", kind: "Pod", key, uid: own.uid.as_str().into() }

@@ -14,6 +14,7 @@ use lru::LruCache;
 use serde_json::json;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -23,6 +24,9 @@ const COMPONENT: &str = "nginx-ingress-controller";
 /// For one object: so many at once, and then one each five minutes.
 const BURST_OF_ONE: u32 = 25;
 const RATE_OF_ONE: f64 = 1.0 / 300.0;
+/// For those of one namespace: more are dropped, so that others are heard.
+const BURST_OF_NAMESPACE: u32 = 200;
+const RATE_OF_NAMESPACE: f64 = 5.0;
 /// For all of them.
 const BURST: u32 = 100;
 const RATE: f64 = 20.0;
@@ -45,6 +49,7 @@ pub(super) struct EventWriter {
     instance: String,
     leadership: Leadership,
     all: Budget,
+    namespaces: LruCache<Arc<str>, Budget>,
     objects: LruCache<Object, Budget>,
     /// How often each one was told, by namespace and name.
     counts: LruCache<(String, String), i32>,
@@ -59,6 +64,7 @@ impl EventWriter {
             instance,
             leadership,
             all: Budget::new(BURST, RATE, Moment::now()),
+            namespaces: LruCache::new(REMEMBERED),
             objects: LruCache::new(REMEMBERED),
             counts: LruCache::new(REMEMBERED),
             troubled: false,
@@ -86,6 +92,13 @@ impl EventWriter {
         });
         if of_one.take(now).is_err() {
             return tracing::debug!(?event, "too many Events of one object: dropped");
+        }
+        let namespace = Arc::clone(&event.object.key.namespace);
+        let of_namespace = self.namespaces.get_or_insert_mut(namespace, || {
+            Budget::new(BURST_OF_NAMESPACE, RATE_OF_NAMESPACE, now)
+        });
+        if of_namespace.take(now).is_err() {
+            return tracing::debug!(?event, "too many Events of one namespace: dropped");
         }
         while let Err(wait) = self.all.take(Moment::now()) {
             sleep(wait).await;

@@ -1,6 +1,7 @@
 //! Which addresses Ingresses tell: those given by a flag, those of a Service, or those of our Pods' nodes.
 
 use crate::answer::{Answer, ask};
+use crate::clock::Moment;
 use crate::pod::{OwnPod, is_ready};
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -33,14 +34,58 @@ pub enum AddressSource {
     },
 }
 
-/// What is known without asking; none means that nobody knows, so that nothing should be written.
-pub(super) fn at_hand(source: &AddressSource, snapshot: &Snapshot) -> Option<Vec<Address>> {
+/// What is known without asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum AtHand {
+    /// These.
+    Known(Vec<Address>),
+    /// The load balancer of the Service has none yet, or none at the moment.
+    Pending,
+    /// Nobody knows, so nothing should be written.
+    Unknown,
+}
+
+pub(super) fn at_hand(source: &AddressSource, snapshot: &Snapshot) -> AtHand {
     match source {
         AddressSource::Fixed(texts) => {
-            Some(sorted(texts.iter().map(|text| from_text(text)).collect()))
+            AtHand::Known(sorted(texts.iter().map(|text| from_text(text)).collect()))
         }
-        AddressSource::Service(key) => snapshot.services.get(key).map(|found| of_service(found)),
-        AddressSource::Nodes { .. } => None,
+        AddressSource::Service(key) => match snapshot.services.get(key) {
+            None => AtHand::Unknown,
+            Some(service) => match of_service(service) {
+                none if none.is_empty() && service.kind == "LoadBalancer" => AtHand::Pending,
+                addresses => AtHand::Known(addresses),
+            },
+        },
+        AddressSource::Nodes { .. } => AtHand::Unknown,
+    }
+}
+
+/// How long a load balancer may be without an address before Ingresses tell none: one that was just made, or made anew,
+/// gets it within minutes; and whoever makes DNS records of the status would remove all of them meanwhile.
+pub(super) const PENDING: Duration = Duration::from_secs(300);
+
+/// Since when the load balancer has had no address.
+#[derive(Debug, Default)]
+pub(super) struct Patience(Option<Moment>);
+
+impl Patience {
+    /// What Ingresses should tell; none: what they told before.
+    pub(super) fn wanted(&mut self, at_hand: AtHand, now: Moment) -> Option<Vec<Address>> {
+        match at_hand {
+            AtHand::Known(addresses) => {
+                self.0 = None;
+                Some(addresses)
+            }
+            AtHand::Pending => {
+                let since = *self.0.get_or_insert(now);
+                (since + PENDING <= now).then(Vec::new)
+            }
+            AtHand::Unknown => {
+                self.0 = None;
+                None
+            }
+        }
     }
 }
 
@@ -107,14 +152,20 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn of(kind: &str, rest: &str) -> Vec<String> {
+    fn found(kind: &str, rest: &str) -> AtHand {
         let text = format!(
             "{{apiVersion: v1, kind: Service, metadata: {{name: s, namespace: demo}}, \
-             spec: {{type: {kind}, clusterIP: 10.0.0.9, externalIPs: [192.0.2.7], ports: [{{port: 80}}]{rest}}}"
+             spec: {{type: {kind}, clusterIP: 10.0.0.9, ports: [{{port: 80}}]{rest}}}"
         );
         let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
-        let source = AddressSource::Service(ObjectKey::new("demo", "s"));
-        shown(&at_hand(&source, &snapshot).expect("the Service is there"))
+        at_hand(&AddressSource::Service(ObjectKey::new("demo", "s")), &snapshot)
+    }
+
+    fn of(kind: &str, rest: &str) -> Vec<String> {
+        match found(kind, &format!(", externalIPs: [192.0.2.7]{rest}")) {
+            AtHand::Known(addresses) => shown(&addresses),
+            other => panic!("{other:?}"),
+        }
     }
 
     fn shown(addresses: &[Address]) -> Vec<String> {
@@ -136,10 +187,29 @@ mod tests {
     #[test]
     fn a_service_that_is_gone_says_nothing_and_texts_are_names_or_addresses() {
         let gone = AddressSource::Service(ObjectKey::new("demo", "gone"));
-        assert_eq!(at_hand(&gone, &Snapshot::default()), None);
+        assert_eq!(at_hand(&gone, &Snapshot::default()), AtHand::Unknown);
         let texts = ["b.example.com", "::1", "192.0.2.1", "192.0.2.1"].map(str::to_owned);
         let fixed = at_hand(&AddressSource::Fixed(texts.into()), &Snapshot::default());
-        assert_eq!(shown(&fixed.expect("always")), ["/192.0.2.1", "/::1", "b.example.com/"]);
+        let AtHand::Known(fixed) = fixed else { panic!("{fixed:?}") };
+        assert_eq!(shown(&fixed), ["/192.0.2.1", "/::1", "b.example.com/"]);
+    }
+
+    #[test]
+    fn a_load_balancer_without_an_address_empties_nothing_for_some_minutes() {
+        let (mut patience, start) = (Patience::default(), Moment::now());
+        let pending = || found("LoadBalancer", "}");
+        assert_eq!(pending(), AtHand::Pending);
+        assert_eq!(found("ClusterIP", "}"), AtHand::Known(vec![from_text("10.0.0.9")]));
+        let known = AtHand::Known(vec![from_text("192.0.2.1")]);
+        assert_eq!(patience.wanted(known.clone(), start).map(|all| all.len()), Some(1));
+        assert_eq!(patience.wanted(pending(), start), None);
+        assert_eq!(patience.wanted(pending(), start + PENDING / 2), None);
+        // Its address comes and goes; or it is deleted and made anew: the time begins anew.
+        for between in [known, AtHand::Unknown] {
+            patience.wanted(between, start + PENDING / 2);
+            assert_eq!(patience.wanted(pending(), start + PENDING), None);
+        }
+        assert_eq!(patience.wanted(pending(), start + PENDING * 2), Some(Vec::new()));
     }
 
     #[test]

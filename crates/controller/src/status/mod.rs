@@ -15,6 +15,7 @@ use crate::events::{Event, Kind, Recorder, Speaker};
 use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::{Stop, Task};
+use address::{Address, AtHand, Patience};
 use kube::Client;
 use kubernetes::objects::ObjectKey;
 use plan::{Plan, Quarrel};
@@ -75,7 +76,8 @@ impl StatusWriter {
             pause: Pause { until: now, next: FIRST_PAUSE },
             refused: None,
             count: 0,
-            unknown: false,
+            unknown: None,
+            patience: Patience::default(),
         };
         Self(Task::start(|stop| keeper.run(known, stop)))
     }
@@ -107,8 +109,9 @@ struct Keeper {
     refused: Option<String>,
     /// Written since it was told last.
     count: usize,
-    /// The addresses are not known, which was told.
-    unknown: bool,
+    /// Why the addresses are not known, which was told.
+    unknown: Option<String>,
+    patience: Patience,
 }
 
 impl Keeper {
@@ -155,11 +158,10 @@ impl Keeper {
         if let AddressSource::Nodes { internal } = self.options.source {
             let (client, own) = (&self.options.client, &self.options.pod);
             match address::of_nodes(client, own, internal).await {
-                Ok(addresses) => {
-                    self.plan.want(addresses);
-                    self.unknown = false;
+                Ok(addresses) => self.want(addresses),
+                Err(reason) => {
+                    let _ = self.tell_unknown(&reason);
                 }
-                Err(reason) => self.tell_unknown(&reason),
             }
         }
         self.plan.look_again(Moment::now());
@@ -167,27 +169,69 @@ impl Keeper {
 
     /// Takes the addresses that need no asking.
     fn take_addresses(&mut self) {
-        let snapshot = &self.plan.known().snapshot;
-        match (address::at_hand(&self.options.source, snapshot), &self.options.source) {
-            (Some(addresses), _) => {
-                self.plan.want(addresses);
-                self.unknown = false;
+        let at_hand = address::at_hand(&self.options.source, &self.plan.known().snapshot);
+        let pending = at_hand == AtHand::Pending;
+        match (self.patience.wanted(at_hand, Moment::now()), &self.options.source) {
+            (Some(addresses), AddressSource::Service(key)) => {
+                if addresses.is_empty() && self.plan.wanted().is_none_or(|old| !old.is_empty()) {
+                    tracing::warn!(
+                        namespace = %key.namespace, name = %key.name,
+                        "the Service has no address: the status of Ingresses is emptied"
+                    );
+                }
+                self.want(addresses);
             }
+            (Some(addresses), _) => self.want(addresses),
+            (None, AddressSource::Service(key)) if pending => self.tell_pending(&key.clone()),
             (None, AddressSource::Service(key)) => {
                 let reason = format!("there is no Service {}/{}", key.namespace, key.name);
-                self.tell_unknown(&reason);
+                let _ = self.tell_unknown(&reason);
             }
             (None, AddressSource::Fixed(_) | AddressSource::Nodes { .. }) => {}
         }
     }
 
-    fn tell_unknown(&mut self, reason: &str) {
-        if !std::mem::replace(&mut self.unknown, true) {
-            tracing::warn!(
-                reason,
-                "the addresses of Ingresses cannot be found out; what is written stays"
-            );
+    fn want(&mut self, addresses: Vec<Address>) {
+        self.plan.want(addresses);
+        self.unknown = None;
+    }
+
+    /// The Service is there and has no address: said in the log, and on the Service.
+    fn tell_pending(&mut self, key: &ObjectKey) {
+        let reason = format!(
+            "the load balancer of Service {}/{} has no address; unless it gets one, Ingresses tell none in {} s",
+            key.namespace,
+            key.name,
+            address::PENDING.as_secs()
+        );
+        if !self.tell_unknown(&reason) {
+            return;
         }
+        if let Some(service) = self.plan.known().snapshot.services.get(key) {
+            let object = crate::events::Object::service(&service.meta);
+            let (kind, speaker) = (Kind::Warning, Speaker::Leader);
+            let message = format!("{reason}; what is written stays until then");
+            self.recorder.record(Event {
+                object,
+                kind,
+                reason: "AddressPending",
+                message,
+                speaker,
+            });
+        }
+    }
+
+    /// Says why the addresses are not known; false if that was said already.
+    fn tell_unknown(&mut self, reason: &str) -> bool {
+        if self.unknown.as_deref() == Some(reason) {
+            return false;
+        }
+        self.unknown = Some(reason.to_owned());
+        tracing::warn!(
+            reason,
+            "the addresses of Ingresses cannot be found out; what is written stays"
+        );
+        true
     }
 
     /// Sends as much as may be sent now; how long to wait for more.

@@ -6,7 +6,7 @@ use controller::Known;
 use controller::admission::{Bound, Reviewer, WebhookOptions};
 use kubernetes::snapshot_of;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -60,6 +60,7 @@ pub async fn start_in(
         address: "127.0.0.1:0".parse().expect("an address"),
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
+        client_authorities: Some(folder.path().join("clients.pem")).filter(|path| path.exists()),
     };
     let bound = Bound::new(&webhook).await.expect("the webhook starts");
     let address = bound.address();
@@ -96,14 +97,30 @@ pub async fn connect(
     trusted: &CertificateDer<'static>,
     last: u8,
 ) -> Option<Connection> {
+    connect_as(address, trusted, last, None).await
+}
+
+/// A certificate and its key.
+pub type Identity = (CertificateDer<'static>, PrivateKeyDer<'static>);
+
+/// The same for a client that has a certificate.
+pub async fn connect_as(
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+    last: u8,
+    identity: Option<Identity>,
+) -> Option<Connection> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).expect("a certificate");
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match identity {
+        None => config.with_no_client_auth(),
+        Some((own, key)) => config.with_client_auth_cert(vec![own], key).expect("a pair"),
+    };
     let socket = TcpSocket::new_v4().expect("a socket");
     let own = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
     socket.bind(SocketAddr::new(own, 0)).expect("an address of this machine");

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use clap::Parser;
 use hostile::flood::slow::{self, Slow};
+use hostile::flood::unread::{self, Unread};
 use hostile::flood::{self, Flood};
 use hostile::lane::Lane;
 use hostile::report::write_json;
@@ -33,6 +34,9 @@ struct Arguments {
     /// Seconds that slow readers are watched; they have no key, only the sixty seconds between two writes.
     #[arg(long, default_value_t = 130)]
     reader_patience: u64,
+    /// Seconds that nothing is read of many answers.
+    #[arg(long, default_value_t = 20)]
+    unread_patience: u64,
     /// Where the result goes as JSON.
     #[arg(long, default_value = "target/floods.json")]
     json: PathBuf,
@@ -73,6 +77,10 @@ async fn run(arguments: &Arguments) -> Result<usize> {
     rows.extend(fast);
     rows.extend(stall);
     rows.extend(slow);
+    // On their own: what they measure is the memory and the time that others get.
+    for unread in Unread::ALL {
+        rows.push(unread_answers(arguments, &program, unread).await?);
+    }
     for row in &rows {
         println!("{:<44} {:<7} {}", row.sent, if row.ok { "ok" } else { "NOT OK" }, row.ended);
     }
@@ -83,12 +91,32 @@ async fn run(arguments: &Arguments) -> Result<usize> {
 }
 
 async fn fast(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
-    let lane = Lane::start(program, &Setup::default(), 0).await?;
+    // What is left in the log is what strangers can write there.
+    let configuration = vec![("disable-access-log", "true".to_owned())];
+    let lane = Lane::start(program, &Setup { configuration, ..Setup::default() }, 0).await?;
     let mut rows = Vec::new();
     for flood in Flood::FAST {
         rows.push(one(&lane, flood, arguments, arguments.reader_patience).await?);
     }
+    let size = lane.subject().log_size();
+    let quiet = Row {
+        sent: "all that in the log",
+        ended: format!("{size} bytes"),
+        ok: size < LOG || matches!(program, Program::Nginx(_)),
+    };
+    rows.push(quiet);
     Ok(rows)
+}
+
+/// Bytes of a log in which a few events are told, and no line for each frame.
+const LOG: u64 = 20_000;
+
+async fn unread_answers(arguments: &Arguments, program: &Program, unread: Unread) -> Result<Row> {
+    let setup = Setup { flags: vec!["--memory-limit=128Mi"], ..Setup::default() };
+    let lane = Lane::start(program, &setup, 0).await?;
+    let patience = Duration::from_secs(arguments.unread_patience);
+    let honest = unread::run(unread, lane.subject().http, patience).await?;
+    Ok(Row { sent: unread.name(), ended: honest.words(), ok: honest.ok() })
 }
 
 async fn stall(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
@@ -98,8 +126,8 @@ async fn stall(arguments: &Arguments, program: &Program) -> Result<Vec<Row>> {
 
 async fn one(lane: &Lane, flood: Flood, arguments: &Arguments, seconds: u64) -> Result<Row> {
     let patience = Duration::from_secs(seconds);
-    let https = lane.subject().https;
-    let outcome = flood::run(flood, arguments.frames, https, lane.backend(), patience)
+    let addresses = (lane.subject().https, lane.subject().http);
+    let outcome = flood::run(flood, arguments.frames, addresses, lane.backend(), patience)
         .await
         .with_context(|| format!("the proxy is gone before {}", flood.name()))?;
     Ok(Row { sent: flood.name(), ended: outcome.words(), ok: outcome.ok() })
@@ -109,7 +137,7 @@ async fn slow_peers(arguments: &Arguments, program: &Program) -> Result<Vec<Row>
     let seconds = arguments.timeout.to_string();
     let configuration =
         vec![("client-header-timeout", seconds.clone()), ("client-body-timeout", seconds)];
-    let lane = Lane::start(program, &Setup { streaming: false, configuration }, 0).await?;
+    let lane = Lane::start(program, &Setup { configuration, ..Setup::default() }, 0).await?;
     let http = lane.subject().http;
     let attempt = |slow: Slow| {
         let seconds = match slow {

@@ -29,13 +29,22 @@ pub(super) fn unit(flood: Flood, n: usize) -> Vec<u8> {
             frame::write(frame::CONTINUATION, 0, 1, &block::encode(&field))
         }
         Flood::Ping => frame::write(frame::PING, 0, 0, &(n as u64).to_be_bytes()),
+        Flood::PingAcknowledged => frame::write(frame::PING, frame::ACK, 0, &[1; 8]),
+        Flood::Deaf => get(stream, "/"),
         Flood::Settings => frame::settings(&[]),
         Flood::WindowUpdate => window(0, 1),
         Flood::Priority => frame::write(frame::PRIORITY, 0, 1, &[0, 0, 0, 0, 16]),
         Flood::EmptyData => frame::write(frame::DATA, 0, 1, &[]),
         Flood::DataDrips => frame::write(frame::DATA, 0, 1, b"x"),
+        Flood::PacedReset => get(stream, "/bytes/65536"),
         Flood::HpackBomb | Flood::WindowStall | Flood::HeaderStops => Vec::new(),
     }
+}
+
+/// The `n`th stream given up.
+pub(super) fn cancel(n: usize) -> Vec<u8> {
+    let stream = u32::try_from(2 * n + 1).expect("floods are shorter than the stream ids");
+    frame::write(frame::RST_STREAM, 0, stream, &[0, 0, 0, 8])
 }
 
 /// A whole GET on a stream.

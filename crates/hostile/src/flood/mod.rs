@@ -2,7 +2,9 @@
 
 mod frames;
 pub mod slow;
+pub mod unread;
 
+use self::unread::Honest;
 use crate::backend::{Backend, Event, Script};
 use crate::h2::frame;
 use crate::h2::{Connection, Ending, State};
@@ -22,6 +24,12 @@ pub enum Flood {
     Continuation,
     /// PING.
     Ping,
+    /// Acknowledgements of PING that nobody asked for.
+    PingAcknowledged,
+    /// Requests of a client that hears no GOAWAY and acknowledges no PING.
+    Deaf,
+    /// Streams that are reset a moment after they were taken up.
+    PacedReset,
     /// SETTINGS.
     Settings,
     /// WINDOW_UPDATE.
@@ -55,10 +63,15 @@ pub struct Outcome {
     pub forwarded: usize,
     /// What came back.
     pub state: State,
+    /// An honest client at the same time.
+    pub honest: Honest,
 }
 
-/// More requests than this at the upstream is not bounded work.
-const FORWARDED: usize = 1100;
+/// More requests than this at the upstream is not bounded work: those of a connection, and what may come until the
+/// client knows that they were the last.
+const FORWARDED: usize = 1300;
+/// Streams that may be given up one after the other.
+const CANCELLED: usize = 400;
 /// Units sent between two looks at what came back.
 const BATCH: usize = 20;
 /// Streams of a window stall.
@@ -69,11 +82,14 @@ impl Flood {
     pub const SLOW: [Self; 2] = [Self::HeaderStops, Self::DataDrips];
 
     /// Many at once.
-    pub const FAST: [Self; 9] = [
+    pub const FAST: [Self; 12] = [
         Self::RapidReset,
         Self::MadeYouReset,
         Self::Continuation,
         Self::Ping,
+        Self::PingAcknowledged,
+        Self::Deaf,
+        Self::PacedReset,
         Self::Settings,
         Self::WindowUpdate,
         Self::Priority,
@@ -88,6 +104,9 @@ impl Flood {
             Self::MadeYouReset => "HEADERS and WINDOW_UPDATE that overflows",
             Self::Continuation => "CONTINUATION",
             Self::Ping => "PING",
+            Self::PingAcknowledged => "PING acknowledged without being asked",
+            Self::Deaf => "requests past GOAWAY, PING unacknowledged",
+            Self::PacedReset => "HEADERS, RST_STREAM 20 ms later",
             Self::Settings => "SETTINGS",
             Self::WindowUpdate => "WINDOW_UPDATE",
             Self::Priority => "PRIORITY",
@@ -104,7 +123,11 @@ impl Outcome {
     /// Whether it ended in time, with bounded work.
     pub fn ok(&self) -> bool {
         self.forwarded <= FORWARDED
+            && self.honest.ok()
             && match self.flood {
+                Flood::PacedReset => self.ending.is_some() && self.sent <= CANCELLED,
+                // Streams that are refused cost nothing; the connection ends once it is silent.
+                Flood::Deaf => self.ending.is_some(),
                 Flood::HpackBomb => {
                     self.forwarded == 0 && (self.ending.is_some() || self.refused())
                 }
@@ -134,7 +157,11 @@ impl Outcome {
             _ => "survived".to_owned(),
         };
         let seconds = self.elapsed.as_secs_f32();
-        format!("{end} after {} sent, {seconds:.1} s, {} forwarded", self.sent, self.forwarded)
+        let Honest { asked, served, .. } = self.honest;
+        format!(
+            "{end} after {} sent, {seconds:.1} s, {} forwarded, honest {served}/{asked}",
+            self.sent, self.forwarded
+        )
     }
 }
 
@@ -142,52 +169,95 @@ impl Outcome {
 pub async fn run(
     flood: Flood,
     count: usize,
-    address: SocketAddr,
+    (https, http): (SocketAddr, SocketAddr),
     backend: &Backend,
     patience: Duration,
 ) -> Result<Outcome> {
     backend.begin(Script::Answer);
     let start = Instant::now();
-    let (sent, state) = match flood {
-        Flood::WindowStall => stall(address, patience).await?,
-        Flood::HeaderStops | Flood::DataDrips => drip(flood, address, patience).await?,
-        _ => flow(flood, count, address).await?,
+    let attack = async {
+        match flood {
+            Flood::WindowStall => stall(https, patience).await,
+            Flood::HeaderStops | Flood::DataDrips => drip(flood, https, patience).await,
+            Flood::PacedReset => paced(count, https).await,
+            _ => flow(flood, count, https).await,
+        }
+    };
+    let mut honest = Honest::default();
+    let beside = unread::ask_on(http, &mut honest);
+    let (sent, state) = tokio::select! {
+        attacked = attack => attacked?,
+        never = beside => match never {},
     };
     let elapsed = start.elapsed();
-    let whole = |seen: &&crate::backend::Seen| matches!(seen.event, Event::Whole(_));
+    let whole = |seen: &&crate::backend::Seen| matches!(&seen.event, Event::Whole(request) if request.target != unread::HONEST.as_bytes());
     let forwarded = backend.seen().iter().filter(whole).count();
-    Ok(Outcome { flood, sent, ending: state.ending(), elapsed, forwarded, state })
+    Ok(Outcome { flood, sent, ending: state.ending(), elapsed, forwarded, state, honest })
 }
 
 /// A connection whose SETTINGS are acknowledged on both sides: an acknowledgement in the middle of a header block would
 /// be an error of its own.
-async fn settled(address: SocketAddr) -> Result<Connection> {
-    let connection = Connection::open(address, &[], true).await?;
+async fn settled(address: SocketAddr, settings: &[(u16, u32)]) -> Result<Connection> {
+    let connection = Connection::open(address, settings, true).await?;
     connection.wait(Duration::from_secs(1), |state| state.acknowledged).await;
     connection.wait(Duration::from_millis(50), |_| false).await;
     Ok(connection)
 }
 
 async fn flow(flood: Flood, count: usize, address: SocketAddr) -> Result<(usize, State)> {
-    let connection = settled(address).await?;
+    let mut connection = settled(address, &[]).await?;
+    if flood == Flood::Deaf {
+        connection.acknowledge_no_ping();
+    }
     let (opening, count) = match flood {
         Flood::HpackBomb => (frames::bomb(), 0),
         _ => (frames::opening(flood), count),
     };
     let mut sent = 0;
     let mut open = connection.send(&opening).await.is_ok();
-    while open && sent < count && connection.state().ending().is_none() {
+    // The first GOAWAY is not the end for one that does not hear.
+    let ended = |state: &State| match flood {
+        Flood::Deaf => state.closed,
+        _ => state.ending().is_some(),
+    };
+    while open && sent < count && !ended(&connection.state()) {
         let batch: Vec<u8> =
             (sent..count.min(sent + BATCH)).flat_map(|n| frames::unit(flood, n)).collect();
         open = connection.send(&batch).await.is_ok();
         sent = count.min(sent + BATCH);
         // Lets what came back be noticed, so that the number of units until the end is near the truth.
-        connection.wait(Duration::from_millis(1), |state| state.ending().is_some()).await;
+        match flood {
+            // Answered one batch after the other, as if nothing had been said.
+            Flood::Deaf => {
+                let done = |state: &State| state.statuses.len() + state.resets.len() >= sent;
+                connection.wait(Duration::from_secs(2), |state| done(state) || ended(state)).await
+            }
+            _ => connection.wait(Duration::from_millis(1), ended).await,
+        };
     }
     let bomb = flood == Flood::HpackBomb;
     let over = |state: &State| {
-        state.ending().is_some() || bomb && !(state.statuses.is_empty() && state.resets.is_empty())
+        ended(state) || bomb && !(state.statuses.is_empty() && state.resets.is_empty())
     };
+    let longest = if flood == Flood::Deaf { 10 } else { 3 };
+    Ok((sent, connection.wait(Duration::from_secs(longest), over).await))
+}
+
+/// Gives up streams that cannot end, since their windows are closed.
+async fn paced(count: usize, address: SocketAddr) -> Result<(usize, State)> {
+    let connection = settled(address, &[(4, 0)]).await?;
+    let over = |state: &State| state.ending().is_some();
+    let mut sent = 0;
+    while sent < count && !over(&connection.state()) {
+        if connection.send(&frames::unit(Flood::PacedReset, sent)).await.is_err() {
+            break;
+        }
+        connection.wait(Duration::from_millis(20), over).await;
+        if connection.send(&frames::cancel(sent)).await.is_err() {
+            break;
+        }
+        sent += 1;
+    }
     Ok((sent, connection.wait(Duration::from_secs(3), over).await))
 }
 
@@ -215,7 +285,7 @@ async fn stall(address: SocketAddr, patience: Duration) -> Result<(usize, State)
 
 /// Sends the opening, then a unit every 0.2 s if there are any.
 async fn drip(flood: Flood, address: SocketAddr, patience: Duration) -> Result<(usize, State)> {
-    let connection = settled(address).await?;
+    let connection = settled(address, &[]).await?;
     let mut open = connection.send(&frames::opening(flood)).await.is_ok();
     let over = |state: &State| {
         state.ending().is_some() || !state.resets.is_empty() || !state.statuses.is_empty()

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use socket2::{Domain, Socket, Type};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -126,22 +127,28 @@ async fn connect(address: SocketAddr, small: bool) -> Result<TcpStream> {
     Ok(TcpStream::from_std(socket.into())?)
 }
 
-/// Whether the proxy's end of the connection is still open. The client cannot tell by reading: a close that comes
-/// after megabytes which nobody reads is seen only by the kernel.
+/// Whether the proxy's end of the connection is still open.
 fn established((proxy, client): (u16, u16)) -> Result<bool> {
+    Ok(all_established(proxy)?.contains(&client))
+}
+
+/// The clients' ports of connections whose proxy's end is still open. Clients cannot tell by reading: a close that
+/// comes after megabytes which nobody reads is seen only by the kernel.
+pub(super) fn all_established(proxy: u16) -> Result<BTreeSet<u16>> {
     const ESTABLISHED: &str = "01";
     let port =
         |field: &str| field.rsplit(':').next().and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    let mut clients = BTreeSet::new();
     for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
         // Without IPv6 the second table is absent.
         let Ok(text) = std::fs::read_to_string(table) else { continue };
         for line in text.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().take(4).collect();
             let &[_, local, remote, state] = fields.as_slice() else { continue };
-            if (port(local), port(remote)) == (Some(proxy), Some(client)) {
-                return Ok(state == ESTABLISHED);
+            if port(local) == Some(proxy) && state == ESTABLISHED {
+                clients.extend(port(remote));
             }
         }
     }
-    Ok(false)
+    Ok(clients)
 }

@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, SignatureScheme};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
@@ -55,6 +56,7 @@ impl State {
 pub struct Connection {
     writing: Arc<tokio::sync::Mutex<WriteHalf<TlsStream<TcpStream>>>>,
     state: Arc<Mutex<State>>,
+    acknowledges: Arc<AtomicBool>,
     reader: tokio::task::JoinHandle<()>,
 }
 
@@ -77,8 +79,15 @@ impl Connection {
         writing.flush().await?;
         let writing = Arc::new(tokio::sync::Mutex::new(writing));
         let state = Arc::new(Mutex::new(State::default()));
-        let reader = tokio::spawn(read(reading, writing.clone(), state.clone(), drain));
-        Ok(Self { writing, state, reader })
+        let acknowledges = Arc::new(AtomicBool::new(true));
+        let manners = Manners { drain, acknowledges: acknowledges.clone() };
+        let reader = tokio::spawn(read(reading, writing.clone(), state.clone(), manners));
+        Ok(Self { writing, state, acknowledges, reader })
+    }
+
+    /// Lets every PING go unanswered from now on.
+    pub fn acknowledge_no_ping(&mut self) {
+        self.acknowledges.store(false, Ordering::Relaxed);
     }
 
     /// Sends bytes; an error means that the other side has gone.
@@ -112,20 +121,26 @@ impl Drop for Connection {
     }
 }
 
+/// What a reader does by itself.
+struct Manners {
+    drain: bool,
+    acknowledges: Arc<AtomicBool>,
+}
+
 type Writing = Arc<tokio::sync::Mutex<WriteHalf<TlsStream<TcpStream>>>>;
 
 async fn read(
     mut reading: ReadHalf<TlsStream<TcpStream>>,
     writing: Writing,
     state: Arc<Mutex<State>>,
-    drain: bool,
+    manners: Manners,
 ) {
     let mut bytes = Vec::new();
     let mut decoder = loona_hpack::Decoder::new();
     while matches!(reading.read_buf(&mut bytes).await, Ok(read) if read > 0) {
         let mut replies = Vec::new();
         while let Some(frame) = frame::take(&mut bytes) {
-            replies.extend(reply(&frame, drain));
+            replies.extend(reply(&frame, &manners));
             let mut state = state.lock().expect("no holder of this lock panics");
             note(&mut state, &frame, &mut decoder);
         }
@@ -143,15 +158,17 @@ async fn read(
 }
 
 /// What a well-behaved client answers to a frame.
-fn reply(frame: &Frame, drain: bool) -> Vec<u8> {
+fn reply(frame: &Frame, manners: &Manners) -> Vec<u8> {
     match frame.kind {
         frame::SETTINGS if frame.flags & frame::ACK == 0 => {
             frame::write(frame::SETTINGS, frame::ACK, 0, &[])
         }
-        frame::PING if frame.flags & frame::ACK == 0 => {
+        frame::PING
+            if frame.flags & frame::ACK == 0 && manners.acknowledges.load(Ordering::Relaxed) =>
+        {
             frame::write(frame::PING, frame::ACK, 0, &frame.payload)
         }
-        frame::DATA if drain && !frame.payload.is_empty() => {
+        frame::DATA if manners.drain && !frame.payload.is_empty() => {
             let size = u32::try_from(frame.payload.len()).expect("frames are short").to_be_bytes();
             frame::write(frame::WINDOW_UPDATE, 0, 0, &size)
         }

@@ -33,6 +33,8 @@ pub struct Setup {
     pub streaming: bool,
     /// Keys of the controller's ConfigMap.
     pub configuration: Vec<(&'static str, String)>,
+    /// Further flags of Fairway.
+    pub flags: Vec<&'static str>,
 }
 
 /// The running proxy; it ends when this is dropped.
@@ -64,6 +66,7 @@ impl Subject {
                 let mut command = Command::new(binary);
                 command.arg("run").arg("--manifests").arg(objects);
                 command.arg(format!("--configmap={}", manifests::CONFIGURATION));
+                command.args(&setup.flags);
                 for (flag, port) in [("http", http), ("https", https), ("healthz", health)] {
                     command.arg(format!("--{flag}-port={port}"));
                 }
@@ -91,6 +94,11 @@ impl Subject {
             bail!("the proxy ended with {status}:\n{}", self.log());
         }
         Ok(())
+    }
+
+    /// How many bytes it wrote.
+    pub fn log_size(&self) -> u64 {
+        std::fs::metadata(self.folder.path().join("log")).map_or(0, |log| log.len())
     }
 
     /// The last lines it wrote.

@@ -5,7 +5,7 @@ mod follow;
 mod watches;
 
 use crate::objects::{ConfigMap, Ingress, ObjectKey};
-use crate::{Error, Feed, Reference};
+use crate::{Error, Feed, Following, Reference};
 use follow::Follower;
 use std::fmt;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub struct ClusterOptions {
     pub patience: Duration,
     /// How often everything is listed anew, should a watch have left something out.
     pub relist: Duration,
+    /// Learns how the watches are.
+    pub following: Following,
 }
 
 /// Something that may refer to Secrets.

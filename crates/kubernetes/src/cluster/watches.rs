@@ -20,8 +20,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// How often listing what was forbidden is tried again.
-const FORBIDDEN_PAUSE: Duration = Duration::from_secs(30);
+/// The pause that is said to have no end, should there be none.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The first version with networking.k8s.io/v1.
 const OLDEST: (u32, u32) = (1, 19);
@@ -70,7 +70,7 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
             Ok(Err(error)) => reason(&error),
             Err(_) => "it does not answer".to_owned(),
         };
-        let pause = pauses.next().unwrap_or(FORBIDDEN_PAUSE);
+        let pause = pauses.next().unwrap_or(LONGEST_PAUSE);
         if Instant::now() + pause >= patience {
             return Err(Error::Unreachable { reason });
         }
@@ -151,10 +151,10 @@ impl Start<'_> {
             id,
             api,
             config,
-            forbidden_pause: FORBIDDEN_PAUSE,
             relist: self.options.relist,
             keep: Box::new(|object| object),
             sender: self.sender.clone(),
+            report: self.options.following.add(K::KIND, optional),
         }
     }
 

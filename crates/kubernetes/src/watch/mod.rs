@@ -2,6 +2,7 @@
 //! and then it is listed anew, should the watch have left something out.
 
 use crate::client::reason;
+use crate::following::Report;
 use crate::objects::ObjectKey;
 use crate::store::{Kind, Object};
 use crate::trim::Trim;
@@ -9,6 +10,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
+use kube::api::ListParams;
 use kube::runtime::watcher::{self, Config, Event, InitialListStrategy, watcher};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -18,7 +20,7 @@ use std::marker::PhantomData;
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// What happened to one object.
 #[derive(Debug)]
@@ -55,14 +57,19 @@ pub(crate) struct Watch<K: Trim> {
     pub(crate) id: WatchId,
     pub(crate) api: Api<Guarded<K>>,
     pub(crate) config: Config,
-    /// The pause before the next try when listing is forbidden.
-    pub(crate) forbidden_pause: Duration,
     /// How long a complete list is trusted.
     pub(crate) relist: Duration,
     /// What to keep of an object, beyond trimming.
     pub(crate) keep: Box<dyn Fn(Object) -> Object + Send + Sync>,
     pub(crate) sender: mpsc::Sender<(WatchId, News)>,
+    /// Learns how it goes.
+    pub(crate) report: Report,
 }
+
+/// How long a watch that was resumed has to hold before it is asked whether the API server answers again.
+const SETTLED: Duration = Duration::from_secs(1);
+/// How long that question may take.
+const QUESTION: Duration = Duration::from_secs(10);
 
 /// What is remembered from one event to the next.
 struct Progress {
@@ -76,7 +83,10 @@ struct Progress {
     /// Until when the list is trusted, once there is one.
     until: Option<Instant>,
     backoff: ExponentialBackoff,
-    in_trouble: bool,
+    /// The same for what is forbidden.
+    forbidden: ExponentialBackoff,
+    /// The statuses (none: no answer) that were told since it was followed last: each of them once.
+    told: Vec<Option<u16>>,
 }
 
 impl Progress {
@@ -88,16 +98,13 @@ impl Progress {
             listing: false,
             until: None,
             backoff: backoff(),
-            in_trouble: false,
+            forbidden: forbidden(),
+            told: Vec::new(),
         }
     }
 
-    /// Something arrived: what was wrong is over.
-    fn succeed(&mut self, kind: Kind) {
-        if std::mem::take(&mut self.in_trouble) {
-            tracing::info!(%kind, "the API server is followed again");
-        }
-        self.backoff = backoff();
+    fn in_trouble(&self) -> bool {
+        !self.told.is_empty()
     }
 }
 
@@ -130,6 +137,10 @@ impl<K: Trim> Watch<K> {
                 // Only between two events: none is lost half-way.
                 Some(until) => tokio::select! {
                     next = stream.next() => next,
+                    () = self.confirmed(), if progress.in_trouble() => {
+                        self.succeed(progress);
+                        continue;
+                    }
                     () = sleep_until(until) => return,
                 },
                 None => stream.next().await,
@@ -177,20 +188,45 @@ impl<K: Trim> Watch<K> {
                 progress.known = fresh;
                 progress.listing = false;
                 progress.until = Some(Instant::now() + jittered(self.relist));
-                progress.succeed(K::KIND);
+                self.succeed(progress);
+                self.report.listed();
                 tracing::debug!(kind = %K::KIND, changes = progress.changes.len(), "listed");
                 self.tell(News::Listed(std::mem::take(&mut progress.changes))).await
             }
             Event::Apply(object) => {
-                progress.succeed(K::KIND);
+                self.succeed(progress);
                 progress.known.insert(object.key(), object.version());
                 self.tell(News::Changed(self.change(object))).await
             }
             Event::Delete(object) => {
-                progress.succeed(K::KIND);
+                self.succeed(progress);
                 let key = object.key();
                 progress.known.remove(&key);
                 self.tell(News::Changed(Change::Removed(K::KIND, key))).await
+            }
+        }
+    }
+
+    /// Something arrived: what was wrong is over.
+    fn succeed(&self, progress: &mut Progress) {
+        if progress.in_trouble() {
+            progress.told.clear();
+            self.report.followed();
+            tracing::info!(kind = %K::KIND, "the API server is followed again");
+        }
+        (progress.backoff, progress.forbidden) = (backoff(), forbidden());
+    }
+
+    /// Returns once the API server lets us list again. A watch that was resumed is silent until something changes, and
+    /// that may be long; one that was refused would have said so by then.
+    async fn confirmed(&self) {
+        let Config { label_selector, field_selector, .. } = self.config.clone();
+        let one =
+            ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
+        loop {
+            sleep(jittered(SETTLED)).await;
+            if matches!(timeout(QUESTION, self.api.list(&one)).await, Ok(Ok(_))) {
+                return;
             }
         }
     }
@@ -216,13 +252,18 @@ impl<K: Trim> Watch<K> {
             // The server is there and says what to do; the long pauses were for one that is not.
             progress.backoff = backoff();
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
-        } else if !std::mem::replace(&mut progress.in_trouble, true) {
-            tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
+        } else {
+            self.report.lost(code, &reason);
+            if !progress.told.contains(&code) {
+                progress.told.push(code);
+                tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
+            }
         }
         self.tell(News::Trouble { code, reason }).await;
-        let pause = progress.backoff.next();
-        let forbidden = (code == Some(403)).then_some(self.forbidden_pause);
-        self.pause(pause.max(forbidden)).await;
+        let forbidden = code == Some(403);
+        let pauses = if forbidden { &mut progress.forbidden } else { &mut progress.backoff };
+        let pause = pauses.next();
+        self.pause(pause).await;
         // The stream goes back to a list by itself when a running watch is too old, but not when it is to be resumed.
         if at_start && code == Some(410) { Next::StartOver } else { Next::Resume }
     }
@@ -239,9 +280,18 @@ impl<K: Trim> Watch<K> {
 
 /// Short at first, since most interruptions are; with jitter, so that replicas do not come back in step.
 pub(crate) fn backoff() -> ExponentialBackoff {
+    pauses_up_to(Duration::from_secs(2))
+}
+
+/// What is forbidden may be so for a moment, while an API server starts; or until somebody mends a role.
+fn forbidden() -> ExponentialBackoff {
+    pauses_up_to(Duration::from_secs(15))
+}
+
+fn pauses_up_to(longest: Duration) -> ExponentialBackoff {
     ExponentialBuilder::default()
         .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(2))
+        .with_max_delay(longest)
         .with_factor(2.0)
         .with_jitter()
         .without_max_times()

@@ -1,11 +1,13 @@
 //! Objects that do not fit, lists that are taken again, and what an error leads to.
 
 use super::*;
+use crate::Following;
 use k8s_openapi::api::core::v1::Service;
 use kube::Resource;
 use kube::core::Status;
 use kube::core::{ObjectList, WatchEvent};
 use serde_json::json;
+use std::sync::{Arc, Mutex};
 
 const GOOD: &str = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}"#;
 const BAD: &str =
@@ -68,10 +70,10 @@ fn watch() -> (Watch<Service>, mpsc::Receiver<(WatchId, News)>) {
         id: 3,
         api: Api::all(client),
         config: Config::default().streaming_lists(),
-        forbidden_pause: Duration::from_millis(1),
         relist: RELIST,
         keep: Box::new(|object| object),
         sender,
+        report: Following::default().add(Kind::Service, false),
     };
     (watch, news)
 }
@@ -202,10 +204,68 @@ async fn what_a_watch_left_out_is_found_by_the_next_list_and_what_is_known_is_no
 async fn a_list_takes_as_long_as_it_takes() {
     let (mut watch, news) = watch();
     let slow = futures_util::stream::iter(list(&[("a", "1")])).then(|event| async {
-        tokio::time::sleep(RELIST * 3).await;
+        sleep(RELIST * 3).await;
         event
     });
     watch.follow(&mut pin!(slow), &mut Progress::new()).await;
     drop(watch);
     assert_eq!(words(news).await, ["listed +a"]);
+}
+
+/// Everything that is logged on this thread while the result lives.
+fn log() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().expect("nobody panicked").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let own = lines.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || Lines(own.clone()));
+    (lines, tracing::subscriber::set_default(subscriber.finish()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_forbidden_for_a_moment_is_asked_for_again_soon_and_what_stays_so_seldom() {
+    let refused = || watcher::Error::WatchStartFailed(kube::Error::Api(refusal(403)));
+    let paused = async |count: usize| {
+        let began = Instant::now();
+        let events = (0..count).map(|_| Err(refused())).collect();
+        let (told, _) = told(events).await;
+        assert_eq!(told.len(), count);
+        began.elapsed()
+    };
+    let (few, many) = (paused(3).await, paused(50).await);
+    assert!(few < Duration::from_secs(2), "{few:?}");
+    assert!(many > Duration::from_secs(40 * 15) && many < Duration::from_secs(50 * 30), "{many:?}");
+    assert_ne!(paused(50).await, many, "replicas do not come back in step");
+}
+
+#[tokio::test(start_paused = true)]
+async fn another_reason_is_told_once_and_what_waits_for_it_knows() {
+    let (lines, _guard) = log();
+    let (mut watch, _news) = watch();
+    let following = Following::default();
+    watch.report = following.add(Kind::Service, false);
+    let mut progress = Progress::new();
+    let refused = |code| watcher::Error::WatchStartFailed(kube::Error::Api(refusal(code)));
+    for code in [500, 403, 403, 500, 403] {
+        watch.trouble(&refused(code), &mut progress).await;
+    }
+    let text = String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    let told = |what: &str| text.lines().filter(|line| line.contains(what)).count();
+    assert_eq!((told("500 No: no"), told("403 No: no")), (1, 1), "{text}");
+    assert_eq!(following.missing().as_deref(), Some("Service: 403 No"));
+    assert!(following.kinds()["Service"].is_some());
+    watch.event(Event::Init, &mut progress).await;
+    watch.event(Event::InitDone, &mut progress).await;
+    assert_eq!((following.missing(), following.kinds()["Service"]), (None, None));
+    let text = String::from_utf8(lines.lock().expect("nobody panicked").clone()).expect("text");
+    assert!(text.contains("the API server is followed again"), "{text}");
 }

@@ -31,14 +31,14 @@ pub struct AuthExternal {
 pub struct AuthCache {
     /// `auth-cache-key`: requests that agree in it get the same answer.
     pub key: Template,
-    /// `auth-cache-duration`: how long, by status; the first that fits counts.
+    /// `auth-cache-duration`: how long, by status; the first that names the status counts, else the first for any.
     pub durations: Vec<CacheDuration>,
 }
 
 /// How long answers with some statuses are remembered (ngx_http_proxy_module, proxy_cache_valid).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CacheDuration {
-    /// The statuses.
+    /// The statuses; none is any that no other one names.
     pub statuses: Vec<u16>,
     /// How long.
     pub time: Duration,

@@ -115,6 +115,13 @@ function request.enter()
   ngx.ctx.fairway = chosen
 end
 
+-- What is asked beside a request (external authentication, mirrors) is nothing that an X-Accel-Redirect leads to.
+function request.aside()
+  if not ngx.is_subrequest then
+    return ngx.exit(404)
+  end
+end
+
 -- The last of the values that nginx lists for all tries.
 local function last(text)
   return tonumber((text or ""):match("([%d.]+)%s*$"))

@@ -3,6 +3,7 @@
 
 mod http;
 mod location;
+mod pattern;
 mod place;
 mod policy;
 mod quote;
@@ -16,14 +17,15 @@ mod word;
 
 pub use place::Place;
 pub use quote::quote;
+pub(crate) use server::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE};
 pub use text::{Text, Unwritable};
 pub use tree::{Block, Directive, Name, Node, Owner};
-pub use whole::{idle, write};
+pub use whole::{idle, write, write_closing};
 pub use word::Word;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use model::Configuration;
-use std::collections::BTreeMap;
+use model::{Configuration, Origin};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// What nginx reads: nginx.conf and the files beside it.
@@ -40,6 +42,8 @@ pub struct Written {
 pub(crate) struct Scope<'a> {
     pub(crate) place: &'a Place,
     pub(crate) configuration: &'a Configuration,
+    /// The Ingresses whose paths nginx does not take as they are.
+    pub(crate) closed: &'a BTreeSet<Origin>,
     /// Blocks `upstream`, by name: one for each way to speak TLS.
     pub(crate) upstreams: BTreeMap<String, Block>,
     /// Whatever else locations declare once (`geo`, `map`, zones), by what it is about.
@@ -48,10 +52,15 @@ pub(crate) struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
-    pub(crate) fn new(place: &'a Place, configuration: &'a Configuration) -> Self {
+    pub(crate) fn new(
+        place: &'a Place,
+        configuration: &'a Configuration,
+        closed: &'a BTreeSet<Origin>,
+    ) -> Self {
         Self {
             place,
             configuration,
+            closed,
             upstreams: BTreeMap::new(),
             declared: BTreeMap::new(),
             files: BTreeMap::new(),

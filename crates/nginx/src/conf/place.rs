@@ -1,6 +1,6 @@
 //! Where nginx runs, and what it has there: what does not come from objects.
 
-use model::Listeners;
+use model::{Listeners, RESERVED_PATHS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,8 @@ pub struct Place {
     pub verbose: bool,
     /// Whether the host speaks IPv6.
     pub ipv6: bool,
+    /// Part of the names of locations that are not for clients; another one in each process, which nobody knows.
+    pub secret: String,
     /// A certificate (PEM) that no other one descends from: for who wants to verify by no authority at all.
     pub nobody: String,
 }
@@ -60,6 +62,7 @@ impl Default for Place {
             root: false,
             verbose: false,
             ipv6: true,
+            secret: String::new(),
             nobody: String::new(),
         }
     }
@@ -94,6 +97,16 @@ impl Place {
     /// Certificates, keys and passwords, by what is in them.
     pub fn files(&self) -> PathBuf {
         self.directory.join("files")
+    }
+
+    /// The path of a location that only subrequests come to.
+    pub fn internal(&self, what: &str, index: usize) -> String {
+        format!("{RESERVED_PATHS}{}{what}-{index}", self.secret)
+    }
+
+    /// The name of a location that only answers lead to.
+    pub fn named(&self, what: &str) -> String {
+        format!("@{}{what}", self.secret)
     }
 
     /// The Lua modules.

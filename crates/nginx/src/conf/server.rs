@@ -2,11 +2,18 @@
 
 use super::http::lua;
 use super::location;
+use super::pattern::pattern;
 use super::policy::{self, client_certificate};
 use super::tree::{put, words};
-use super::{Block, Scope, Word};
+use super::{Block, Owner, Scope, Word};
 use model::policy::Ciphers;
 use model::{Alias, Server, ServerName};
+
+/// What a host has as a whole of a key, as far as nginx may refuse it.
+pub(crate) const ALIASES: &str = "server-alias";
+pub(crate) const CLIENT_CERTIFICATE: &str = "auth-tls-secret";
+pub(crate) const CIPHERS: &str = "ssl-ciphers";
+pub(crate) const APP_ROOT: &str = "app-root";
 
 /// Writes a server.
 pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
@@ -14,24 +21,28 @@ pub(super) fn write(scope: &mut Scope<'_>, server: &Server, all: &mut Block) {
     names(server, &mut block);
     begin(scope, server.name.as_str() == "_", &mut block);
     if let Some(Ciphers { suites, prefer_server }) = &server.ciphers {
+        let owner = || Owner::of_host(server, CIPHERS);
         if !suites.is_empty() {
-            put!(block, "ssl_ciphers", Word::plain(suites.join(":")));
+            block.put_for(owner(), "ssl_ciphers", vec![Word::plain(suites.join(":"))]);
         }
         if let Some(prefer) = prefer_server {
-            put!(block, "ssl_prefer_server_ciphers", *prefer);
+            block.put_for(owner(), "ssl_prefer_server_ciphers", words![*prefer]);
         }
     }
-    client_certificate::of_host(scope, server, &mut block);
+    let mut certificate = Block::default();
+    client_certificate::of_host(scope, server, &mut certificate);
+    block.append_for(Owner::of_host(server, CLIENT_CERTIFICATE), certificate);
     if let Some(target) = &server.app_root {
-        let mut redirect = Block::default();
+        let (mut begins, mut redirect) = (Block::default(), Block::default());
         let to = Word::from("$scheme://$http_host").then(Word::template(target));
         put!(redirect, "return", 302_u16, to);
-        block.open("if", words!["(", "$uri", "=", "/", ")"], redirect);
+        begins.open("if", words!["(", "$uri", "=", "/", ")"], redirect);
+        block.append_for(Owner::of_host(server, APP_ROOT), begins);
     }
     policy::raw::of_server(scope, server, &mut block);
     location::all(scope, server, &mut block);
-    let owner = server.locations.iter().find_map(|location| location.origin.as_ref());
-    all.open_for(owner, "server", vec![], block);
+    // Whose a line is that is nobody's here, is found by halves: the first Ingress of a host may be innocent.
+    all.open("server", vec![], block);
 }
 
 /// The server that answers where nothing else does, before there is a catch-all.
@@ -65,10 +76,11 @@ fn names(server: &Server, block: &mut Block) {
     };
     let aliases = server.aliases.iter().map(|alias| match alias {
         // nginx compares it with the host in lower case.
-        Alias::Pattern(pattern) => Word::plain(format!("~(?i){}", pattern.source())),
+        Alias::Pattern(alias) => Word::from("~(?i)").then(pattern(alias.source())),
         other => Word::plain(other.to_string()),
     });
-    block.put("server_name", std::iter::once(own).chain(aliases).collect());
+    let owner = Owner::of_host(server, ALIASES).filter(|_| !server.aliases.is_empty());
+    block.put_for(owner, "server_name", std::iter::once(own).chain(aliases).collect());
 }
 
 /// Listeners and certificates.

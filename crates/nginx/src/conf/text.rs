@@ -3,6 +3,7 @@
 use super::quote::quote;
 use super::snippet::is_whole;
 use super::tree::{Block, Directive, Node, Owner};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// The text of a configuration.
@@ -14,7 +15,7 @@ pub struct Text {
     owners: Vec<(Range<usize>, Owner)>,
 }
 
-/// A value that cannot be written.
+/// Values that cannot be written: the first one, and whose they all are.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{directive} {why}")]
 pub struct Unwritable {
@@ -22,16 +23,20 @@ pub struct Unwritable {
     pub directive: String,
     /// What is wrong with it; completes a sentence.
     pub why: &'static str,
-    /// Whose it is.
-    pub owner: Option<Owner>,
+    /// Who has such a value.
+    pub owners: BTreeSet<Owner>,
 }
 
 impl Text {
     /// Writes a tree.
     pub fn of(block: &Block) -> Result<Self, Unwritable> {
-        let mut writer = Writer { out: Self::default(), line: 1, within: Vec::new() };
-        writer.block(block, 0)?;
-        Ok(writer.out)
+        let mut writer =
+            Writer { out: Self::default(), line: 1, within: Vec::new(), unwritable: None };
+        writer.block(block, 0);
+        match writer.unwritable {
+            None => Ok(writer.out),
+            Some(unwritable) => Err(unwritable),
+        }
     }
 
     /// Who has a variable first. What this program writes has only variables that it knows.
@@ -42,13 +47,22 @@ impl Text {
 
     /// Whose a line is, counted from 1.
     pub fn owner_of(&self, line: usize) -> Option<&Owner> {
+        self.innermost(line).map(|(_, owner)| owner)
+    }
+
+    /// Whether a line is the first one of what is somebody's, behind the remark that says so: the path of a location.
+    pub fn begins_at(&self, line: usize) -> bool {
+        self.innermost(line).is_some_and(|(lines, _)| lines.start + 1 == line)
+    }
+
+    fn innermost(&self, line: usize) -> Option<&(Range<usize>, Owner)> {
         let found = self.owners.iter().filter(|(lines, _)| lines.contains(&line));
-        found.min_by_key(|(lines, _)| lines.len()).map(|(_, owner)| owner)
+        found.min_by_key(|(lines, _)| lines.len())
     }
 }
 
-/// Whether a line has a variable.
-fn has_variable(line: &str, name: &str) -> bool {
+/// Whether a text has a variable.
+pub(super) fn has_variable(line: &str, name: &str) -> bool {
     line.split('$').skip(1).any(|rest| {
         let rest = rest.strip_prefix('{').unwrap_or(rest).strip_prefix(name);
         rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
@@ -63,76 +77,70 @@ struct Writer<'a> {
     out: Text,
     line: usize,
     within: Vec<&'a Owner>,
+    /// What cannot be written so far; the rest is looked at nevertheless.
+    unwritable: Option<Unwritable>,
 }
 
 impl<'a> Writer<'a> {
-    fn block(&mut self, block: &'a Block, depth: usize) -> Result<(), Unwritable> {
-        block.nodes().iter().try_for_each(|node| match node {
-            Node::Directive(directive) => self.directive(directive, depth),
-            Node::Raw { what, text, owner } => self.raw(what, text, owner.as_ref(), depth),
-            Node::Remark(text) => {
-                self.push(depth, &format!("# {text}"));
-                Ok(())
+    fn block(&mut self, block: &'a Block, depth: usize) {
+        for node in block.nodes() {
+            match node {
+                Node::Directive(directive) => self.directive(directive, depth),
+                Node::Raw { what, text, owner } => self.raw(what, text, owner.as_ref(), depth),
+                Node::Owned { block, owner } => {
+                    let begin = self.enter(owner.as_ref(), depth);
+                    self.block(block, depth);
+                    self.leave(owner.as_ref(), begin);
+                }
+                Node::Remark(text) => self.push(depth, &format!("# {text}")),
+                Node::Code(text) => self.push(depth, text),
             }
-            Node::Code(text) => {
-                self.push(depth, text);
-                Ok(())
-            }
-        })
+        }
     }
 
-    fn directive(&mut self, directive: &'a Directive, depth: usize) -> Result<(), Unwritable> {
+    fn directive(&mut self, directive: &'a Directive, depth: usize) {
         let Directive { name, words, block, owner } = directive;
         if block.is_some() && depth <= 1 {
             self.push(0, "");
         }
-        let begin = self.line;
-        self.enter(owner.as_ref(), depth)?;
-        let mut line = self.quoted(name.as_str(), name.as_str())?;
+        let begin = self.enter(owner.as_ref(), depth);
+        let mut line = self.quoted(name.as_str(), name.as_str());
         for word in words {
             line.push(' ');
-            line.push_str(&self.quoted(name.as_str(), word.as_str())?);
+            line.push_str(&self.quoted(name.as_str(), word.as_str()));
         }
         match block {
             None => self.push(depth, &format!("{line};")),
             Some(block) => {
                 self.push(depth, &format!("{line} {{"));
-                self.block(block, depth + 1)?;
+                self.block(block, depth + 1);
                 self.push(depth, "}");
             }
         }
         self.leave(owner.as_ref(), begin);
-        Ok(())
     }
 
-    fn raw(
-        &mut self,
-        what: &str,
-        text: &str,
-        owner: Option<&'a Owner>,
-        depth: usize,
-    ) -> Result<(), Unwritable> {
-        let begin = self.line;
-        self.enter(owner, depth)?;
+    fn raw(&mut self, what: &str, text: &str, owner: Option<&'a Owner>, depth: usize) {
+        let begin = self.enter(owner, depth);
         if text.contains('\0') || !is_whole(text) {
-            return Err(self.unwritable(what, ASTRAY));
+            self.refuse(what, ASTRAY);
         }
         self.push(depth, &format!("# {what}"));
         for line in text.lines() {
             self.push(depth, line.trim_end());
         }
         self.leave(owner, begin);
-        Ok(())
     }
 
-    /// A remark says whose the following lines are.
-    fn enter(&mut self, owner: Option<&'a Owner>, depth: usize) -> Result<(), Unwritable> {
+    /// A remark says whose the following lines are. The line that it is.
+    fn enter(&mut self, owner: Option<&'a Owner>, depth: usize) -> usize {
+        let begin = self.line;
         if let Some(owner) = owner {
             self.within.push(owner);
-            let name = self.quoted("remark", &owner.origin.to_string())?;
+            let name = self.quoted("remark", &owner.origin.to_string());
             self.push(depth, &format!("# {name}"));
         }
-        Ok(())
+        begin
     }
 
     fn leave(&mut self, owner: Option<&'a Owner>, begin: usize) {
@@ -142,13 +150,22 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn quoted(&self, directive: &str, text: &str) -> Result<String, Unwritable> {
-        quote(text).ok_or_else(|| self.unwritable(directive, UNREADABLE))
+    fn quoted(&mut self, directive: &str, text: &str) -> String {
+        quote(text).unwrap_or_else(|| {
+            self.refuse(directive, UNREADABLE);
+            String::new()
+        })
     }
 
-    fn unwritable(&self, directive: &str, why: &'static str) -> Unwritable {
+    fn refuse(&mut self, directive: &str, why: &'static str) {
         let owner = self.within.last().map(|owner| (*owner).clone());
-        Unwritable { directive: directive.to_owned(), why, owner }
+        match &mut self.unwritable {
+            Some(first) => first.owners.extend(owner),
+            none => {
+                let (directive, owners) = (directive.to_owned(), owner.into_iter().collect());
+                *none = Some(Unwritable { directive, why, owners });
+            }
+        }
     }
 
     fn push(&mut self, depth: usize, line: &str) {

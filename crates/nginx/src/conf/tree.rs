@@ -1,20 +1,36 @@
 //! Blocks and directives: the only shape in which configuration exists before it is written.
 
 use super::word::Word;
-use model::Origin;
+use model::{Origin, Server, ServerName};
 
-/// Whose something is: an object's, or that of one key of it. It is left out as a whole if nginx does not take it.
+/// Whose something is: an object's, that of one key of it, or what a host as a whole has of a key. It is left out as a
+/// whole if nginx does not take it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The object.
     pub origin: Origin,
-    /// The key, where the object is more than that: the ConfigMap.
+    /// The key, where the object is more than that: the ConfigMap, an Ingress of a host.
     pub key: Option<&'static str>,
+    /// The host that the key counts for as a whole.
+    pub host: Option<ServerName>,
 }
 
 impl From<&Origin> for Owner {
     fn from(origin: &Origin) -> Self {
-        Self { origin: origin.clone(), key: None }
+        Self { origin: origin.clone(), key: None, host: None }
+    }
+}
+
+impl Owner {
+    /// A key of the ConfigMap.
+    pub fn of_key(origin: &Origin, key: &'static str) -> Self {
+        Self { key: Some(key), ..Self::from(origin) }
+    }
+
+    /// What a host has of a key. Nobody knows any more which of its Ingresses wrote it: it counts as the first one's.
+    pub fn of_host(server: &Server, key: &'static str) -> Option<Self> {
+        let origin = server.locations.iter().find_map(|location| location.origin.as_ref())?;
+        Some(Self { host: Some(server.name.clone()), ..Self::of_key(origin, key) })
     }
 }
 
@@ -36,6 +52,13 @@ pub enum Node {
         /// Its text.
         text: String,
         /// Whose it is.
+        owner: Option<Owner>,
+    },
+    /// Directives that are somebody's.
+    Owned {
+        /// The directives.
+        block: Block,
+        /// Whose they are.
         owner: Option<Owner>,
     },
     /// A remark of this program.
@@ -111,6 +134,13 @@ impl Block {
     /// Adds raw configuration.
     pub fn raw(&mut self, what: &'static str, text: &str, owner: Option<Owner>) {
         self.nodes.push(Node::Raw { what, text: text.to_owned(), owner });
+    }
+
+    /// Adds all of another block as somebody's.
+    pub fn append_for(&mut self, owner: Option<Owner>, block: Self) {
+        if !block.nodes.is_empty() {
+            self.nodes.push(Node::Owned { block, owner });
+        }
     }
 
     /// Adds a remark.

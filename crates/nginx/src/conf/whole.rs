@@ -2,7 +2,8 @@
 
 use super::tree::{put, words};
 use super::{Block, Place, Scope, Text, Unwritable, Word, Written, http, policy};
-use model::{Configuration, ErrorLevel, LogTarget};
+use model::{Configuration, ErrorLevel, LogTarget, Origin};
+use std::collections::BTreeSet;
 
 /// Connections of a worker at most (`max-worker-connections` of ingress-nginx).
 const CONNECTIONS: usize = 16_384;
@@ -11,7 +12,16 @@ const SPARE_FILES: u64 = 1024;
 
 /// nginx.conf for a Configuration.
 pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Unwritable> {
-    let mut scope = Scope::new(place, configuration);
+    write_closing(configuration, place, &BTreeSet::new())
+}
+
+/// The same where nginx does not take the paths of some Ingresses: whatever they could mean answers 503.
+pub fn write_closing(
+    configuration: &Configuration,
+    place: &Place,
+    closed: &BTreeSet<Origin>,
+) -> Result<Written, Unwritable> {
+    let mut scope = Scope::new(place, configuration, closed);
     let http = http::write(&mut scope);
     let mut main = process(configuration, place);
     main.open("http", Vec::new(), http);
@@ -20,8 +30,8 @@ pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Un
 
 /// nginx.conf before there is any Configuration: nothing but the socket that waits for endpoints.
 pub fn idle(place: &Place) -> Result<Written, Unwritable> {
-    let configuration = Configuration::default();
-    let mut scope = Scope::new(place, &configuration);
+    let (configuration, closed) = (Configuration::default(), BTreeSet::new());
+    let mut scope = Scope::new(place, &configuration, &closed);
     let http = http::idle(&mut scope);
     let mut main = process(&configuration, place);
     main.open("http", Vec::new(), http);

@@ -1,13 +1,33 @@
 //! As much of a Configuration as nginx takes: whoever is to blame for the rest is found and left out.
 
 use super::{Failure, Inner};
-use crate::blame::{self, Fault, LeftOut};
+use crate::blame::{self, Fault, Instead, LeftOut, Verdicts};
 use crate::conf::{self, Owner, Written};
-use model::Configuration;
-use std::collections::BTreeSet;
+use model::{Configuration, Origin, Server};
+use std::collections::{BTreeSet, VecDeque};
 
-/// Tests of nginx at most until a Configuration is given up.
-const TESTS: usize = 64;
+/// Tests of nginx at most until nobody is looked for any more by himself.
+const EACH: usize = 40;
+/// Tests of nginx at most that bring those back whom nobody blames.
+const TOGETHER: usize = 24;
+/// Why somebody is out who may be innocent.
+const UNDECIDED: &str =
+    "so much else is wrong that there was no time to find out whether this is right";
+
+/// A Configuration that nginx takes, and what is not in it.
+pub(super) struct Accepted {
+    pub(super) configuration: Configuration,
+    pub(super) written: Written,
+    pub(super) left_out: LeftOut,
+}
+
+/// Why nginx does not take something, and who is to blame for it as far as it says.
+struct Refusal {
+    reason: String,
+    blamed: BTreeSet<Owner>,
+    /// Whether it is the paths of whoever is to blame.
+    is_path: bool,
+}
 
 impl Inner {
     /// The Configuration, or as much of it as nginx takes. `before`: what runs.
@@ -15,55 +35,79 @@ impl Inner {
         &self,
         next: &Configuration,
         before: &Configuration,
-    ) -> Result<(Configuration, Written, LeftOut), Failure> {
-        let (mut left_out, mut found) = (LeftOut::new(), BTreeSet::new());
-        for _ in 0..TESTS {
-            let candidate = blame::without(next, before, &left_out);
-            let (reason, blamed) = match conf::write(&candidate, &self.place) {
-                Err(unwritable) => (unwritable.to_string(), unwritable.owner),
-                Ok(written) => match self.test(&written).await? {
-                    Ok(()) => return Ok((candidate, written, left_out)),
-                    Err(fault) => {
-                        let blamed = fault.owner(&written.text).cloned();
-                        (fault.message, blamed)
-                    }
-                },
+        verdicts: &Verdicts,
+    ) -> Result<Accepted, Failure> {
+        let left_out = verdicts.about(next);
+        let undecided = verdicts.undecided();
+        let mut search = Search { inner: self, next, before, undecided, left_out, tests: EACH };
+        match search.one_by_one().await? {
+            Some(accepted) => Ok(accepted),
+            None => search.together().await,
+        }
+    }
+}
+
+/// What is known while nginx is asked again and again.
+struct Search<'a> {
+    inner: &'a Inner,
+    next: &'a Configuration,
+    before: &'a Configuration,
+    /// Whom there was no time for before.
+    undecided: &'a BTreeSet<Owner>,
+    left_out: LeftOut,
+    /// Tests that may still be made.
+    tests: usize,
+}
+
+impl Search<'_> {
+    /// Leaves out whoever nginx blames, until it takes the rest; nothing if nobody can be found, or not in time.
+    async fn one_by_one(&mut self) -> Result<Option<Accepted>, Failure> {
+        let mut found = BTreeSet::new();
+        while self.tests > 0 {
+            let refusal = match self.try_without(self.left_out.clone()).await? {
+                Ok(accepted) => return Ok(Some(accepted)),
+                Err(refusal) => refusal,
             };
+            let Refusal { reason, blamed, is_path } = refusal;
             tracing::debug!(?blamed, reason, "nginx does not take it");
-            if let Some(owner) = &blamed
-                && blame::leave_out(&mut left_out, owner.clone(), reason.clone(), before)
-            {
+            let mut is_new = false;
+            for owner in &blamed {
+                is_new |= self.leave_out(owner, &reason, is_path);
+            }
+            if is_new {
                 continue;
             }
             // Whoever is blamed and already out is only in the way of who is to blame.
-            if let Some(innocent) = blamed.filter(|owner| !found.contains(owner)) {
-                left_out.remove(&innocent);
+            for innocent in blamed.difference(&found) {
+                self.left_out.remove(innocent);
             }
-            let Some(culprit) = self.search(next, before, &left_out).await? else {
-                return Err(Failure::Refused { reason, culprit: None });
-            };
-            found.insert(culprit.clone());
-            blame::leave_out(&mut left_out, culprit, reason, before);
+            self.tests = self.tests.saturating_sub(1);
+            let Some(culprit) = self.culprit().await? else { return Ok(None) };
+            self.leave_out(&culprit, &reason, is_path);
+            found.insert(culprit);
         }
-        let reason = format!("{TESTS} objects were left out and it is still not taken");
-        Err(Failure::Refused { reason, culprit: None })
+        Ok(None)
     }
 
-    /// Who is to blame where nginx does not say: an Ingress, by halves, or a key of the ConfigMap, one after the other.
-    async fn search(
-        &self,
-        next: &Configuration,
-        before: &Configuration,
-        left_out: &LeftOut,
-    ) -> Result<Option<Owner>, Failure> {
-        let is_suspect = |owner: &Owner| left_out.get(owner).is_none_or(|fault| fault.keeps);
-        let keys: Vec<Owner> = blame::keys(next).into_iter().filter(is_suspect).collect();
-        let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
+    fn leave_out(&mut self, owner: &Owner, reason: &str, is_path: bool) -> bool {
+        let (owner, reason) = (owner.clone(), reason.to_owned());
+        blame::leave_out(&mut self.left_out, owner, reason, self.before, is_path)
+    }
+
+    /// Who is to blame where nginx does not say: an Ingress or what a host has as a whole, by halves, or a key of the
+    /// ConfigMap, one after the other.
+    async fn culprit(&mut self) -> Result<Option<Owner>, Failure> {
+        let is_suspect = |owner: &Owner| {
+            let instead = self.left_out.get(owner).map(|fault| fault.instead);
+            matches!(instead, None | Some(Instead::Before | Instead::Closed))
+        };
+        let keys: Vec<Owner> = blame::keys(self.next).into_iter().filter(is_suspect).collect();
+        let mut suspects = suspects(self.next);
         suspects.retain(is_suspect);
-        if !self.is_taken_without(next, before, left_out, &suspects).await? {
+        if !self.is_taken_without(&suspects).await? {
             for key in keys {
                 let all: Vec<Owner> = suspects.iter().cloned().chain([key.clone()]).collect();
-                if self.is_taken_without(next, before, left_out, &all).await? {
+                if self.is_taken_without(&all).await? {
                     return Ok(Some(key));
                 }
             }
@@ -72,16 +116,15 @@ impl Inner {
         while suspects.len() > 1 {
             let rest = suspects.split_off(suspects.len() / 2);
             // Taken without these: one of them is to blame.
-            if !self.is_taken_without(next, before, left_out, &suspects).await? {
+            if !self.is_taken_without(&suspects).await? {
                 suspects = rest;
             }
         }
         let Some(suspect) = suspects.pop() else { return Ok(None) };
-        if !self.is_taken_without(next, before, left_out, std::slice::from_ref(&suspect)).await? {
+        if !self.is_taken_without(std::slice::from_ref(&suspect)).await? {
             // Either there are others, or a text of the ConfigMap is in all of them.
             for key in keys.into_iter().filter(blame::reaches_locations) {
-                let alone = std::slice::from_ref(&key);
-                if self.is_taken_without(next, before, left_out, alone).await? {
+                if self.is_taken_without(std::slice::from_ref(&key)).await? {
                     return Ok(Some(key));
                 }
             }
@@ -89,19 +132,120 @@ impl Inner {
         Ok(Some(suspect))
     }
 
-    async fn is_taken_without(
-        &self,
-        next: &Configuration,
-        before: &Configuration,
-        left_out: &LeftOut,
-        suspects: &[Owner],
-    ) -> Result<bool, Failure> {
-        let nothing = Fault { reason: String::new(), keeps: false };
-        let more = suspects.iter().map(|owner| (owner.clone(), nothing.clone()));
-        let all: LeftOut = left_out.clone().into_iter().chain(more).collect();
-        match conf::write(&blame::without(next, before, &all), &self.place) {
-            Ok(written) => Ok(self.test(&written).await?.is_ok()),
-            Err(_) => Ok(false),
+    /// Leaves out whoever may be to blame, and brings them back as far as nginx takes them: the many first that are not
+    /// wrong. Whoever there is no time for stays out until the next change.
+    async fn together(&mut self) -> Result<Accepted, Failure> {
+        self.tests = TOGETHER;
+        let (mut out, mut groups) = (self.left_out.clone(), VecDeque::new());
+        let mut best = None;
+        for class in classes(self.next, self.before, self.undecided) {
+            let class: Vec<Owner> = class.into_iter().filter(|it| !out.contains_key(it)).collect();
+            if class.is_empty() {
+                continue;
+            }
+            out.extend(class.iter().map(|owner| (owner.clone(), undecided(owner))));
+            groups.push_front(class);
+            match self.try_without(out.clone()).await? {
+                Ok(accepted) => {
+                    best = Some(accepted);
+                    break;
+                }
+                Err(refusal) => tracing::debug!(refusal.reason, "nginx does not take the rest"),
+            }
+        }
+        let Some(mut best) = best else {
+            let reason = "nothing that is asked for is in it, and it is still not taken".to_owned();
+            return Err(Failure::Refused { reason, culprit: None });
+        };
+        while let Some(mut group) = groups.pop_front() {
+            if group.is_empty() || self.tests == 0 {
+                continue;
+            }
+            let mut fewer = best.left_out.clone();
+            fewer.retain(|owner, _| !group.contains(owner));
+            match self.try_without(fewer).await? {
+                Ok(accepted) => best = accepted,
+                Err(refusal) if group.len() == 1 => {
+                    if let Some(fault) = best.left_out.get_mut(&group[0]) {
+                        (fault.reason, fault.decided) = (refusal.reason, true);
+                    }
+                }
+                Err(_) => {
+                    let rest = group.split_off(group.len() / 2);
+                    groups.extend([group, rest]);
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    async fn is_taken_without(&mut self, suspects: &[Owner]) -> Result<bool, Failure> {
+        let mut left_out = self.left_out.clone();
+        left_out.extend(suspects.iter().map(|owner| (owner.clone(), undecided(owner))));
+        Ok(self.try_without(left_out).await?.is_ok())
+    }
+
+    /// What nginx says without some of it.
+    async fn try_without(
+        &mut self,
+        left_out: LeftOut,
+    ) -> Result<Result<Accepted, Refusal>, Failure> {
+        let configuration = blame::without(self.next, self.before, &left_out);
+        let covered = blame::covered(&left_out);
+        let written = match conf::write_closing(&configuration, &self.inner.place, &covered) {
+            Ok(written) => written,
+            Err(unwritable) => {
+                let reason = unwritable.to_string();
+                return Ok(Err(Refusal { reason, blamed: unwritable.owners, is_path: false }));
+            }
+        };
+        self.tests = self.tests.saturating_sub(1);
+        Ok(match self.inner.test(&written).await? {
+            Ok(()) => Ok(Accepted { configuration, written, left_out }),
+            Err(fault) => {
+                let blamed = fault.owner(&written.text).cloned().into_iter().collect();
+                let is_path = fault.line.is_some_and(|line| written.text.begins_at(line));
+                Err(Refusal { reason: fault.message, blamed, is_path })
+            }
+        })
+    }
+}
+
+/// Whoever is out without anybody knowing whether he is to blame.
+fn undecided(owner: &Owner) -> Fault {
+    let of_ingress = owner.key.is_none();
+    let instead = if of_ingress { Instead::Covered } else { Instead::Nothing };
+    Fault { reason: UNDECIDED.to_owned(), instead, decided: false }
+}
+
+/// Every Ingress, and what hosts have as a whole.
+fn suspects(next: &Configuration) -> Vec<Owner> {
+    let mut suspects: Vec<Owner> = blame::ingresses(next).iter().map(Owner::from).collect();
+    suspects.extend(blame::hosts(next));
+    suspects
+}
+
+/// Who may be to blame, the likeliest first: whom there was no time for before; who is new or another one than in what
+/// runs; everybody; the raw configuration of the ConfigMap; its settings.
+fn classes(
+    next: &Configuration,
+    before: &Configuration,
+    undecided: &BTreeSet<Owner>,
+) -> [Vec<Owner>; 5] {
+    let mut changed: BTreeSet<&Origin> = BTreeSet::new();
+    for (name, server) in &next.servers {
+        let running = before.servers.get(name);
+        let is_same = |one: &Server| {
+            let without = |one: &Server| Server { certificate: None, ..one.clone() };
+            without(one) == without(server)
+        };
+        if !running.is_some_and(|running| is_same(running)) {
+            let origins = server.locations.iter().filter_map(|location| location.origin.as_ref());
+            changed.extend(origins);
         }
     }
+    let (left, rest): (Vec<_>, Vec<_>) =
+        suspects(next).into_iter().partition(|owner| undecided.contains(owner));
+    let (new, old) = rest.into_iter().partition(|owner| changed.contains(&owner.origin));
+    [left, new, old, blame::keys(next), vec![blame::settings(next)]]
 }

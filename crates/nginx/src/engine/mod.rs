@@ -2,7 +2,7 @@
 
 mod acceptable;
 
-use crate::blame::{self, LeftOut};
+use crate::blame::{self, LeftOut, Verdicts};
 use crate::conf::{self, Owner, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
@@ -14,6 +14,7 @@ use crate::push::{General, Metrics, Pusher};
 use crate::requests::Requests;
 use crate::start_error::StartError;
 use crate::{fallback, measurements, pem, push, stub_status, trial};
+use acceptable::Accepted;
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Listeners};
 use request_metrics::Connections;
@@ -95,6 +96,8 @@ struct State {
     /// What runs of it, and what was left out.
     running: Configuration,
     left_out: LeftOut,
+    /// What need not be tried again.
+    verdicts: Verdicts,
     written: Written,
     /// What workers of earlier reloads still serve.
     leaving: Leaving,
@@ -131,6 +134,7 @@ impl Nginx {
         let Options { program, mut place, resolver, requests, pace } = options;
         let directory = Directory::take(&place)?;
         let fallback = fallback::self_signed()?;
+        place.secret = secret()?;
         place.nobody = pem::certificates(fallback.chain.iter().map(Vec::as_slice));
         push::write_scripts(&place.lua()).map_err(StartError::Scripts)?;
         let own_certificate = fallback.chain.first().cloned().unwrap_or_default();
@@ -217,17 +221,25 @@ impl Engine for Nginx {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         self.inner.names.follow(next).await;
         let mut state = self.inner.state.lock().await;
-        // What stands in front of nginx has to know first who passes it by.
-        let before = self.inner.serving.send_replace(next.clone());
+        let before = self.inner.serving.borrow().clone();
         let applied = self.inner.apply(&mut state, next).await;
         self.inner.names.keep(&state.leaving.and(&state.asked));
         match applied {
             Ok(left_out) => {
+                self.inner.sweep(&state);
                 self.inner.generation.store(generation, Ordering::Relaxed);
                 Ok(Applied { generation, left_out: blame::problems(&left_out) })
             }
             Err(failure) => {
-                self.inner.serving.send_replace(before);
+                self.inner.serving.send_if_modified(|serving| {
+                    let differs = *serving != before;
+                    *serving = before;
+                    differs
+                });
+                // Who fails halfway may need them: nginx may have read what names them.
+                if matches!(failure, Failure::Refused { .. }) {
+                    self.inner.sweep(&state);
+                }
                 Err(rejected(generation, failure))
             }
         }
@@ -237,7 +249,10 @@ impl Engine for Nginx {
         let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
         let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
             let reason = unwritable.to_string();
-            rejected(generation, Failure::Refused { reason, culprit: unwritable.owner })
+            rejected(
+                generation,
+                Failure::Refused { reason, culprit: unwritable.owners.into_iter().next() },
+            )
         })?;
         let _state = self.inner.state.lock().await;
         match self.inner.test(&written).await {
@@ -285,15 +300,19 @@ impl Inner {
             None => Plan::Reload,
         };
         match (todo, state.master) {
-            (Plan::Nothing, _) => {}
+            (Plan::Nothing, _) => self.stand_back(next),
             (Plan::Push, _) => {
+                self.stand_back(next);
                 state.owed = todo;
                 let accepted = blame::without(next, &state.running, &state.left_out);
                 self.settle(state, &accepted).await?;
                 state.running = accepted;
             }
             (Plan::Reload, master) => {
-                let (accepted, written, left_out) = self.acceptable(next, &state.running).await?;
+                let acceptable = self.acceptable(next, &state.running, &state.verdicts);
+                let Accepted { configuration: accepted, written, left_out } = acceptable.await?;
+                state.verdicts.remember(next, &left_out);
+                self.stand_back(next);
                 match master {
                     Some(master) => self.reload(master, state, &accepted, &written).await?,
                     None => self.boot(state, &accepted, &written).await?,
@@ -308,6 +327,17 @@ impl Inner {
             requests.follow(&state.running);
         }
         Ok(state.left_out.clone())
+    }
+
+    /// What stands in front of nginx has to know first who passes it by; but not before nginx takes the rest.
+    fn stand_back(&self, next: &Configuration) {
+        self.serving.send_replace(next.clone());
+    }
+
+    /// Removes the files that were there for tests alone, or for workers that have left.
+    fn sweep(&self, state: &State) {
+        let State { written, leaving, .. } = state;
+        self.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
     }
 
     async fn test(&self, written: &Written) -> Result<Result<(), trial::Fault>, Failure> {
@@ -374,7 +404,12 @@ impl Inner {
         self.pusher.extend(&both, &resolved, self.general(accepted)).await?;
         if swaps {
             self.wait_for_turn(state.reloaded).await?;
-            self.swap(master, written).await?;
+            let swapped = self.swap(master, written).await;
+            if let Err(Failure::Directory(_)) = &swapped {
+                // nginx has not read it, so Lua goes back to what runs.
+                drop(self.settle(state, &state.running).await);
+            }
+            swapped?;
             state.reloaded = Some(Instant::now());
         }
         Ok(self.settle(state, accepted).await?)
@@ -518,9 +553,8 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
         let Some(master) = state.master else { continue };
         let left = !state.leaving.is_empty() && state.leaving.forget(&process::workers(master));
         if left {
-            let State { written, leaving, .. } = &*state;
-            inner.directory.sweep(|file| written.files.contains_key(file) || leaving.reads(file));
-            inner.names.keep(&leaving.and(&state.asked));
+            inner.sweep(&state);
+            inner.names.keep(&state.leaving.and(&state.asked));
         }
         if !left && !renamed {
             continue;
@@ -532,6 +566,13 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
             sleep(LOOK).await;
         }
     }
+}
+
+/// What nobody can guess: once for each process, so that nginx.conf stays the same while nothing changes.
+fn secret() -> Result<String, StartError> {
+    let mut bytes = [0; 12];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| StartError::Random)?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")) + "-")
 }
 
 /// Counts what workers measure from now on.

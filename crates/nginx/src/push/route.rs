@@ -1,7 +1,11 @@
 //! What a location is called where nginx.conf and what is pushed meet.
 
+use crate::conf::fingerprint;
 use model::{Location, PathKind, ServerName};
 use std::fmt::Write;
+
+/// Bytes of a key at most: nginx would not read a much longer one.
+const LONGEST: usize = 1000;
 
 /// The value of `$fairway_route`: kind, host and path, which no two locations share. It says nothing of how requests
 /// are spread, so that this may change without a reload. Whatever the path, no character of it means anything to nginx.
@@ -21,7 +25,7 @@ pub fn route_key(server: &ServerName, location: &Location) -> String {
             }
         }
     }
-    key
+    if key.len() > LONGEST { format!("{kind}:{}", fingerprint(key.as_bytes())) } else { key }
 }
 
 #[cfg(test)]

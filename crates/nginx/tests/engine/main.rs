@@ -5,6 +5,7 @@ mod changes;
 mod halfway;
 mod leaving;
 mod names;
+mod refused;
 
 use bed::{
     apply, backend, configuration, folder, free_port, get, is_alive, options, pid, place, start,

@@ -47,6 +47,9 @@ pub enum BodyError {
     /// The file that holds it could not be used.
     #[error("the body's temporary file failed")]
     Storage,
+    /// There are as many bytes in temporary files as there may be, of its namespace or of all.
+    #[error("there is no room for the body among the temporary files (docs/limits.md)")]
+    NoRoom,
 }
 
 /// A body.

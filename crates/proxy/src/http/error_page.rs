@@ -12,6 +12,16 @@ pub fn error_page(status: StatusCode) -> Bytes {
     ))
 }
 
+/// nginx's page for HTTP in clear on a port for TLS (its status 497).
+pub(super) fn plain_to_tls() -> Bytes {
+    Bytes::from_static(
+        b"<html>\r\n<head><title>400 The plain HTTP request was sent to HTTPS port</title></head>\r\n<body>\r\n\
+          <center><h1>400 Bad Request</h1></center>\r\n\
+          <center>The plain HTTP request was sent to HTTPS port</center>\r\n\
+          <hr><center>nginx</center>\r\n</body>\r\n</html>\r\n",
+    )
+}
+
 /// Code and reason as nginx words them.
 fn title(status: StatusCode) -> String {
     let reason = match status.as_u16() {

@@ -1,5 +1,6 @@
 //! Requests and answers as phases see them, whatever the HTTP version.
 
+use super::error_page::plain_to_tls;
 use super::{Body, Headers, error_page};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -31,7 +32,7 @@ impl Version {
 pub struct Request {
     /// The method, as written.
     pub method: Method,
-    /// Path and query in origin-form, as received; `*` for OPTIONS of the server as a whole.
+    /// Path and query in origin-form, as received.
     pub target: Bytes,
     /// The request line as received; HTTP/2 has none.
     pub line: Option<Bytes>,
@@ -85,8 +86,6 @@ pub struct Response {
     pub source: Source,
     /// Content-Length of an answer that has no body because the request was HEAD or the status is 304.
     pub announced_length: Option<u64>,
-    /// The header sections of 103 answers that came before it (RFC 8297).
-    pub hints: Vec<Headers>,
     /// Whether the connection must end after it.
     pub close: bool,
 }
@@ -101,7 +100,6 @@ impl Response {
             body: Body::empty(),
             source: Source::Own,
             announced_length: None,
-            hints: Vec::new(),
             close: false,
         }
     }
@@ -111,6 +109,13 @@ impl Response {
         let mut response = Self::empty(status);
         response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
         response.body = Body::full(error_page(status));
+        response
+    }
+
+    /// What is said to whoever speaks HTTP in clear to a port for TLS.
+    pub fn plain_to_tls() -> Self {
+        let mut response = Self::page(StatusCode::BAD_REQUEST);
+        response.body = Body::full(plain_to_tls());
         response
     }
 

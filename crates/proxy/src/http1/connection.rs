@@ -8,7 +8,7 @@ use super::write::{self, Closing, response_framing, response_head};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
-use crate::http::{Body, Frame, Length, Request, Response, Version};
+use crate::http::{Body, Frame, Length, Request, Response, Source, Version};
 use crate::io::Io;
 use crate::outbox::Outbox;
 use crate::patience::Patience;
@@ -22,9 +22,13 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 /// Bytes of an unread request body that are read and dropped to keep a connection.
-const DISCARD: u64 = 64 << 10;
+const DISCARD: u64 = 1 << 20;
+/// How long that may take, without anything coming and on the whole (nginx: lingering_timeout, lingering_time).
+const DISCARD_IDLE: Duration = Duration::from_secs(5);
+const DISCARD_TIME: Duration = Duration::from_secs(30);
 
 /// Serves a client until the connection ends.
 pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker: Rc<Worker>) {
@@ -44,19 +48,13 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
             Ok(head) if worker.refuses_request() => {
-                let status = StatusCode::SERVICE_UNAVAILABLE;
-                Box::pin(refuse(&client, status, &head, &generation, &worker)).await
+                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
+                Box::pin(refuse(&client, page, &head, &generation, &worker)).await
             }
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
-            Err(NoHead::Over) => None,
-            Err(NoHead::Slow) => {
-                refuse(&client, StatusCode::REQUEST_TIMEOUT, &[], &generation, &worker).await
-            }
-            Err(NoHead::TooLong { in_line: true }) => {
-                refuse(&client, StatusCode::URI_TOO_LONG, &[], &generation, &worker).await
-            }
-            Err(NoHead::Malformed | NoHead::TooLong { in_line: false }) => {
-                refuse(&client, StatusCode::BAD_REQUEST, &[], &generation, &worker).await
+            Err(no_head) => {
+                let Some(page) = page_for(no_head) else { return };
+                refuse(&client, page, &[], &generation, &worker).await
             }
         };
         match next {
@@ -64,6 +62,36 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             None => return,
         }
     }
+}
+
+/// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).
+pub async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+    let client = Rc::new(Client::new(io, BytesMut::new(), connection));
+    let generation = worker.generation();
+    let limits = &generation.global().limits;
+    let sizes = (limits.header_line, limits.header_total);
+    let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
+    client.connection.requests.set(1);
+    let (head, page) = match head {
+        Ok(head) if parse_request(&head, Limits::of(generation.global())).is_ok() => {
+            (head, Some(Response::plain_to_tls()))
+        }
+        Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
+        Err(no_head) => (Bytes::new(), page_for(no_head)),
+    };
+    if let Some(page) = page {
+        refuse(&client, page, &head, &generation, &worker).await;
+    }
+}
+
+/// What is said to whoever sent no head, if anything is owed.
+fn page_for(no_head: NoHead) -> Option<Response> {
+    Some(Response::page(match no_head {
+        NoHead::Over => return None,
+        NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
+        NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
+        NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,
+    }))
 }
 
 /// Answers one request; gives the connection back if it stays. What few requests need is boxed: room for it would be
@@ -79,7 +107,8 @@ async fn one(
     let parsed = match parse_request(&head, limits) {
         Ok(parsed) => parsed,
         Err(BadRequest(status)) => {
-            return Box::pin(refuse(&client, status, &head, generation, worker)).await;
+            let page = Response::page(status);
+            return Box::pin(refuse(&client, page, &head, generation, worker)).await;
         }
     };
     let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
@@ -97,6 +126,9 @@ async fn one(
     };
     let mut exchange =
         Exchange::new(request, client.connection.clone(), worker.clone(), generation.clone());
+    if version == Version::Http11 {
+        exchange.interims = Some(client.interims.clone());
+    }
     let response = answer(&client, &mut exchange).await;
     let Some(response) = response else {
         // The client went away: nginx logs 499.
@@ -104,7 +136,9 @@ async fn one(
         exchange.finish(client.body_received());
         return None;
     };
-    let keep = wants_to_stay && may_stay(&client, &response, global, worker);
+    let keep = wants_to_stay
+        && may_stay(&client, &response, global, worker)
+        && (client.body_is_done() || can_discard(&client, &response).await);
     deliver(client, &mut exchange, response, keep, global).await
 }
 
@@ -112,7 +146,9 @@ async fn one(
 async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
     let mut serving = pin!(phases::serve(exchange));
     poll_fn(|cx| {
-        if let Poll::Ready(response) = serving.as_mut().poll(cx) {
+        let response = serving.as_mut().poll(cx);
+        client.pass_interims(cx);
+        if let Poll::Ready(response) = response {
             return Poll::Ready(Some(response));
         }
         client.poll_gone(cx).map(|()| None)
@@ -143,10 +179,8 @@ async fn deliver(
     let version = exchange.request.version;
     let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
-    let mut head = BytesMut::with_capacity(512);
-    if version == Version::Http11 {
-        response.hints.iter().for_each(|hints| write::early_hints(&mut head, hints));
-    }
+    let mut head = client.take_interims();
+    head.reserve(512);
     response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());
@@ -165,8 +199,7 @@ async fn deliver(
         // An answer that broke off must not look complete: the connection just ends.
         return None;
     }
-    let is_clean =
-        || async { client.body_is_done() || Box::pin(discard_rest(&client, global)).await };
+    let is_clean = || async { client.body_is_done() || Box::pin(discard_rest(&client)).await };
     if closing.keep_alive && is_clean().await {
         return Some(client);
     }
@@ -196,35 +229,51 @@ async fn upgrade(
     None
 }
 
-/// Reads past a request body that nobody wanted, if it is short; whether the connection is clean then.
-async fn discard_rest(client: &Rc<Client>, global: &Global) -> bool {
+/// Whether what is left of the request's body will be read past: it is short, as far as is known. An answer that says
+/// that the connection stays is kept to.
+async fn can_discard(client: &Rc<Client>, response: &Response) -> bool {
     let mut rest = client.rest_of_body();
-    let started = client.body_received();
-    let patience = global.limits.body_timeout.min(std::time::Duration::from_secs(5));
-    let reading = async {
-        while client.body_received() - started <= DISCARD {
-            match rest.frame().await {
-                Ok(Some(_)) => {}
-                Ok(None) => return true,
-                Err(_) => return false,
-            }
+    match rest.length() {
+        Length::Known(left) => left <= DISCARD,
+        // Somebody may still read it on behalf of an upstream.
+        Length::Unknown if response.source == Source::Upstream => false,
+        Length::Unknown => {
+            let mut at_hand = pin!(read_past(client, &mut rest));
+            poll_fn(|cx| Poll::Ready(matches!(at_hand.as_mut().poll(cx), Poll::Ready(true)))).await
         }
-        false
-    };
-    tokio::time::timeout(patience, reading).await.unwrap_or(false)
+    }
+}
+
+/// Reads past a request body that nobody wanted; whether the connection is clean then.
+async fn discard_rest(client: &Rc<Client>) -> bool {
+    let mut rest = client.rest_of_body();
+    let reading = read_past(client, &mut rest);
+    tokio::time::timeout(DISCARD_TIME, reading).await.unwrap_or(false)
+}
+
+/// Reads a body to its end, if it is short; whether that is reached.
+async fn read_past(client: &Client, rest: &mut Body) -> bool {
+    let started = client.body_received();
+    while client.body_received() - started <= DISCARD {
+        match tokio::time::timeout(DISCARD_IDLE, rest.frame()).await {
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None)) => return true,
+            Ok(Err(_)) | Err(_) => return false,
+        }
+    }
+    false
 }
 
 /// Answers what is not a request, and ends the connection.
 async fn refuse(
     client: &Rc<Client>,
-    status: StatusCode,
+    mut response: Response,
     head: &[u8],
     generation: &Arc<Generation>,
     worker: &Rc<Worker>,
 ) -> Option<Rc<Client>> {
     let mut exchange =
         Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
-    let mut response = Response::page(status);
     response.close = true;
     generation.answer_headers.apply(&exchange, &mut response.headers);
     let length = match response.body.length() {
@@ -237,7 +286,7 @@ async fn refuse(
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
-        (status.as_u16(), writer.sent, writer.body);
+        (response.status.as_u16(), writer.sent, writer.body);
     exchange.finish(0);
     client.linger().await;
     None

@@ -37,7 +37,7 @@ impl Limits {
 pub struct RequestHead {
     /// The method, as written.
     pub method: Method,
-    /// Path and query in origin-form, or `*`.
+    /// Path and query in origin-form.
     pub target: Bytes,
     /// The request line as written.
     pub line: Bytes,
@@ -79,7 +79,7 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
     let framing = request_framing(&headers, version)?;
     let host = host_field(&headers, version)?;
     let line = head.slice_ref(line);
-    let (target, authority) = split_target(&head.slice_ref(target), &method, host)?;
+    let (target, authority) = split_target(&head.slice_ref(target), host)?;
     let keep_alive = match version {
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
@@ -146,21 +146,11 @@ fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadR
     Ok(host)
 }
 
-/// Path with query, and authority, of the target's form (RFC 9112 section 3.2).
-fn split_target(
-    target: &Bytes,
-    method: &Method,
-    host: Option<Bytes>,
-) -> Result<(Bytes, Bytes), BadRequest> {
+/// Path with query, and authority, of the target's form (RFC 9112 section 3.2). `*` is none, as in nginx: there is no
+/// server as a whole behind which to ask.
+fn split_target(target: &Bytes, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
     if target.starts_with(b"/") {
         return Ok((target.clone(), checked_authority(host)?));
-    }
-    if target.as_ref() == b"*" {
-        return if *method == Method::OPTIONS {
-            Ok((target.clone(), checked_authority(host)?))
-        } else {
-            Err(BAD)
-        };
     }
     let lower = target[..target.len().min(8)].to_ascii_lowercase();
     let scheme = [&b"http://"[..], b"https://"]

@@ -1,6 +1,6 @@
 //! Splits a header section into field lines, strictly: CR LF ends a line and nothing else does.
 
-use crate::http::{Headers, is_token_byte};
+use crate::http::{Headers, is_token_byte, trailers};
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use std::sync::LazyLock;
@@ -132,20 +132,9 @@ fn trim_optional_space(value: &[u8]) -> &[u8] {
     &value[start..end]
 }
 
-/// Reads a trailer section; fields that would change framing or routing are left out (RFC 9110 section 6.5.1).
+/// Reads a trailer section, without what may not stand in one.
 pub fn parse_trailers(section: &Bytes, bounds: Bounds) -> Result<Headers, BadLine> {
-    const FORBIDDEN: [&str; 9] = [
-        "content-length",
-        "transfer-encoding",
-        "host",
-        "connection",
-        "trailer",
-        "te",
-        "upgrade",
-        "content-encoding",
-        "content-type",
-    ];
     let mut headers = parse_fields(section, bounds, Names { underscores: true, drop_odd: false })?;
-    headers.retain(|field| !FORBIDDEN.iter().any(|name| field.is(name)));
+    trailers::strip(&mut headers);
     Ok(headers)
 }

@@ -12,7 +12,7 @@ mod tunnel;
 mod websocket;
 pub(crate) mod write;
 
-pub use connection::serve;
+pub use connection::{refuse_plain, serve};
 pub use framing::{Decoder, Framing};
 pub use head::{Limits, parse_request};
 pub(crate) use lines::{Bounds, Names, has_bare_newline, head_end, parse_fields};

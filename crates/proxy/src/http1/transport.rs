@@ -3,8 +3,9 @@
 
 use super::framing::{Decoder, Framing};
 use super::lines::{has_bare_newline, head_end};
+use super::write;
 use crate::connection::Connection;
-use crate::http::{Body, BodyError, Frame, Length, is_token_byte};
+use crate::http::{Body, BodyError, Frame, Interims, Length, is_token_byte};
 use crate::io::Io;
 use crate::patience::Patience;
 use crate::timer::Timer;
@@ -28,6 +29,10 @@ pub struct Client {
     io: RefCell<Io>,
     buffer: RefCell<BytesMut>,
     body: RefCell<BodyState>,
+    /// Interim answers of the request that is being answered.
+    pub(super) interims: Rc<Interims>,
+    /// What goes out before the next answer.
+    early: RefCell<BytesMut>,
     /// Everything else that is known about the connection.
     pub connection: Rc<Connection>,
     timer: Timer,
@@ -68,6 +73,8 @@ impl Client {
             io: RefCell::new(io),
             buffer: RefCell::new(buffer),
             body: RefCell::new(body),
+            interims: Rc::default(),
+            early: RefCell::default(),
             connection,
             timer: Timer::new(Duration::from_secs(60)),
             body_timer: Timer::new(Duration::from_secs(60)),
@@ -194,13 +201,42 @@ impl Client {
         Poll::Pending
     }
 
+    /// Sends the interim answers that wait, as far as the client takes them. One that is slow gets no more of them.
+    pub(super) fn pass_interims(&self, cx: &mut Context<'_>) {
+        for interim in self.interims.take() {
+            let mut early = self.early.borrow_mut();
+            if early.len() < READ_AHEAD {
+                write::interim(&mut early, &interim);
+            }
+        }
+        if !self.early.borrow().is_empty() {
+            self.push_interims(cx);
+        }
+    }
+
+    /// Whatever goes wrong here shows again with what comes after it.
+    fn push_interims(&self, cx: &mut Context<'_>) {
+        let mut io = self.io.borrow_mut();
+        if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut *self.early.borrow_mut()) {
+            let _ = io.poll_flush_all(cx);
+        }
+    }
+
+    /// What is left of interim answers, to go out with the answer; nothing may come between that and its body.
+    pub(super) fn take_interims(&self) -> BytesMut {
+        self.body.borrow_mut().continue_first = false;
+        self.early.take()
+    }
+
     /// Writes all of `data`, as long as `patience` lasts.
     pub(super) async fn write(
         &self,
         mut data: impl Buf,
         patience: &mut Patience,
     ) -> io::Result<()> {
-        poll_fn(|cx| {
+        let backlog = &self.connection.backlog;
+        let mut waiting = 0;
+        let written = poll_fn(|cx| {
             let before = data.remaining();
             let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
             let moved = before - data.remaining();
@@ -210,9 +246,20 @@ impl Client {
             if written.is_ready() {
                 return written;
             }
+            match std::mem::replace(&mut waiting, data.remaining()) {
+                0 => backlog.hold(waiting),
+                held => backlog.release(held - waiting),
+            }
+            if self.connection.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
             patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
-        })
-        .await
+        });
+        let written = written.await;
+        if waiting > 0 {
+            backlog.release(waiting);
+        }
+        written
     }
 
     /// Pushes out what TLS may still hold.
@@ -248,12 +295,8 @@ impl Client {
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let mut body = self.body.borrow_mut();
         if std::mem::take(&mut body.continue_first) && !body.decoder.is_done() {
-            let mut line = &b"HTTP/1.1 100 Continue\r\n\r\n"[..];
-            // A fresh connection's send buffer takes 25 bytes; one that does not is as good as gone.
-            match self.io.borrow_mut().poll_write_all(cx, &mut line) {
-                Poll::Ready(Ok(())) => {}
-                _ => return Poll::Ready(Err(BodyError::Aborted)),
-            }
+            self.early.borrow_mut().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.push_interims(cx);
         }
         loop {
             let mut buffer = self.buffer.borrow_mut();

@@ -1,7 +1,7 @@
 //! Writes heads. Framing fields are always our own.
 
 use super::framing::Framing;
-use crate::http::{Headers, Response, Version, reason};
+use crate::http::{Headers, Interim, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt::Write;
 
@@ -46,13 +46,14 @@ pub(super) fn response_head(
     out.put_slice(b"\r\n");
 }
 
-/// Appends a 103, without what belongs to the upstream's connection.
-pub(super) fn early_hints(out: &mut BytesMut, hints: &Headers) {
-    out.put_slice(b"HTTP/1.1 103 Early Hints\r\n");
-    let own = ["connection", "keep-alive", "content-length", "transfer-encoding", "upgrade"];
-    for entry in hints.iter().filter(|entry| !own.iter().any(|name| entry.is(name))) {
-        field(out, &entry.name, &entry.value);
-    }
+/// Appends an interim answer.
+pub(super) fn interim(out: &mut BytesMut, interim: &Interim) {
+    out.put_slice(b"HTTP/1.1 ");
+    out.put_slice(interim.status.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(reason(interim.status).as_bytes());
+    out.put_slice(b"\r\n");
+    fields(out, &interim.headers);
     out.put_slice(b"\r\n");
 }
 

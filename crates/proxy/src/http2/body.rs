@@ -1,10 +1,12 @@
 //! The bytes of one HTTP/2 stream.
 
 use super::from_map;
-use crate::http::{BodyError, Frame, Length};
+use super::held::Piece;
+use super::stream::ClientStream;
+use crate::http::{BodyError, Frame, Length, trailers};
 use crate::timer::Timer;
 use crate::upstream::{InFlight, Try};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use h2::{RecvStream, SendStream};
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -13,7 +15,7 @@ use std::time::Duration;
 /// The body that a stream brings.
 #[derive(Debug)]
 pub struct StreamBody {
-    stream: RecvStream,
+    source: Source,
     remaining: Option<u64>,
     idle: Duration,
     timer: Timer,
@@ -22,6 +24,38 @@ pub struct StreamBody {
     journal: Option<Rc<Try>>,
     /// Counts the request as in flight on its session, and goes on sending its body.
     _in_flight: Option<InFlight>,
+}
+
+/// Where it comes from.
+#[derive(Debug)]
+enum Source {
+    /// A client: whoever answers the request has to do with the stream, too.
+    Client(Rc<ClientStream>),
+    /// An upstream.
+    Upstream(RecvStream),
+}
+
+impl Source {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        match self {
+            Self::Client(stream) => stream.poll_data(cx),
+            Self::Upstream(stream) => stream.poll_data(cx),
+        }
+    }
+
+    fn with<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
+        match self {
+            Self::Client(stream) => stream.with_body(act),
+            Self::Upstream(stream) => act(stream),
+        }
+    }
+
+    fn is_end(&self) -> bool {
+        match self {
+            Self::Client(stream) => stream.is_end(),
+            Self::Upstream(stream) => stream.is_end_stream(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +67,12 @@ enum Stage {
 
 impl StreamBody {
     /// The body of a client's request.
-    pub fn of_request(stream: RecvStream, length: Option<u64>, idle: Duration) -> Self {
-        Self::new(stream, length, idle, None, None)
+    pub(super) fn of_request(
+        stream: Rc<ClientStream>,
+        length: Option<u64>,
+        idle: Duration,
+    ) -> Self {
+        Self::new(Source::Client(stream), length, idle, None, None)
     }
 
     /// The body of an upstream's answer.
@@ -45,11 +83,11 @@ impl StreamBody {
         in_flight: InFlight,
         journal: Rc<Try>,
     ) -> Self {
-        Self::new(stream, length, idle, Some(in_flight), Some(journal))
+        Self::new(Source::Upstream(stream), length, idle, Some(in_flight), Some(journal))
     }
 
     fn new(
-        stream: RecvStream,
+        source: Source,
         remaining: Option<u64>,
         idle: Duration,
         in_flight: Option<InFlight>,
@@ -57,7 +95,7 @@ impl StreamBody {
     ) -> Self {
         let timer = Timer::new(idle);
         Self {
-            stream,
+            source,
             remaining,
             idle,
             timer,
@@ -71,7 +109,7 @@ impl StreamBody {
     pub(crate) fn length(&self) -> Length {
         match (self.stage, self.remaining) {
             (Stage::Done, _) => Length::Known(0),
-            _ if self.stream.is_end_stream() => Length::Known(0),
+            _ if self.source.is_end() => Length::Known(0),
             // Only the end of the stream shows that nothing comes after all.
             (_, Some(remaining @ 1..)) => Length::Known(remaining),
             _ => Length::Unknown,
@@ -105,7 +143,7 @@ impl StreamBody {
 
     fn poll_stream(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         if self.stage == Stage::Data {
-            match ready!(self.stream.poll_data(cx)) {
+            match ready!(self.source.poll_data(cx)) {
                 Some(Ok(data)) => return Poll::Ready(self.take(data).map(Some)),
                 Some(Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
                 None => self.stage = Stage::Trailers,
@@ -114,18 +152,18 @@ impl StreamBody {
         if self.stage == Stage::Done {
             return Poll::Ready(Ok(None));
         }
-        let trailers = ready!(self.stream.poll_trailers(cx)).map_err(|_| BodyError::Aborted)?;
+        let fields = self.source.with(|stream| stream.poll_trailers(cx));
+        let fields = ready!(fields).map_err(|_| BodyError::Aborted)?;
         self.stage = Stage::Done;
-        let mut trailers = trailers.map(|map| from_map(&map)).unwrap_or_default();
-        trailers.retain(|field| {
-            !field.is("content-length") && !field.is("transfer-encoding") && !field.is("host")
-        });
-        Poll::Ready(Ok((!trailers.is_empty()).then_some(Frame::Trailers(trailers))))
+        let mut fields = fields.map(|map| from_map(&map)).unwrap_or_default();
+        trailers::strip(&mut fields);
+        Poll::Ready(Ok((!fields.is_empty()).then_some(Frame::Trailers(fields))))
     }
 
     /// What is taken makes room for as much again (RFC 9113 section 5.2).
     fn take(&mut self, data: Bytes) -> Result<Frame, BodyError> {
-        let released = self.stream.flow_control().release_capacity(data.len());
+        let size = data.len();
+        let released = self.source.with(|stream| stream.flow_control().release_capacity(size));
         released.map_err(|_| BodyError::Aborted)?;
         if let Some(remaining) = &mut self.remaining {
             *remaining = remaining.checked_sub(data.len() as u64).ok_or(BodyError::Malformed)?;
@@ -137,18 +175,37 @@ impl StreamBody {
     }
 }
 
+/// Bytes that can be sent piece by piece.
+pub(crate) trait Pieces: Buf {
+    /// Cuts off the first `at` bytes to send them.
+    fn cut(&mut self, at: usize) -> Self;
+}
+
+impl Pieces for Bytes {
+    fn cut(&mut self, at: usize) -> Self {
+        self.split_to(at)
+    }
+}
+
+impl Pieces for Piece {
+    fn cut(&mut self, at: usize) -> Self {
+        self.send_off(at)
+    }
+}
+
 /// Sends `pending` as the peer's window allows; ready when all of it is gone.
-pub(crate) fn poll_send_data(
-    stream: &mut SendStream<Bytes>,
-    pending: &mut Option<Bytes>,
+pub(crate) fn poll_send_data<B: Pieces>(
+    stream: &mut SendStream<B>,
+    pending: &mut Option<B>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), h2::Error>> {
     while let Some(data) = pending {
-        if data.is_empty() {
+        let size = data.remaining();
+        if size == 0 {
             *pending = None;
             break;
         }
-        stream.reserve_capacity(data.len());
+        stream.reserve_capacity(size);
         let granted = match stream.capacity() {
             0 => match ready!(stream.poll_capacity(cx)) {
                 Some(granted) => granted?,
@@ -156,7 +213,7 @@ pub(crate) fn poll_send_data(
             },
             granted => granted,
         };
-        let piece = data.split_to(granted.min(data.len()));
+        let piece = data.cut(granted.min(size));
         stream.send_data(piece, false)?;
     }
     Poll::Ready(Ok(()))

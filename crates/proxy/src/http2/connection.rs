@@ -1,40 +1,43 @@
 //! An HTTP/2 connection: its streams are served side by side by tasks of its thread.
 
-use super::body::{StreamBody, poll_send_data};
+use super::answer::Turn;
 use super::flood::{Budget, Guarded};
-use super::{from_map, to_map};
+use super::held::{Held, Piece};
+use super::request;
+use super::stream::ClientStream;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Body, Frame, Headers, Length, Request, Response, Version, error_page};
+use crate::http::Request;
 use crate::io::Io;
-use crate::patience::Patience;
-use crate::phases;
 use crate::timer::Timer;
 use crate::worker::Worker;
-use bytes::{Bytes, BytesMut};
-use h2::server::SendResponse;
-use h2::{Reason, RecvStream, SendStream};
-use http::{Method, StatusCode};
-use model::Global;
+use bytes::BytesMut;
+use h2::Reason;
+use http::StatusCode;
 use std::future::poll_fn;
-use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::time::Instant;
 
-type Session = h2::server::Connection<Guarded, Bytes>;
+type Session = h2::server::Connection<Guarded, Piece>;
 
 /// Streams reset by errors of the client before the connection ends (MadeYouReset, CVE-2025-8671).
 const LOCAL_RESETS: usize = 100;
 /// Streams reset before they were taken up (rapid reset, CVE-2023-44487).
 const PENDING_RESETS: usize = 20;
-/// Bytes of answers held for each stream.
+/// Bytes of answers held for each stream; for all of a connection see [`Held`].
 const SEND_BUFFER: usize = 128 << 10;
+/// How long a client may take to hear that the connection ends: a round trip, however slow.
+const GRACE: Duration = Duration::from_secs(5);
+/// What a stream costs that comes after that.
+const LATE: i64 = 10;
 
 /// Serves a client until the connection ends.
 pub async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
     let generation = worker.generation();
     let global = generation.global();
+    let held = Held::new(connection.clone());
     let (guarded, budget) = Guarded::new(io);
     let handshake = h2::server::Builder::new()
         .initial_window_size(64 << 10)
@@ -47,7 +50,7 @@ pub async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
         .max_local_error_reset_streams(Some(LOCAL_RESETS))
         .handshake(guarded);
     match tokio::time::timeout(global.limits.header_timeout, handshake).await {
-        Ok(Ok(session)) => Streams::new(connection, worker, budget).run(session).await,
+        Ok(Ok(session)) => Streams::new(connection, worker, budget, held).run(session).await,
         Ok(Err(error)) => tracing::debug!(%error, "HTTP/2 did not start"),
         Err(_) => tracing::debug!("HTTP/2 did not start in time"),
     }
@@ -58,30 +61,50 @@ struct Streams {
     connection: Rc<Connection>,
     worker: Rc<Worker>,
     budget: Rc<Budget>,
+    held: Rc<Held>,
     /// One more than the streams in flight.
     load: Rc<()>,
     head_timer: Timer,
-    ending: bool,
+    /// Since the client was told that the connection ends.
+    ending: Option<Ending>,
+}
+
+struct Ending {
+    since: Instant,
+    /// Streams that came all the same.
+    late: u32,
+}
+
+impl Ending {
+    fn is_overdue(&self) -> bool {
+        self.since.elapsed() >= GRACE
+    }
 }
 
 enum Event {
-    Stream(Box<Request>, SendResponse<Bytes>),
-    Malformed(SendResponse<Bytes>),
+    Stream(Rc<ClientStream>, Result<Box<Request>, StatusCode>),
     Quiet,
     Flood,
     Closing,
+    /// It was asked to end at once, or has ended.
     Over,
 }
 
 impl Streams {
-    fn new(connection: Rc<Connection>, worker: Rc<Worker>, budget: Rc<Budget>) -> Self {
+    fn new(
+        connection: Rc<Connection>,
+        worker: Rc<Worker>,
+        budget: Rc<Budget>,
+        held: Rc<Held>,
+    ) -> Self {
         Self {
             connection,
             worker,
             budget,
+            held,
             load: Rc::new(()),
             head_timer: Timer::new(Duration::from_secs(60)),
-            ending: false,
+            ending: None,
         }
     }
 
@@ -89,20 +112,21 @@ impl Streams {
         let timer = Timer::new(Duration::from_secs(60));
         loop {
             match self.next(&mut session, &timer).await {
-                Event::Stream(request, respond) => self.start(*request, respond, &mut session),
-                Event::Malformed(respond) => refuse(respond, StatusCode::BAD_REQUEST),
-                Event::Flood => {
-                    session.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
-                    let closed = poll_fn(|cx| session.poll_closed(cx));
-                    let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
-                    return;
-                }
-                Event::Quiet | Event::Closing if !self.ending => {
-                    self.ending = true;
-                    session.graceful_shutdown();
-                }
-                Event::Quiet | Event::Closing | Event::Over => return,
+                Event::Stream(stream, request) => self.take_up(stream, request, &mut session),
+                Event::Flood => return shut(session, Reason::ENHANCE_YOUR_CALM).await,
+                Event::Quiet | Event::Closing if self.ending.is_none() => self.end(&mut session),
+                Event::Quiet => return shut(session, Reason::NO_ERROR).await,
+                Event::Closing | Event::Over => return,
             }
+        }
+    }
+
+    /// Tells the client that the connection ends. It may take the news to heart by acknowledging the PING that comes
+    /// with it; who does not has [`GRACE`].
+    fn end(&mut self, session: &mut Session) {
+        if self.ending.is_none() {
+            self.ending = Some(Ending { since: Instant::now(), late: 0 });
+            session.graceful_shutdown();
         }
     }
 
@@ -110,15 +134,23 @@ impl Streams {
     async fn next(&self, session: &mut Session, timer: &Timer) -> Event {
         let idle = self.worker.generation().global().keep_alive.idle.max(Duration::from_secs(1));
         let limit = self.worker.generation().global().limits.header_timeout;
+        let idle = self.ending.as_ref().map_or(idle, |_| GRACE);
         timer.reset(idle);
         poll_fn(|cx| {
+            if self.connection.poll_cut(cx) {
+                return Poll::Ready(Event::Over);
+            }
             let accepted = session.poll_accept(cx);
             if self.budget.is_spent() {
                 return Poll::Ready(Event::Flood);
             }
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
-                    return Poll::Ready(self.judge(request, respond));
+                    let (head, body) = request.into_parts();
+                    let stream = ClientStream::new(respond, body);
+                    let generation = self.worker.generation();
+                    let request = request::judge(head, &stream, generation.global());
+                    return Poll::Ready(Event::Stream(stream, request.map(Box::new)));
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
                 Poll::Pending => {}
@@ -126,10 +158,14 @@ impl Streams {
             if self.head_is_late(limit, cx) {
                 return Poll::Ready(Event::Flood);
             }
-            if !self.ending && self.connection.poll_closing(cx) {
+            if self.ending.is_none() && self.connection.poll_closing(cx) {
                 return Poll::Ready(Event::Closing);
             }
             let busy = Rc::strong_count(&self.load) > 1;
+            let overdue = self.ending.as_ref().is_some_and(Ending::is_overdue);
+            if overdue && !busy {
+                return Poll::Ready(Event::Quiet);
+            }
             if timer.poll(cx).is_ready() {
                 if !busy {
                     return Poll::Ready(Event::Quiet);
@@ -154,223 +190,58 @@ impl Streams {
         self.head_timer.poll(cx).is_ready()
     }
 
-    fn judge(&self, request: http::Request<RecvStream>, respond: SendResponse<Bytes>) -> Event {
-        let generation = self.worker.generation();
-        match to_request(request, generation.global()) {
-            Some(request) => Event::Stream(Box::new(request), respond),
-            None => Event::Malformed(respond),
-        }
-    }
-
-    fn start(&mut self, request: Request, respond: SendResponse<Bytes>, session: &mut Session) {
+    /// A stream has begun.
+    fn take_up(
+        &mut self,
+        stream: Rc<ClientStream>,
+        request: Result<Box<Request>, StatusCode>,
+        session: &mut Session,
+    ) {
         let requests = self.connection.requests.get() + 1;
         self.connection.requests.set(requests);
-        let keep_alive = self.worker.generation().global().keep_alive;
+        let generation = self.worker.generation();
+        let global = generation.global();
+        if let Some(ending) = &mut self.ending {
+            ending.late += 1;
+            if ending.is_overdue() || ending.late > global.http2_streams.saturating_mul(2) {
+                self.budget.spend(LATE);
+                return stream.refuse();
+            }
+        }
         let refused = self.worker.refuses_request();
-        if !self.ending
-            && (refused
-                || requests >= keep_alive.requests
-                || self.connection.since.elapsed() >= keep_alive.age)
+        let keep_alive = global.keep_alive;
+        if refused
+            || requests >= keep_alive.requests
+            || self.connection.since.elapsed() >= keep_alive.age
         {
-            self.ending = true;
-            session.graceful_shutdown();
+            self.end(session);
         }
-        if refused {
-            return refuse(respond, StatusCode::SERVICE_UNAVAILABLE);
-        }
-        let exchange = Exchange::new(
-            request,
-            self.connection.clone(),
-            self.worker.clone(),
-            self.worker.generation(),
-        );
+        let request = request.and_then(|request| match refused {
+            true => Err(StatusCode::SERVICE_UNAVAILABLE),
+            false => Ok(request),
+        });
         let load = self.load.clone();
-        let witness = self.worker.witness(self.connection.peer, self.connection.serial);
+        let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
+        let (connection, worker) = (self.connection.clone(), self.worker.clone());
         tokio::task::spawn_local(async move {
-            let _witness = witness;
-            one(exchange, respond).await;
+            let _witness = worker.witness(connection.peer, connection.serial);
+            match request {
+                Ok(request) => {
+                    turn.serve(Exchange::new(*request, connection, worker, generation)).await;
+                }
+                Err(status) => turn.turn_away(status).await,
+            }
             drop(load);
         });
     }
 }
 
-/// Answers what is no request, or what there is no room for.
-fn refuse(mut respond: SendResponse<Bytes>, status: StatusCode) {
-    let mut answer = http::Response::new(());
-    *answer.status_mut() = status;
-    answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
-    if let Ok(mut stream) = respond.send_response(answer, false) {
-        // The client may have gone already.
-        let _ = stream.send_data(error_page(status), true);
-    }
-}
-
-/// The request of a stream; none if it cannot be routed.
-fn to_request(request: http::Request<RecvStream>, global: &Global) -> Option<Request> {
-    let (parts, stream) = request.into_parts();
-    let mut headers = from_map(&parts.headers);
-    let authority = match parts.uri.authority() {
-        Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
-        None => headers.get("host").cloned()?,
-    };
-    route::host::parse(&authority).ok()?;
-    if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
-        return None;
-    }
-    let target = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let target = Bytes::copy_from_slice(target.as_bytes());
-    let asterisk = target.as_ref() == b"*" && parts.method != Method::OPTIONS;
-    if asterisk || parts.method == Method::CONNECT || parts.method == Method::TRACE {
-        return None;
-    }
-    let head_size =
-        headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum::<usize>();
-    let length = headers.text("content-length").and_then(|text| text.parse().ok());
-    let empty = stream.is_end_stream();
-    headers.retain(|field| {
-        !field.is("host") && !field.is("content-length") && keeps(field.name.as_ref(), global)
-    });
-    join_cookies(&mut headers);
-    Some(Request {
-        method: parts.method,
-        line: None,
-        target,
-        version: Version::Http2,
-        authority,
-        headers,
-        body: match empty {
-            true => Body::empty(),
-            false => {
-                Body::stream(StreamBody::of_request(stream, length, global.limits.body_timeout))
-            }
-        },
-        head_size,
-    })
-}
-
-/// Odd names are treated as in HTTP/1.
-fn keeps(name: &[u8], global: &Global) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    let underscored = |byte: &u8| plain(byte) || *byte == b'_';
-    !global.ignore_invalid_headers
-        || name.iter().all(plain)
-        || (global.underscores_in_headers && name.iter().all(underscored))
-}
-
-/// Cookies may come in crumbs; HTTP/1 wants them joined (RFC 9113 section 8.2.3).
-fn join_cookies(headers: &mut Headers) {
-    if headers.all("cookie").nth(1).is_none() {
-        return;
-    }
-    let crumbs: Vec<&[u8]> = headers.all("cookie").map(AsRef::as_ref).collect();
-    let joined = crumbs.join(&b"; "[..]);
-    headers.set("cookie", joined);
-}
-
-/// Answers the request of one stream.
-async fn one(mut exchange: Exchange, mut respond: SendResponse<Bytes>) {
-    let response = {
-        let mut serving = pin!(phases::serve(&mut exchange));
-        poll_fn(|cx| {
-            if let Poll::Ready(response) = serving.as_mut().poll(cx) {
-                return Poll::Ready(Some(response));
-            }
-            respond.poll_reset(cx).map(|_| None)
-        })
-        .await
-    };
-    match response {
-        Some(response) => deliver(&mut exchange, response, &mut respond).await,
-        None => exchange.log.status = 499,
-    }
-    exchange.finish(0);
-}
-
-async fn deliver(exchange: &mut Exchange, response: Response, respond: &mut SendResponse<Bytes>) {
-    exchange.log.status = response.status.as_u16();
-    let to_head = exchange.request.method == Method::HEAD;
-    let mut body = response.body;
-    let mut headers = to_map(&response.headers);
-    if !headers.contains_key("date")
-        && let Ok(date) = http::HeaderValue::from_maybe_shared(exchange.worker.clock.http_date())
-    {
-        headers.insert("date", date);
-    }
-    let bodyless = to_head
-        || response.status.is_informational()
-        || matches!(response.status.as_u16(), 204 | 304);
-    let length = match (body.length(), response.announced_length) {
-        (_, Some(length)) if bodyless => Some(length),
-        (Length::Known(length), _) if !bodyless => Some(length),
-        _ => None,
-    };
-    if let Some(length) = length {
-        headers.insert("content-length", length.into());
-    }
-    let mut answer = http::Response::new(());
-    *answer.status_mut() = response.status;
-    *answer.headers_mut() = headers;
-    let ended = bodyless || body.is_empty();
-    let Ok(mut stream) = respond.send_response(answer, ended) else { return };
-    exchange.log.sent = 64;
-    if ended {
-        // A request body that nobody read must not stay open (RFC 9113 section 8.1).
-        return;
-    }
-    let sent = send_body(&mut stream, &mut body, exchange).await;
-    if sent.is_err() {
-        // An answer that broke off must not look complete.
-        stream.send_reset(Reason::INTERNAL_ERROR);
-    }
-}
-
-/// The stream could not be completed.
-struct Broken;
-
-async fn send_body(
-    stream: &mut SendStream<Bytes>,
-    body: &mut Body,
-    exchange: &mut Exchange,
-) -> Result<(), Broken> {
-    let limit = exchange.generation.global().limits.send_timeout;
-    let (mut patience, timer) = (Patience::new(limit), Timer::new(limit));
-    loop {
-        let frame = poll_fn(|cx| {
-            if stream.poll_reset(cx).is_ready() {
-                return Poll::Ready(Err(Broken));
-            }
-            body.poll_frame(cx).map_err(|_| Broken)
-        });
-        match frame.await? {
-            Some(Frame::Data(data)) => {
-                let size = data.len() as u64;
-                let mut pending = Some(data);
-                poll_fn(|cx| {
-                    let left = |pending: &Option<Bytes>| pending.as_ref().map_or(0, Bytes::len);
-                    let before = left(&pending);
-                    let written = poll_send_data(stream, &mut pending, cx);
-                    let moved = before - left(&pending);
-                    if moved > 0 {
-                        patience.progressed(moved as u64);
-                    }
-                    match written {
-                        Poll::Ready(written) => Poll::Ready(written.map_err(|_| Broken)),
-                        Poll::Pending => patience.poll_exhausted(&timer, cx).map(|_| Err(Broken)),
-                    }
-                })
-                .await?;
-                exchange.log.sent += size;
-                exchange.log.body_sent += size;
-            }
-            Some(Frame::Trailers(_)) if !exchange.wants_trailers() => {
-                return stream.send_data(Bytes::new(), true).map_err(|_| Broken);
-            }
-            Some(Frame::Trailers(trailers)) => {
-                return stream.send_trailers(to_map(&trailers)).map_err(|_| Broken);
-            }
-            None => return stream.send_data(Bytes::new(), true).map_err(|_| Broken),
-        }
-    }
+/// Ends a connection at once, with a reason.
+async fn shut(mut session: Session, reason: Reason) {
+    session.abrupt_shutdown(reason);
+    let closed = poll_fn(|cx| session.poll_closed(cx));
+    // A client that does not read gets no reason.
+    let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
 }
 
 /// Whether a plain connection starts as HTTP/2 does; none if that cannot be told yet.

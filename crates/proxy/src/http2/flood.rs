@@ -1,5 +1,6 @@
 //! Counts what an HTTP/2 client sends besides requests, where the h2 crate has no bound of its own: PING, SETTINGS,
-//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518; docs/limits.md).
+//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks
+//! for and does not want (docs/limits.md).
 
 use crate::io::Io;
 use std::cell::{Cell, RefCell};
@@ -15,6 +16,9 @@ const BUDGET: i64 = 1000;
 const PER_SECOND: i64 = 100;
 /// Useful bytes that earn one more frame.
 const EARNED_BY: i64 = 512;
+/// Answers that a client may break off at once, and each second; one that it takes whole gives one back.
+const RESETS: i64 = 200;
+const RESETS_PER_SECOND: i64 = 5;
 const PREFACE: usize = 24;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
@@ -33,6 +37,9 @@ pub struct Guarded {
 #[derive(Debug)]
 pub struct Budget {
     left: Cell<i64>,
+    /// Answers that may still be broken off, and since when that number holds.
+    resets: Cell<i64>,
+    resets_at: Cell<Instant>,
     /// Since when a head has been coming in that is not whole yet.
     head_since: Cell<Option<Instant>>,
     refilled: Cell<Instant>,
@@ -50,11 +57,7 @@ struct Scanner {
 impl Guarded {
     /// Counts the frames of `io`, which start after the preface.
     pub fn new(io: Io) -> (Self, Rc<Budget>) {
-        let state = Rc::new(Budget {
-            left: Cell::new(BUDGET),
-            head_since: Cell::new(None),
-            refilled: Cell::new(Instant::now()),
-        });
+        let state = Rc::new(Budget::new());
         let scanner = RefCell::new(Scanner {
             header: [0; FRAME_HEADER],
             have: 0,
@@ -66,9 +69,36 @@ impl Guarded {
 }
 
 impl Budget {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            left: Cell::new(BUDGET),
+            resets: Cell::new(RESETS),
+            resets_at: Cell::new(now),
+            head_since: Cell::new(None),
+            refilled: Cell::new(now),
+        }
+    }
+
     /// Whether the client sent more than anyone needs.
     pub fn is_spent(&self) -> bool {
-        self.left.get() < 0
+        self.left.get() < 0 || self.resets.get() < 0
+    }
+
+    /// The client took an answer whole.
+    pub(super) fn completed(&self) {
+        self.resets.set((self.resets.get() + 1).min(RESETS));
+    }
+
+    /// The client broke off an answer that was being made: work for nothing, which the request itself does not pay for
+    /// (rapid reset at any pace, CVE-2023-44487).
+    pub(super) fn reset(&self) {
+        let seconds = self.resets_at.get().elapsed().as_secs();
+        if seconds > 0 {
+            self.resets_at.set(Instant::now());
+        }
+        let back = i64::try_from(seconds).unwrap_or(RESETS).saturating_mul(RESETS_PER_SECOND);
+        self.resets.set(self.resets.get().saturating_add(back).min(RESETS) - 1);
     }
 
     /// Since when a head has been coming in that is not whole yet.
@@ -80,7 +110,8 @@ impl Budget {
         self.left.set(self.left.get().saturating_add(frames).min(BUDGET));
     }
 
-    fn spend(&self, cost: i64) {
+    /// Books what is of no use.
+    pub(super) fn spend(&self, cost: i64) {
         if self.left.get() < cost {
             let seconds = self.refilled.replace(Instant::now()).elapsed().as_secs();
             self.earn(i64::try_from(seconds).unwrap_or(0).saturating_mul(PER_SECOND));
@@ -127,9 +158,10 @@ impl Scanner {
             0 if length == 0 && !end_stream => budget.spend(10),
             0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
             1 => budget.earn(2),
-            // SETTINGS and PING, unless they are acknowledgements.
+            // SETTINGS, unless it is an acknowledgement: nobody asked for a second one, and the h2 crate ends that.
             4 if flags & 1 == 0 => budget.spend(20),
-            6 if flags & 1 == 0 => budget.spend(2),
+            // PING is answered; of acknowledgements there is one in the life of a connection.
+            6 => budget.spend(2),
             // PRIORITY, RST_STREAM, WINDOW_UPDATE and what nobody knows.
             2 | 3 | 8 | 10.. => budget.spend(1),
             _ => {}
@@ -185,5 +217,48 @@ impl AsyncWrite for Guarded {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, RESETS, RESETS_PER_SECOND, Scanner};
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_broken_off_are_bounded_at_any_pace() {
+        let budget = Budget::new();
+        for _ in 0..RESETS {
+            budget.reset();
+        }
+        assert!(!budget.is_spent(), "a browser leaves a page");
+        budget.completed();
+        budget.reset();
+        assert!(!budget.is_spent(), "an answer that was taken gives one back");
+        for _ in 0..2 * RESETS_PER_SECOND {
+            tokio::time::advance(Duration::from_millis(200)).await;
+            budget.reset();
+        }
+        assert!(!budget.is_spent(), "at this pace it may go on");
+        let mut paced = 0;
+        while !budget.is_spent() {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            budget.reset();
+            paced += 1;
+        }
+        assert!(paced <= 20, "{paced}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn acknowledgements_that_nobody_asked_for_are_paid_for() {
+        let budget = Budget::new();
+        let mut scanner = Scanner { header: [0; 9], have: 0, skip: 0, ends_head: false };
+        let acknowledged = [0, 0, 8, 6, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        for _ in 0..500 {
+            scanner.scan(&acknowledged, &budget);
+        }
+        assert!(!budget.is_spent());
+        scanner.scan(&acknowledged, &budget);
+        assert!(budget.is_spent());
     }
 }

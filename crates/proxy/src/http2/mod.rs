@@ -1,9 +1,13 @@
 //! HTTP/2 on the wire: the h2 crate, with bounds of our own around it (docs/limits.md).
 
+mod answer;
 mod body;
 mod connection;
 mod fields;
 mod flood;
+mod held;
+mod request;
+mod stream;
 
 pub use body::StreamBody;
 pub(crate) use body::poll_send_data;

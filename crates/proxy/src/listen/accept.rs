@@ -4,7 +4,7 @@ use super::{Sockets, passthrough};
 use crate::connection::{Connection, TlsSession};
 use crate::io::Io;
 use crate::timer::Timer;
-use crate::worker::{Worker, Young};
+use crate::worker::{Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
 use std::future::poll_fn;
@@ -83,19 +83,22 @@ async fn accept_on(
 }
 
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
-    let stays = worker.admits(&tcp);
+    let serial = worker.next_serial();
+    // Who speaks HTTP at once is in the books at once.
+    let waits = tls || worker.generation().global().proxy_protocol;
+    let from = waits.then(|| peer.ip());
+    let young = if worker.admits(&tcp) { worker.expect(serial, from) } else { None };
     if let Some(recorder) = &worker.recorder {
-        recorder.tally().accepted(stays);
+        recorder.tally().accepted(young.is_some());
     }
-    if !stays {
-        return;
-    }
-    let (worker, young) = (worker.clone(), worker.expect());
-    tokio::task::spawn_local(async move {
-        if let Err(error) = converse(tcp, peer, tls, worker, young).await {
+    let Some(young) = young else { return };
+    let serving = worker.clone();
+    let task = tokio::task::spawn_local(async move {
+        if let Err(error) = converse(tcp, peer, tls, serving, (serial, young)).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
     });
+    worker.served_by(serial, task.abort_handle());
 }
 
 /// A connection from its first byte.
@@ -104,9 +107,8 @@ async fn converse(
     peer: SocketAddr,
     tls: bool,
     worker: Rc<Worker>,
-    young: Young,
+    (serial, young): (u64, Expected),
 ) -> io::Result<()> {
-    let serial = worker.next_serial();
     let _witness = worker.witness(peer, serial);
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
@@ -122,12 +124,24 @@ async fn converse(
         }
         false => None,
     };
+    if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
+        return Ok(());
+    }
     let make = |session| Rc::new(Connection::new(serial, peer, local, announced, session));
     if !tls {
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
         return plain(Io::Plain(tcp), connection, worker).await;
+    }
+    let limit = global.limits.header_timeout;
+    if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
+        drop(generation);
+        let connection = make(None);
+        let _entry = worker.enter(&connection);
+        drop(young);
+        Box::pin(http1::refuse_plain(Io::Plain(tcp), connection, worker.clone())).await;
+        return Ok(());
     }
     if !generation.passthrough.is_empty()
         && let Some(group) = passthrough::wished(&tcp, &generation).await?
@@ -140,7 +154,7 @@ async fn converse(
         return passthrough::pass(tcp, &group).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &generation));
-    let accepted = tokio::time::timeout(global.limits.header_timeout, handshake).await??;
+    let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
     let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
@@ -153,6 +167,15 @@ async fn converse(
         false => http1::serve(io, BytesMut::new(), connection, worker.clone()).await,
     }
     Ok(())
+}
+
+/// Whether a connection begins with a handshake (nginx: ngx_http_ssl_handshake); the end of one is for who reads it.
+async fn begins_tls(tcp: &TcpStream) -> io::Result<bool> {
+    const HANDSHAKE: u8 = 22;
+    let mut first = [HANDSHAKE];
+    tcp.peek(&mut first).await?;
+    // The upper half is how SSL 2 begins: its clients know what an alert is.
+    Ok(first[0] == HANDSHAKE || first[0] >= 0x80)
 }
 
 /// HTTP in clear: its first bytes tell the version (prior knowledge, RFC 9113 section 3.3).

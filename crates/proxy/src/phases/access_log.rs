@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::variables;
-use model::{Backend, Global, Part, Variable};
+use model::{Backend, Global, Part, Pattern, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
@@ -106,9 +106,11 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
         return false;
     }
     let uri = String::from_utf8_lossy(exchange.received());
+    let is_skipped =
+        |pattern: &Pattern| pattern.try_match(uri.as_bytes(), &exchange.steps) == Ok(true);
     // Literal keys of nginx's map have no case.
     global.skip_access_log.contains(uri.to_ascii_lowercase().as_str())
-        || global.skip_access_log_patterns.iter().any(|pattern| pattern.is_match(&uri))
+        || global.skip_access_log_patterns.iter().any(is_skipped)
 }
 
 /// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.

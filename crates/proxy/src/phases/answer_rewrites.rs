@@ -1,6 +1,7 @@
 //! `proxy-redirect-*` and `proxy-cookie-*`: Location, Refresh and Set-Cookie of an upstream's answer
 //! (ngx_http_proxy_module, proxy_redirect and proxy_cookie_*).
 
+use super::redirects;
 use crate::exchange::Exchange;
 use crate::http::{Field, Headers};
 use crate::variables;
@@ -31,7 +32,8 @@ fn is_line(value: &[u8]) -> bool {
 fn rewritten(exchange: &Exchange, rewrites: &AnswerRewrites, field: &Field) -> Option<Vec<u8>> {
     if field.is("location") {
         let value = redirect(exchange, &rewrites.redirect, &field.value)?;
-        return Some(absolute(exchange, value));
+        let relative = exchange.spot().location.policy.relative_redirects;
+        return Some(redirects::absolute(exchange, relative, value));
     }
     if field.is("refresh") {
         let start = refresh_address(&field.value)?;
@@ -63,22 +65,6 @@ fn redirect(exchange: &Exchange, rewrite: &RedirectRewrite, value: &[u8]) -> Opt
     }
 }
 
-/// A Location that was rewritten to a path gets the address of this server before it, unless redirects are relative
-/// (ngx_http_header_filter).
-fn absolute(exchange: &Exchange, value: Vec<u8>) -> Vec<u8> {
-    if value.first() != Some(&b'/') || exchange.generation.global().relative_redirects {
-        return value;
-    }
-    let (scheme, usual) =
-        if exchange.connection.tls.is_some() { ("https", 443) } else { ("http", 80) };
-    let port = exchange.connection.local.port();
-    let with_port = exchange.spot().location.policy.tls_redirect.with_port && port != usual;
-    let port = if with_port { format!(":{port}") } else { String::new() };
-    let mut address = format!("{scheme}://{}{port}", exchange.host).into_bytes();
-    address.extend_from_slice(&value);
-    address
-}
-
 /// The value with the text at its beginning replaced, or replaced as a whole where a pattern matches.
 fn replaced(exchange: &Exchange, replacement: &Replacement, value: &[u8]) -> Option<Vec<u8>> {
     match &replacement.from {
@@ -88,8 +74,10 @@ fn replaced(exchange: &Exchange, replacement: &Replacement, value: &[u8]) -> Opt
             Some([to.as_bytes(), rest].concat())
         }
         Replaced::Pattern(pattern) => {
-            let groups = pattern.captures(std::str::from_utf8(value).ok()?)?;
-            Some(variables::filled(&replacement.to, exchange, &groups).into_bytes())
+            // An answer stays as it is where that is too hard.
+            let groups = pattern.captures(value, &exchange.steps).ok().flatten()?;
+            let text = variables::filled(&replacement.to, exchange, &groups);
+            Some(route::path::bytes(&text).into_owned())
         }
     }
 }

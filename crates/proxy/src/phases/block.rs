@@ -28,5 +28,5 @@ fn has(list: &BlockList, exchange: &Exchange, name: &str) -> bool {
         value.push_str(if at == 0 { "" } else { ", " });
         value.push_str(&String::from_utf8_lossy(line));
     }
-    list.has(&value)
+    list.has(&value, &exchange.steps)
 }

@@ -19,14 +19,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Chooses the side, once for all tries.
-pub(super) fn decide(exchange: &mut Exchange) {
+pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     // An answer may have led from another location here (X-Accel-Redirect).
     exchange.canary = false;
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else { return };
+    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else {
+        return Ok(());
+    };
     // A canary without endpoints takes nothing.
     if canary.group.is_empty() {
-        return;
+        return Ok(());
     }
     let of_session = || {
         let main = spot.rule.as_ref()?.session.as_ref()?;
@@ -47,7 +49,10 @@ pub(super) fn decide(exchange: &mut Exchange) {
     let asked =
         Asked { session: of_session(), header: header.as_deref(), cookie: cookie.as_deref() };
     let random = |below: u32| exchange.worker.below(below as usize) as u32;
-    exchange.canary = side(rules, asked, random) == Side::Canary;
+    let side = side(rules, asked, &exchange.steps, random);
+    exchange.canary =
+        side.map_err(|_| Error::too_hard(&exchange.host, &spot.location))? == Side::Canary;
+    Ok(())
 }
 
 /// The endpoint for the next try; `exchange.tries()` are those that failed.

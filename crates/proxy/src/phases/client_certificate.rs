@@ -68,7 +68,7 @@ pub(super) fn over_tls(exchange: &Exchange) -> Result<(), Stop> {
 fn leads_to_renewal(exchange: &Exchange, site: &Site, found: Found) -> bool {
     match found {
         Found::Location { index } => renews(exchange, &site.spots[index]),
-        Found::AddSlash { .. } | Found::None => false,
+        Found::AddSlash { .. } | Found::TooHard { .. } | Found::None => false,
     }
 }
 
@@ -96,7 +96,8 @@ fn misdirected(exchange: &Exchange, verifier: &Verifier) -> bool {
         return false;
     };
     let same = named.trim_end_matches('.').eq_ignore_ascii_case(&exchange.host);
-    !same && exchange.generation.has_host(named)
+    // Where nobody can tell, the name may be somebody else's.
+    !same && exchange.generation.has_host(named, &exchange.steps).unwrap_or(true)
 }
 
 fn admit(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
@@ -109,7 +110,7 @@ fn admit(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
     }
     let subject = || peer.map(Peer::subject).unwrap_or_default();
     match &settings.subject {
-        Some(pattern) if !pattern.is_match(subject()) => {
+        Some(pattern) if pattern.try_match(subject().as_bytes(), &exchange.steps) != Ok(true) => {
             let mut response = Response::empty(StatusCode::FORBIDDEN);
             response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
             let text = Bytes::from_static(b"client certificate unauthorized");

@@ -23,7 +23,9 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
         && let Some(gzip) = gzip.as_ref().filter(|gzip| suits(response, &gzip.eligible))
     {
         vary = true;
-        let not_for = |agent: &str| gzip.not_for.as_ref().is_some_and(|agents| agents.has(agent));
+        let not_for = |agent: &str| {
+            gzip.not_for.as_ref().is_some_and(|agents| agents.has(agent, &exchange.steps))
+        };
         let wanted = exchange.request.version != Version::Http10
             && accepts(exchange, takes_gzip)
             && !exchange.request.headers.text("user-agent").is_some_and(not_for);

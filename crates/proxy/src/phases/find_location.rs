@@ -17,19 +17,19 @@ pub(super) fn hear_host(exchange: &mut Exchange) {
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
-    let raw = exchange.request.target.clone();
-    let raw_path = if raw.as_ref() == b"*" { b"/" } else { exchange.request.raw_path() };
-    let canonical = route::path::canonical(raw_path).map_err(Error::BadPath)?;
+    let canonical = route::path::canonical(exchange.request.raw_path()).map_err(Error::BadPath)?;
     exchange.dotted = canonical.dotted;
     let path = match &canonical.path {
         Cow::Borrowed(path) => Bytes::copy_from_slice(path),
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
-    let Some(site) = generation.sites.find(&exchange.host) else {
+    let found = generation.sites.find(&exchange.host, &exchange.steps);
+    let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
+    let Some(site) = found.map_err(too_hard)? else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
-    let found = site.locations.find(&canonical);
+    let found = site.locations.find(&canonical, &exchange.steps);
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -43,6 +43,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let (index, slash) = match found {
         Found::Location { index } => (index, false),
         Found::AddSlash { index } => (index, true),
+        Found::TooHard { index } => {
+            return Err(Error::too_hard(&exchange.host, &site.spots[index].location).into());
+        }
         Found::None => return Err(Response::page(StatusCode::NOT_FOUND).into()),
     };
     client_certificate::of_location(exchange, &site.spots[index])?;

@@ -1,7 +1,7 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, opentelemetry, request_headers, x_accel};
+use super::{Stop, choose_backend, errors, headers, opentelemetry, request_headers, x_accel};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -177,6 +177,7 @@ impl Bodies {
             head: head.clone(),
             body,
             upgrade,
+            interim: &|interim| headers::pass_on(exchange, interim),
             policy,
         };
         let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;

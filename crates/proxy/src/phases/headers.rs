@@ -3,7 +3,7 @@
 
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
-use crate::http::{Field, Response, Source};
+use crate::http::{Field, Interim, Response, Source};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
@@ -74,6 +74,15 @@ pub(super) fn filter(
     rate
 }
 
+/// Hands an interim answer of the upstream to the client, if it understands any: with what an answer would keep of it.
+pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
+    let Some(interims) = &exchange.interims else { return };
+    let global = exchange.generation.global();
+    let nominated = interim.headers.get("connection").cloned();
+    interim.headers.retain(|field| passes(field, global, false, nominated.as_ref()));
+    interims.push(interim);
+}
+
 /// Keeps the header section that is sent, if the log asks for it.
 pub(super) fn keep(exchange: &mut Exchange, response: &Response, watch: Watch) {
     if watch.sent {
@@ -104,6 +113,10 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
 
 fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Bytes>) -> bool {
     if HIDDEN.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
+        return false;
+    }
+    // nginx sends no Content-Type that says nothing.
+    if field.value.is_empty() && field.is("content-type") {
         return false;
     }
     if field.is("server") && !global.upstream_server_header {

@@ -113,7 +113,7 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     }
     exchange.enter(Phase::Upstream);
     mirror::copy(exchange);
-    choose_backend::decide(exchange);
+    choose_backend::decide(exchange)?;
     forward::send(exchange).await
 }
 

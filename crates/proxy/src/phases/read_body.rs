@@ -4,11 +4,12 @@
 use super::{Stop, mirror};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, BodyError, Frame, Spool};
+use crate::http::{Body, BodyError, Frame, Length, Spool};
 use crate::patience::Patience;
 use crate::timer::Timer;
-use model::policy::Protocol;
+use model::policy::{HttpVersion, Protocol};
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -20,7 +21,11 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
     // CGI wants to know how long a body is before it begins.
     let fcgi = location.policy.protocol == Protocol::Fcgi;
-    let buffers = fcgi || (policy.request_buffering && !streams) || mirror::wants_body(exchange);
+    // Chunks are unknown to HTTP/1.0, which would take them for another request.
+    let old = location.policy.http_version == HttpVersion::Http10
+        && exchange.request.body.length() == Length::Unknown;
+    let unasked = policy.request_buffering || old;
+    let buffers = fcgi || (unasked && !streams) || mirror::wants_body(exchange);
     // A body that came whole with its head costs nothing to keep (nginx: preread).
     if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());
@@ -41,16 +46,21 @@ pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
     let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
     let (mut patience, timer) =
         (Patience::new(limits.body_timeout), Timer::new(limits.body_timeout));
-    let mut spool = Spool::default();
+    let owner = exchange.spot().location.origin.as_ref();
+    let owner = owner.map_or_else(Arc::default, |origin| origin.namespace.clone());
+    let worker = exchange.worker.clone();
+    let (mut spool, mut trailers) = (Spool::default(), None);
     while let Some(frame) = next(&mut exchange.request.body, &mut patience, &timer).await? {
         match frame {
             Frame::Data(data) => {
                 patience.progressed(data.len() as u64);
-                spool.push(data, memory).await.map_err(Error::RequestBody)?;
+                let pushed = spool.push(data, memory, worker.scratch(), &owner).await;
+                pushed.map_err(Error::RequestBody)?;
             }
-            Frame::Trailers(trailers) => spool.end(trailers),
+            Frame::Trailers(fields) => trailers = Some(fields),
         }
     }
+    spool.end(trailers);
     exchange.request.body = Body::spool(spool);
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::trace::Phase;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
-use model::policy::{Policy, TlsRedirect};
+use model::policy::TlsRedirect;
 
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
 pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
@@ -37,8 +37,8 @@ pub(super) fn app_root(exchange: &mut Exchange, site: &Site) -> Result<(), Stop>
 /// nginx answers a path that only its slash keeps from a location with a redirect to the path with the slash.
 pub(super) fn to_slash(exchange: &Exchange) -> Response {
     let policy = &exchange.spot().location.policy;
-    let mut location = BytesMut::from(prefix(exchange, policy).as_bytes());
-    location.extend_from_slice(route::path::encode(&exchange.path).as_bytes());
+    let path = route::path::encode(&exchange.path).into_owned().into_bytes();
+    let mut location = BytesMut::from(&*absolute(exchange, policy.relative_redirects, path));
     location.extend_from_slice(b"/");
     if let Some(query) = exchange.request.query() {
         location.extend_from_slice(b"?");
@@ -52,12 +52,9 @@ pub(super) fn configured(exchange: &Exchange) -> Result<(), Stop> {
     let policy = &exchange.spot().location.policy;
     let Some(redirect) = &policy.redirect else { return Ok(()) };
     let target = variables::text_of(&redirect.target, exchange);
-    let location = match target.starts_with('/') {
-        true => prefix(exchange, policy) + &target,
-        false => target,
-    };
+    let location = absolute(exchange, policy.relative_redirects, target.into_bytes());
     let status = StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::FOUND);
-    Err(Response::redirect(status, in_location(&location)).into())
+    Err(Response::redirect(status, variables::in_header(&location)).into())
 }
 
 /// `ssl-redirect` and `force-ssl-redirect`.
@@ -90,10 +87,12 @@ fn own_scheme(exchange: &Exchange) -> &'static str {
     if exchange.connection.tls.is_some() { "https" } else { "http" }
 }
 
-/// What nginx puts before a location that starts with a slash: nothing where redirects are relative.
-fn prefix(exchange: &Exchange, policy: &Policy) -> String {
-    if policy.relative_redirects || exchange.generation.global().relative_redirects {
-        return String::new();
+/// A Location as nginx sends it: before one that starts with a slash stands the address of this server, unless
+/// redirects are relative, here or everywhere (ngx_http_header_filter).
+pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -> Vec<u8> {
+    let relative = relative || exchange.generation.global().relative_redirects;
+    if relative || location.first() != Some(&b'/') {
+        return location;
     }
     let scheme = own_scheme(exchange);
     let host = match exchange.host.is_empty() {
@@ -101,12 +100,14 @@ fn prefix(exchange: &Exchange, policy: &Policy) -> String {
         false => exchange.host.clone(),
     };
     let usual = if scheme == "https" { 443 } else { 80 };
-    match exchange.connection.local.port() {
-        port if policy.tls_redirect.with_port && port != usual => {
-            format!("{scheme}://{host}:{port}")
-        }
+    let with_port = exchange.spot().location.policy.tls_redirect.with_port;
+    let mut address = match exchange.connection.local.port() {
+        port if with_port && port != usual => format!("{scheme}://{host}:{port}"),
         _ => format!("{scheme}://{host}"),
     }
+    .into_bytes();
+    address.extend_from_slice(&location);
+    address
 }
 
 /// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those

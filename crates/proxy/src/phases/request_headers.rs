@@ -4,7 +4,7 @@
 use super::{client_address, client_fields, errors};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Field, Length, tokens};
+use crate::http::{Field, Length, TrailerRule, tokens};
 use crate::http1::write;
 use crate::upstream::Head;
 use crate::variables;
@@ -272,5 +272,29 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     for field in travelling(exchange) {
         put(&field.name, &field.value);
     }
+    if !request.body.is_empty() {
+        head.extensions_mut().insert(trailers(exchange));
+    }
     Some(head)
+}
+
+/// Trailers towards a gRPC service: those that could have come in the head, but for what says who asks or from where
+/// (RFC 9110 section 6.5.1).
+fn trailers(exchange: &Exchange) -> TrailerRule {
+    const HEAD_ONLY: [&str; 6] = [
+        "authorization",
+        "cookie",
+        "x-original-uri",
+        "x-forwarded-prefix",
+        "traceparent",
+        "tracestate",
+    ];
+    let (generation, location) = (exchange.generation.clone(), exchange.spot().location.clone());
+    TrailerRule::new(move |field| {
+        !(is_own(&field.name)
+            || client_fields::is_among(&field.name, &HEAD_ONLY)
+            || is_said(&location.policy, field)
+            || errors::is_about(field)
+            || generation.request_headers.has(&field.name))
+    })
 }

@@ -3,20 +3,23 @@
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::http::Response;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use model::{Part, Template};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
     let policy = exchange.spot().location.policy.clone();
     if let Some(rewrite) = &policy.rewrite {
-        let canonical = route::path::Canonical {
-            path: exchange.path.as_ref().into(),
-            dotted: exchange.dotted,
-            merged: false,
-        };
-        let text = canonical.text().into_owned();
-        if let Some(groups) = rewrite.pattern.captures(&text) {
+        let path = exchange.path.clone();
+        let too_hard = |_| Error::too_hard(&exchange.host, &exchange.spot().location);
+        let groups = rewrite.pattern.captures(&path, &exchange.steps).map_err(too_hard)?;
+        if let Some(groups) = groups {
+            if rewrite.is_redirect() {
+                let location = address(exchange, &rewrite.target, &groups);
+                return Err(Response::redirect(StatusCode::FOUND, location).into());
+            }
             exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
             exchange.forwarded_prefix =
                 rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
@@ -31,8 +34,30 @@ pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Where a target that is an address leads. The groups of a path were decoded with it.
+fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> Bytes {
+    let encoded =
+        |group: &Option<&[u8]>| group.map(|bytes| route::path::encode(bytes).into_owned());
+    let groups: Vec<Option<String>> = groups.iter().map(encoded).collect();
+    let groups: Vec<Option<&[u8]>> =
+        groups.iter().map(|group| group.as_deref().map(str::as_bytes)).collect();
+    let text = variables::filled(target, exchange, &groups);
+    let has_arguments = target.parts().iter().any(|part| match part {
+        Part::Text(literal) => literal.contains('?'),
+        Part::Capture(_) | Part::Variable(_) => false,
+    });
+    let query = exchange.request.query().filter(|query| !query.is_empty());
+    let mut location =
+        variables::in_header(&route::path::bytes(text.strip_suffix('?').unwrap_or(&text)));
+    if let Some(query) = query.filter(|_| !text.ends_with('?')) {
+        let sign: &[u8] = if has_arguments { b"&" } else { b"?" };
+        location = [&location, sign, query].concat().into();
+    }
+    location
+}
+
 /// `X-Forwarded-Prefix` with its groups and variables; none if nothing is left of it.
-fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&str>]) -> Option<Bytes> {
+fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&[u8]>]) -> Option<Bytes> {
     let text = variables::filled(prefix, exchange, groups);
     (!text.is_empty()).then(|| variables::in_header(&route::path::bytes(&text)))
 }
@@ -41,7 +66,7 @@ fn forwarded(exchange: &Exchange, prefix: &Template, groups: &[Option<&str>]) ->
 fn rewritten(
     exchange: &Exchange,
     target: &Template,
-    groups: &[Option<&str>],
+    groups: &[Option<&[u8]>],
 ) -> Result<Bytes, Error> {
     let (mut path, mut arguments) = (String::new(), None::<String>);
     for part in target.parts() {
@@ -56,7 +81,8 @@ fn rewritten(
         match part {
             Part::Text(literal) => out.push_str(literal),
             Part::Capture(group) => {
-                out.push_str(groups.get(*group).copied().flatten().unwrap_or_default())
+                let group = groups.get(*group).copied().flatten().unwrap_or_default();
+                out.push_str(&route::path::text(group));
             }
             Part::Variable(variable) => variables::push(variable, exchange, out),
         }
@@ -69,6 +95,7 @@ fn rewritten(
     let query = exchange
         .request
         .query()
+        .filter(|query| !query.is_empty())
         .filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
     let own = arguments
         .as_deref()

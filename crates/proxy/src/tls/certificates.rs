@@ -98,12 +98,12 @@ impl Certificates {
     }
 }
 
-/// Takes a chain and its key.
+/// Takes a chain and its key, which is known to belong to it.
 pub(super) fn load(chain: &[Vec<u8>], key: &[u8]) -> Result<CertifiedKey, rustls::Error> {
     let chain = chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
     let key = PrivateKeyDer::try_from(key.to_vec())
         .map_err(|text| rustls::Error::General(text.to_owned()))?;
-    CertifiedKey::from_der(chain, key, &rustls::crypto::aws_lc_rs::default_provider())
+    Ok(CertifiedKey::new(chain, rustls::crypto::aws_lc_rs::sign::any_supported_type(&key)?))
 }
 
 /// The certificate that answers where there is no better one, as ingress-nginx makes it at each start.

@@ -1,10 +1,12 @@
 //! TLS towards upstreams (ngx_http_proxy_module, proxy_ssl_*).
 
 use super::ciphers::chosen;
+use super::signatures::is_issued;
+use super::verifier::in_time;
 use model::TlsVersion;
 use model::policy::UpstreamTls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, RootCertStore,
@@ -15,6 +17,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// The name that nginx verifies where `proxy-ssl-name` is absent: that of its proxy_pass.
 const DEFAULT_NAME: &str = "upstream_balancer";
@@ -124,27 +128,32 @@ fn verifier(
         roots.add(CertificateDer::from(authority.to_vec()))?;
     }
     let depth = if settings.depth == 0 { DEPTH } else { settings.depth as usize };
-    Ok(Arc::new(Verifier { provider, believes: Believes::DescendantsOf(roots, depth) }))
+    let authorities = settings.authorities.clone();
+    let believes = Believes::DescendantsOf(Authorities { roots, depth, authorities });
+    Ok(Arc::new(Verifier { provider, believes }))
 }
 
 /// The methods of a verifier about signatures, which are always checked; `self.provider` says how.
 macro_rules! checks_signatures {
     () => {
-        checks_signatures!(verify_tls12_signature, verify_tls13_signature);
+        checks_signatures!(
+            verify_tls12_signature: verify_tls12,
+            verify_tls13_signature: verify_tls13
+        );
 
         fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
             self.provider.signature_verification_algorithms.supported_schemes()
         }
     };
-    ($($verify:ident),+) => {
-        $(fn $verify(
+    ($($method:ident: $verify:ident),+) => {
+        $(fn $method(
             &self,
             message: &[u8],
             certificate: &CertificateDer<'_>,
             signed: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
             let algorithms = &self.provider.signature_verification_algorithms;
-            $verify(message, certificate, signed, algorithms)
+            $crate::tls::signatures::$verify(message, certificate, signed, algorithms)
         })+
     };
 }
@@ -164,8 +173,73 @@ struct Verifier {
 enum Believes {
     /// Every certificate, as `proxy_ssl_verify off` does.
     Everybody,
-    /// Those of the name that descend from an authority, over so many others at most; none if there is no authority.
-    DescendantsOf(RootCertStore, usize),
+    /// Those of the name that descend from an authority; none if there is no authority.
+    DescendantsOf(Authorities),
+}
+
+#[derive(Debug)]
+struct Authorities {
+    roots: RootCertStore,
+    /// Over how many others certificates may descend.
+    depth: usize,
+    authorities: Vec<Arc<[u8]>>,
+}
+
+impl Authorities {
+    /// Whether a certificate descends from an authority, or is one itself.
+    fn believe(
+        &self,
+        provider: &CryptoProvider,
+        certificate: &CertificateDer<'_>,
+        others: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<(), webpki::Error> {
+        let read = |der| X509Certificate::from_der(der).map(|(_, read)| read);
+        let leaf = read(certificate).map_err(|_| webpki::Error::BadDer)?;
+        let itself = self.authorities.iter().any(|authority| **authority == **certificate);
+        if leaf.version() != X509Version::V3 || itself && is_issued(&leaf, &leaf) {
+            // OpenSSL takes what webpki does not: without extensions, or an authority that serves by itself.
+            let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+            let mut issuers = self.authorities.iter().filter_map(|der| read(der).ok());
+            let issuer = issuers.find(|issuer| is_issued(&leaf, issuer));
+            let issuer = issuer.ok_or(webpki::Error::UnknownIssuer)?;
+            return match in_time(&leaf, now).and_then(|()| in_time(&issuer, now)) {
+                Ok(()) if may_serve(&leaf) => Ok(()),
+                _ => Err(webpki::Error::InvalidCertValidity),
+            };
+        }
+        let is_short = |path: &VerifiedPath<'_>| match path.intermediate_certificates().count() {
+            count if count <= self.depth => Ok(()),
+            _ => Err(webpki::Error::UnknownIssuer),
+        };
+        let algorithms = provider.signature_verification_algorithms.all;
+        let (usage, roots) = (KeyUsage::server_auth(), &self.roots.roots);
+        let end = EndEntityCert::try_from(certificate)?;
+        end.verify_for_usage(algorithms, roots, others, now, usage, None, Some(&is_short))?;
+        Ok(())
+    }
+}
+
+fn may_serve(certificate: &X509Certificate<'_>) -> bool {
+    let usage = certificate.extended_key_usage();
+    usage.is_ok_and(|usage| usage.is_none_or(|usage| usage.value.server_auth || usage.value.any))
+}
+
+/// Whether a certificate without DNS names is for a host by its common name, which OpenSSL then looks at.
+fn is_commonly_named(certificate: &CertificateDer<'_>, host: &str) -> bool {
+    let Ok((_, certificate)) = X509Certificate::from_der(certificate) else { return false };
+    let names = certificate.subject_alternative_name().ok().flatten();
+    let mut names = names.iter().flat_map(|names| &names.value.general_names);
+    if names.any(|name| matches!(name, GeneralName::DNSName(_))) {
+        return false;
+    }
+    let is_host = |name: &str| match name.strip_prefix("*.") {
+        Some(parent) => {
+            host.split_once('.').is_some_and(|(_, rest)| rest.eq_ignore_ascii_case(parent))
+        }
+        None => host.eq_ignore_ascii_case(name),
+    };
+    certificate.subject().iter_common_name().filter_map(|name| name.as_str().ok()).any(is_host)
 }
 
 impl ServerCertVerifier for Verifier {
@@ -177,28 +251,17 @@ impl ServerCertVerifier for Verifier {
         _: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Believes::DescendantsOf(roots, depth) = &self.believes else {
+        let Believes::DescendantsOf(authorities) = &self.believes else {
             return Ok(ServerCertVerified::assertion());
         };
         let refused = |error: webpki::Error| {
             Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
         };
-        let is_short = |path: &VerifiedPath<'_>| match path.intermediate_certificates().count() {
-            count if count <= *depth => Ok(()),
-            _ => Err(webpki::Error::UnknownIssuer),
-        };
+        authorities.believe(&self.provider, certificate, others, now).map_err(refused)?;
+        if is_commonly_named(certificate, &name.to_str()) {
+            return Ok(ServerCertVerified::assertion());
+        }
         let certificate = EndEntityCert::try_from(certificate).map_err(refused)?;
-        certificate
-            .verify_for_usage(
-                self.provider.signature_verification_algorithms.all,
-                &roots.roots,
-                others,
-                now,
-                KeyUsage::server_auth(),
-                None,
-                Some(&is_short),
-            )
-            .map_err(refused)?;
         certificate.verify_is_valid_for_subject_name(name).map_err(refused)?;
         Ok(ServerCertVerified::assertion())
     }
@@ -259,6 +322,30 @@ mod tests {
         assert!(!accepts(0, 2, "a.test") && !accepts(1, 2, "a.test"));
         assert!(accepts(2, 2, "a.test"));
         assert!(!accepts(2, 1, "b.test"));
+    }
+
+    #[test]
+    fn an_authority_may_serve_by_itself_and_under_its_common_name() {
+        let itself = |name: &str| {
+            let mut params = CertificateParams::new(Vec::new()).expect("no names");
+            params.distinguished_name = rcgen::DistinguishedName::new();
+            params.distinguished_name.push(rcgen::DnType::CommonName, name);
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            let key = KeyPair::generate().expect("a key");
+            params.self_signed(&key).expect("a certificate").der().clone()
+        };
+        let (ours, forged, wild) = (itself("a.test"), itself("a.test"), itself("*.a.test"));
+        let authorities = [&ours, &wild].map(|der| Arc::from(der.as_ref())).to_vec();
+        let settings = UpstreamTls { verify: true, authorities, ..UpstreamTls::default() };
+        let provider = Arc::new(aws_lc_rs::default_provider());
+        let verifier = verifier(&settings, provider).expect("valid settings");
+        let accepts = |der: &CertificateDer<'_>, name: &'static str| {
+            let name = ServerName::try_from(name).expect("a name");
+            verifier.verify_server_cert(der, &[], &name, &[], UnixTime::now()).is_ok()
+        };
+        assert!(accepts(&ours, "A.test") && !accepts(&ours, "b.test"));
+        assert!(accepts(&wild, "x.a.test") && !accepts(&wild, "x.y.a.test"));
+        assert!(!accepts(&wild, "a.test") && !accepts(&forged, "a.test"));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::generation::{Clients, Generation, Site};
 use crate::listen::session;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
-use model::{Global, Outside, ServerName, TlsSettings};
+use model::{Global, Outside, ServerName, Steps, TlsSettings};
 use rustls::ServerConfig;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
@@ -153,7 +153,7 @@ impl TlsFront {
             return &self.config;
         }
         let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        let site = generation.sites.find(&name);
+        let site = generation.sites.find(&name, &Steps::default()).ok().flatten();
         let own = site.and_then(|site| self.own.get(&site.server.name));
         own.map_or(&self.config, |(_, config)| config)
     }
@@ -166,7 +166,8 @@ impl TlsFront {
     ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
         let hello = start.client_hello();
-        let known = hello.server_name().is_some_and(|name| generation.has_host(name));
+        let is_known = |name| generation.has_host(name, &Steps::default()) == Ok(true);
+        let known = hello.server_name().is_some_and(is_known);
         let config = self.config_for(hello.server_name(), generation).clone();
         if self.settings.reject_unknown_names && !known {
             refuse(start.io).await?;

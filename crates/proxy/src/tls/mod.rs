@@ -10,7 +10,9 @@ mod distinguished_name;
 mod front;
 mod ocsp;
 mod peer;
+mod revocations;
 mod sessions;
+mod signatures;
 mod tickets;
 mod verifier;
 

@@ -1,6 +1,8 @@
 //! Whether a client's certificate descends from the authorities of a host, in the words of OpenSSL
 //! (`$ssl_client_verify` of ngx_http_ssl_module).
 
+use super::revocations::{self, RevocationList};
+use super::signatures::is_issued;
 use model::policy::ClientVerification;
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -8,11 +10,8 @@ use rustls::pki_types::{CertificateDer, TrustAnchor, UnixTime};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use webpki::{
-    CertRevocationList, EndEntityCert, Error, ExpirationPolicy, KeyUsage, OwnedCertRevocationList,
-    RevocationOptionsBuilder, anchor_from_trusted_cert,
-};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use webpki::{EndEntityCert, Error, KeyUsage, VerifiedPath, anchor_from_trusted_cert};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// What a client's certificate is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,9 +30,11 @@ pub struct Verifier {
     /// What it was made of.
     pub settings: Arc<ClientVerification>,
     anchors: Vec<TrustAnchor<'static>>,
+    /// What the anchors were made of.
+    roots: Vec<CertificateDer<'static>>,
     /// Authorities that are no roots: they help to find the way to one.
     others: Vec<CertificateDer<'static>>,
-    revocations: Vec<CertRevocationList<'static>>,
+    revocations: Vec<RevocationList>,
 }
 
 impl Verifier {
@@ -42,19 +43,24 @@ impl Verifier {
         let mut verifier = Self {
             settings: settings.clone(),
             anchors: Vec::new(),
+            roots: Vec::new(),
             others: Vec::new(),
             revocations: Vec::new(),
         };
         for authority in &settings.authorities {
             let der = CertificateDer::from(authority.to_vec());
-            match (is_self_issued(&der), anchor_from_trusted_cert(&der)) {
-                (true, Ok(anchor)) => verifier.anchors.push(anchor.to_owned()),
+            let anchor = anchor_from_trusted_cert(&der).map(|anchor| anchor.to_owned());
+            match (is_self_issued(&der), anchor) {
+                (true, Ok(anchor)) => {
+                    verifier.anchors.push(anchor);
+                    verifier.roots.push(der);
+                }
                 _ => verifier.others.push(der),
             }
         }
         for list in &settings.revocations {
-            match OwnedCertRevocationList::from_der(list) {
-                Ok(list) => verifier.revocations.push(list.into()),
+            match RevocationList::new(list) {
+                Ok(list) => verifier.revocations.push(list),
                 Err(error) => tracing::error!(secret = settings.secret, %error,
                     "a revocation list cannot be used; clients of its authority are refused"),
             }
@@ -79,42 +85,99 @@ impl Verifier {
         {
             return self.pinned(leaf, now);
         }
+        let second = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match X509Certificate::from_der(leaf) {
+            Ok((_, old)) if old.version() != X509Version::V3 => {
+                return self.of_an_old_version(&old, chain, second);
+            }
+            Ok(_) => {}
+            Err(_) => return Verdict::Bad("certificate verify error"),
+        }
         let Ok(end) = EndEntityCert::try_from(leaf) else {
             return Verdict::Bad("certificate verify error");
         };
-        let lists: Vec<&CertRevocationList<'_>> = self.revocations.iter().collect();
-        let revocation = match self.settings.revocations.is_empty() {
-            true => None,
-            false => match RevocationOptionsBuilder::new(&lists) {
-                Ok(options) => {
-                    Some(options.with_expiration_policy(ExpirationPolicy::Enforce).build())
-                }
-                Err(_) => return Verdict::Bad("unable to get certificate CRL"),
-            },
-        };
         let between: Vec<CertificateDer<'_>> =
             rest.iter().chain(&self.others).map(|der| CertificateDer::from(der.as_ref())).collect();
-        let too_deep = Cell::new(false);
-        let depth = usize::try_from(self.settings.depth).unwrap_or(usize::MAX);
+        let refused = Cell::new(None);
         let verified = end.verify_for_usage(
             default_provider().signature_verification_algorithms.all,
             &self.anchors,
             &between,
             now,
             KeyUsage::client_auth(),
-            revocation,
+            None,
             Some(&|path| {
-                if path.intermediate_certificates().count() > depth {
-                    too_deep.set(true);
-                    return Err(Error::MaximumPathDepthExceeded);
-                }
-                Ok(())
+                self.path(leaf, path, second).map_err(|reason| {
+                    refused.set(Some(reason));
+                    Error::UnknownIssuer
+                })
             }),
         );
-        match verified {
-            Ok(_) => Verdict::Good,
-            Err(_) if too_deep.get() => Verdict::Bad("certificate chain too long"),
-            Err(error) => refusal(&error, chain),
+        match (verified, refused.get()) {
+            (Ok(_), _) => Verdict::Good,
+            (Err(_), Some(reason)) => Verdict::Bad(reason),
+            (Err(error), None) => refusal(&error, chain),
+        }
+    }
+
+    /// What OpenSSL asks of a path besides what webpki has looked at.
+    fn path(
+        &self,
+        leaf: &CertificateDer<'_>,
+        path: &VerifiedPath<'_>,
+        now: i64,
+    ) -> Result<(), &'static str> {
+        let between: Vec<CertificateDer<'_>> =
+            path.intermediate_certificates().map(|one| one.der()).collect();
+        if between.len() > usize::try_from(self.settings.depth).unwrap_or(usize::MAX) {
+            return Err("certificate chain too long");
+        }
+        let root = self.anchors.iter().position(|anchor| anchor == path.anchor());
+        let root = root.map(|index| &self.roots[index]).ok_or("certificate verify error")?;
+        let read = |der| X509Certificate::from_der(der).map(|(_, one)| one);
+        let all = std::iter::once(leaf).chain(&between).chain([root]).map(|der| read(der));
+        let all = all.collect::<Result<Vec<_>, _>>().map_err(|_| "certificate verify error")?;
+        self.certificates(&all, now)
+    }
+
+    /// The same of the certificates themselves, from the client's up to the root.
+    fn certificates(&self, all: &[X509Certificate<'_>], now: i64) -> Result<(), &'static str> {
+        let usage =
+            |one: &X509Certificate<'_>| one.key_usage().ok().flatten().map(|usage| *usage.value);
+        let [client, authorities @ ..] = all else { return Err("certificate verify error") };
+        if usage(client).is_some_and(|usage| !usage.digital_signature() && !usage.key_agreement()) {
+            return Err("unsuitable certificate purpose");
+        }
+        let mut below = client;
+        in_time(client, now)?;
+        for authority in authorities {
+            in_time(authority, now)?;
+            if usage(authority).is_some_and(|usage| !usage.key_cert_sign()) {
+                return Err("invalid CA certificate");
+            }
+            if !self.settings.revocations.is_empty() {
+                revocations::check(&self.revocations, below, authority, now)?;
+            }
+            below = authority;
+        }
+        Ok(())
+    }
+
+    /// A certificate without extensions, as `openssl x509 -req` writes it, which webpki does not read: taken where a
+    /// root has signed it.
+    fn of_an_old_version(
+        &self,
+        leaf: &X509Certificate<'_>,
+        chain: &[CertificateDer<'_>],
+        now: i64,
+    ) -> Verdict {
+        let roots = self.roots.iter().filter_map(|der| X509Certificate::from_der(der).ok());
+        match roots.map(|(_, root)| root).find(|root| is_issued(leaf, root)) {
+            None => refusal(&Error::UnknownIssuer, chain),
+            Some(root) => match self.certificates(&[leaf.clone(), root], now) {
+                Ok(()) => Verdict::Good,
+                Err(reason) => Verdict::Bad(reason),
+            },
         }
     }
 
@@ -123,23 +186,29 @@ impl Verifier {
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
             return Verdict::Bad("certificate verify error");
         };
-        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-        let validity = certificate.validity();
         let usage = certificate
             .extended_key_usage()
             .map(|usage| usage.is_none_or(|usage| usage.value.client_auth || usage.value.any));
-        match () {
-            () if now < validity.not_before.timestamp() => {
-                Verdict::Bad("certificate is not yet valid")
-            }
-            () if now > validity.not_after.timestamp() => Verdict::Bad("certificate has expired"),
-            () if usage != Ok(true) => Verdict::Bad("unsuitable certificate purpose"),
+        let now = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        match in_time(&certificate, now) {
+            Err(reason) => Verdict::Bad(reason),
+            Ok(()) if usage != Ok(true) => Verdict::Bad("unsuitable certificate purpose"),
             // A list of revocations that the certificate signs itself would prove nothing.
-            () if !self.settings.revocations.is_empty() => {
+            Ok(()) if !self.settings.revocations.is_empty() => {
                 Verdict::Bad("unable to get certificate CRL")
             }
-            () => Verdict::Good,
+            Ok(()) => Verdict::Good,
         }
+    }
+}
+
+/// Whether a certificate is valid at this second; OpenSSL's reason if not.
+pub(super) fn in_time(certificate: &X509Certificate<'_>, now: i64) -> Result<(), &'static str> {
+    let validity = certificate.validity();
+    match () {
+        () if now < validity.not_before.timestamp() => Err("certificate is not yet valid"),
+        () if now > validity.not_after.timestamp() => Err("certificate has expired"),
+        () => Ok(()),
     }
 }
 
@@ -159,9 +228,6 @@ fn refusal(error: &Error, chain: &[CertificateDer<'_>]) -> Verdict {
         }
         Error::CertExpired { .. } => Verdict::Bad("certificate has expired"),
         Error::CertNotValidYet { .. } => Verdict::Bad("certificate is not yet valid"),
-        Error::CertRevoked => Verdict::Bad("certificate revoked"),
-        Error::UnknownRevocationStatus => Verdict::Bad("unable to get certificate CRL"),
-        Error::CrlExpired { .. } => Verdict::Bad("CRL has expired"),
         Error::RequiredEkuNotFoundContext(_) => Verdict::Bad("unsuitable certificate purpose"),
         Error::EndEntityUsedAsCa => Verdict::Bad("invalid CA certificate"),
         Error::PathLenConstraintViolated => Verdict::Bad("path length constraint exceeded"),
@@ -200,3 +266,7 @@ impl Verifiers {
 #[cfg(test)]
 #[path = "verifier_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "openssl_tests.rs"]
+mod openssl_tests;

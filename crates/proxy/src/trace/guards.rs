@@ -2,6 +2,7 @@
 
 use super::{Phase, Story};
 use crate::http::Response;
+use model::Steps;
 use model::policy::Satisfy;
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
@@ -31,7 +32,7 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
 /// Whether the client's certificate, or that there is none, ended the request.
 fn of_certificate(story: &Story<'_>, response: &Response) -> bool {
     let exchange = story.exchange;
-    let site = exchange.generation.sites.find(&exchange.host);
+    let site = exchange.generation.sites.find(&exchange.host, &Steps::default()).ok().flatten();
     let is_asked = site.is_some_and(|site| site.clients.is_some());
     let early = matches!(exchange.phase, Phase::Location | Phase::HttpsRedirect);
     is_asked && early && matches!(response.status.as_u16(), 400 | 403 | 421)

@@ -2,7 +2,7 @@
 
 use crate::exchange::Exchange;
 use crate::generation::Site;
-use model::{Location, PathKind, Pattern};
+use model::{Location, PathKind, Pattern, Steps};
 use route::path::Canonical;
 use std::sync::Arc;
 
@@ -16,10 +16,11 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<Stri
     let canonical =
         Canonical { path: exchange.path.as_ref().into(), dotted: exchange.dotted, merged: false };
     let path = canonical.text();
+    let steps = Steps::default();
     let others = site.server.locations.iter().enumerate().filter(|(index, _)| *index != chosen);
     let misses = others.filter_map(|(_, location)| {
         let why = match site.server.regex {
-            true => missed_pattern(location, &path)?,
+            true => missed_pattern(location, &exchange.path, &steps)?,
             false => missed_prefix(location, &path)?,
         };
         let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
@@ -28,9 +29,10 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<Stri
     misses.take(MOST).collect()
 }
 
-fn missed_pattern(location: &Arc<Location>, path: &str) -> Option<&'static str> {
+fn missed_pattern(location: &Arc<Location>, path: &[u8], steps: &Steps) -> Option<&'static str> {
     let pattern = Pattern::new(&format!("^{}", location.path), true).ok()?;
-    pattern.is_match(path).then_some("it matches, too, but a longer pattern is tried first")
+    let matches = pattern.try_match(path, steps) == Ok(true);
+    matches.then_some("it matches, too, but a longer pattern is tried first")
 }
 
 fn missed_prefix(location: &Arc<Location>, path: &str) -> Option<&'static str> {

@@ -2,7 +2,7 @@
 
 use super::{Phase, Story, near_misses};
 use crate::http::Response;
-use model::{Backend, PathKind};
+use model::{Backend, PathKind, Steps};
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     listener(story);
@@ -54,7 +54,7 @@ fn client(story: &mut Story<'_>) {
 fn server(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let host = &exchange.host;
-    let Some(site) = exchange.generation.sites.find(host) else {
+    let Some(site) = exchange.generation.sites.find(host, &Steps::default()).ok().flatten() else {
         return story.say("server", format!("none: {host:?} is the host of no Ingress"));
     };
     let name = site.server.name.as_str();

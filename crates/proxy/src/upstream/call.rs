@@ -122,6 +122,7 @@ pub async fn call(
             head: Head::Http1(call.head.clone()),
             body: &mut body,
             upgrade: false,
+            interim: &|_| {},
             policy: call.policy,
         };
         let target = Target { address, tls: way.tls.clone() };

@@ -1,16 +1,16 @@
 //! One try over HTTP/1.
 
+use super::incoming::Incoming;
+use super::talk::{Answer, Coding, Talk, Upload};
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::http::{Body, BodyError, Frame, Headers, Length, Response, Source};
+use crate::http::{Body, BodyError, Frame, Interim, Length, Response, Source};
 use crate::http1::{
-    BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response, write,
+    BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
 use crate::io::Io;
-use crate::outbox::Outbox;
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::BytesMut;
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -25,18 +25,15 @@ pub(super) async fn send(
     request: &mut Outgoing<'_>,
     journal: &Rc<Try>,
 ) -> Result<Response, Failed> {
-    let Timeouts { connect, .. } = request.policy.timeouts;
+    let timeouts = request.policy.timeouts;
     let kept = pool.take(target, !request.method.is_idempotent());
     let reused = kept.is_some();
     let mut connection = match kept {
         Some(connection) => connection,
         // Boxed: what a handshake needs is not for those who find a connection.
-        None => Box::pin(Connection::open(target, connect)).await.map_err(|error| Failed {
-            error,
-            sent: false,
-            refused: false,
-            reused: false,
-        })?,
+        None => Box::pin(Connection::open(target, timeouts.connect))
+            .await
+            .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
     journal.connected(reused);
     connection.requests += 1;
@@ -44,141 +41,56 @@ pub(super) async fn send(
         let error = TryError::InvalidHeader;
         return Err(Failed { error, sent: false, refused: false, reused });
     };
-    let mut exchange = Exchange::new(connection, head, request);
-    let answer = exchange.run().await;
-    let (whole, hints) = (exchange.sent, std::mem::take(&mut exchange.hints));
-    let connection = exchange.connection;
+    let coding = match request.body.length() {
+        Length::Known(0) => None,
+        Length::Known(_) => Some(Coding::Plain),
+        Length::Unknown => Some(Coding::Chunked),
+    };
+    let heads = Heads {
+        method: request.method,
+        upgrade: request.upgrade,
+        interim: 0,
+        pass_on: request.interim,
+        limit: request.policy.body.response_header,
+    };
+    let body = coding.map(|coding| (&mut *request.body, coding));
+    let mut talk = Talk::new(connection, head, body, timeouts, heads);
+    let mut answer = talk.head().await;
+    // What is left of a body would be taken for the other protocol.
+    if matches!(&answer, Ok(head) if head.status == StatusCode::SWITCHING_PROTOCOLS)
+        && !talk.is_sent()
+    {
+        answer = Err(TryError::InvalidHeader);
+    }
     let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
     journal.answered(head.status.as_u16());
-    Ok(Response { hints, ..answered(pool, connection, head, whole, request, journal) })
+    let (connection, _, rest) = talk.into_parts();
+    Ok(answered(pool, connection, head, rest, timeouts, journal))
 }
 
-/// A request on its way out while its answer may come in.
-struct Exchange<'a, 'r> {
-    connection: Connection,
-    outbox: Outbox,
+/// Finds the head of the answer, past interim ones.
+struct Heads<'a> {
     method: &'a Method,
-    body: &'r mut Body,
-    chunked: bool,
     upgrade: bool,
-    /// Everything is in the outbox.
-    queued: bool,
-    sent: bool,
     interim: usize,
-    hints: Vec<Headers>,
-    timeouts: Timeouts,
+    pass_on: &'a dyn Fn(Interim),
     limit: usize,
 }
 
-impl<'a, 'r> Exchange<'a, 'r> {
-    fn new(connection: Connection, head: Bytes, request: &'r mut Outgoing<'a>) -> Self {
-        let mut outbox = Outbox::default();
-        outbox.push(head);
-        let request_is_empty = request.body.is_empty();
-        Self {
-            connection,
-            outbox,
-            method: request.method,
-            chunked: request.body.length() == Length::Unknown,
-            body: request.body,
-            upgrade: request.upgrade,
-            queued: request_is_empty,
-            sent: false,
-            interim: 0,
-            hints: Vec::new(),
-            timeouts: request.policy.timeouts,
-            limit: request.policy.body.response_header,
-        }
-    }
+impl Answer for Heads<'_> {
+    type Head = ResponseHead;
 
-    async fn run(&mut self) -> Result<ResponseHead, TryError> {
-        let mut unsent = usize::MAX;
-        let mut armed = false;
-        poll_fn(|cx| {
-            if !self.sent {
-                match self.poll_send(cx) {
-                    Poll::Ready(Ok(())) => {
-                        self.sent = true;
-                        armed = false;
-                    }
-                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
-                        return Poll::Ready(Err(error));
-                    }
-                    // The upstream may have answered before it stopped reading.
-                    Poll::Ready(Err(_)) | Poll::Pending => {}
-                }
-            }
-            if let Poll::Ready(head) = self.poll_head(cx) {
-                return Poll::Ready(head);
-            }
-            let writing = self.outbox.remaining();
-            if !self.sent && writing == 0 {
-                // The client's own time-outs govern.
-                return Poll::Pending;
-            }
-            if !armed || writing < unsent {
-                (armed, unsent) = (true, writing);
-                self.connection.timer.reset(if self.sent {
-                    self.timeouts.read
-                } else {
-                    self.timeouts.send
-                });
-            }
-            let step =
-                if self.sent { "reading the head of the answer" } else { "sending the request" };
-            self.connection.timer.poll(cx).map(|_| Err(TryError::Timeout(step)))
-        })
-        .await
-    }
-
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
+    fn poll_head(
+        &mut self,
+        connection: &mut Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ResponseHead, TryError>> {
+        let Connection { io, buffer, .. } = connection;
         loop {
-            if !self.queued && self.outbox.remaining() < COALESCED {
-                match self.body.poll_frame(cx).map_err(TryError::RequestBody)? {
-                    Poll::Ready(frame) => {
-                        self.queued = self.push(frame);
-                        continue;
-                    }
-                    Poll::Pending if !self.outbox.has_remaining() => return Poll::Pending,
-                    Poll::Pending => {}
-                }
-            }
-            let written = self.connection.io.poll_write_all(cx, &mut self.outbox);
-            ready!(written).map_err(|_| TryError::Closed)?;
-            if self.queued {
-                let flushed = self.connection.io.poll_flush_all(cx);
-                return flushed.map_err(|_| TryError::Closed);
-            }
-        }
-    }
-
-    /// Queues a piece of the body; whether it was the last.
-    fn push(&mut self, frame: Option<Frame>) -> bool {
-        match (frame, self.chunked) {
-            (Some(Frame::Data(data)), true) => {
-                self.outbox.push(write::chunk_line(data.len()));
-                self.outbox.push(data);
-                self.outbox.push(&b"\r\n"[..]);
-            }
-            (Some(Frame::Data(data)), false) => self.outbox.push(data),
-            (Some(Frame::Trailers(trailers)), true) => {
-                self.outbox.push(write::last_chunk(Some(&trailers)));
-                return true;
-            }
-            (None, true) => {
-                self.outbox.push(write::last_chunk(None));
-                return true;
-            }
-            (Some(Frame::Trailers(_)) | None, false) => return true,
-        }
-        !self.chunked && self.body.is_empty()
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<ResponseHead, TryError>> {
-        loop {
-            let Connection { io, buffer, .. } = &mut self.connection;
             match head_end(buffer, 0) {
-                Some(end) if end > self.limit => return Poll::Ready(Err(TryError::InvalidHeader)),
+                Some(end) if end > self.limit => {
+                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
+                }
                 Some(end) => {
                     let head = buffer.split_to(end).freeze();
                     let head = parse_response(&head, self.method);
@@ -189,8 +101,11 @@ impl<'a, 'r> Exchange<'a, 'r> {
                     }
                 }
                 // A line that does not end in CR LF would keep us waiting for one that does.
-                None if has_bare_newline(buffer) || buffer.len() > self.limit => {
+                None if has_bare_newline(buffer) => {
                     return Poll::Ready(Err(TryError::InvalidHeader));
+                }
+                None if buffer.len() > self.limit => {
+                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
                 }
                 None => {}
             }
@@ -202,8 +117,10 @@ impl<'a, 'r> Exchange<'a, 'r> {
             }
         }
     }
+}
 
-    /// Passes over interim answers; a change of protocols must have been asked for.
+impl Heads<'_> {
+    /// Passes interim answers on; a change of protocols must have been asked for.
     fn judge(&mut self, head: ResponseHead) -> Result<Option<ResponseHead>, TryError> {
         if !head.status.is_informational() {
             return Ok(Some(head));
@@ -211,24 +128,25 @@ impl<'a, 'r> Exchange<'a, 'r> {
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return if self.upgrade { Ok(Some(head)) } else { Err(TryError::InvalidHeader) };
         }
-        if head.status == StatusCode::EARLY_HINTS {
-            self.hints.push(head.headers);
-        }
         self.interim += 1;
-        if self.interim > INTERIM { Err(TryError::InvalidHeader) } else { Ok(None) }
+        if self.interim > INTERIM {
+            return Err(TryError::InvalidHeader);
+        }
+        // Whether the client shall go on with its body is not for the upstream to say: it gets that body in any case.
+        if head.status != StatusCode::CONTINUE {
+            (self.pass_on)(Interim { status: head.status, headers: head.headers });
+        }
+        Ok(None)
     }
 }
-
-/// Bytes gathered before they are written.
-const COALESCED: usize = 64 << 10;
 
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
     pool: &Rc<Pool>,
     connection: Connection,
     head: ResponseHead,
-    whole: bool,
-    request: &Outgoing<'_>,
+    rest: Option<Upload>,
+    timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
     let mut response = Response {
@@ -238,29 +156,27 @@ fn answered(
         body: Body::empty(),
         source: Source::Upstream,
         announced_length: head.announced_length,
-        hints: Vec::new(),
         close: false,
     };
     if head.status == StatusCode::SWITCHING_PROTOCOLS {
         let Connection { io, buffer, .. } = connection;
-        response.body = Body::upgraded(Upgraded { io, buffer, idle: request.policy.timeouts.read });
+        response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read });
         return response;
     }
-    let keep = head.keep_alive && whole;
-    let body = ResponseBody {
-        connection: Some(connection),
+    if matches!(head.framing, Framing::None | Framing::Length(0)) {
+        journal.end();
+        // Who has answered without having the whole request gets no other one.
+        if head.keep_alive && rest.is_none() {
+            pool.put(connection);
+        }
+        return response;
+    }
+    response.body = Body::upstream(ResponseBody {
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
         decoder: Decoder::new(head.framing),
         framing: head.framing,
-        keep,
-        read: request.policy.timeouts.read,
-        waiting: false,
-        pool: pool.clone(),
-        journal: journal.clone(),
-    };
-    match head.framing {
-        Framing::None | Framing::Length(0) => body.finish(),
-        _ => response.body = Body::upstream(body),
-    }
+        pool: Some(pool.clone()).filter(|_| head.keep_alive),
+    });
     response
 }
 
@@ -278,15 +194,12 @@ pub struct Upgraded {
 /// The body of an answer on its way in.
 #[derive(Debug)]
 pub struct ResponseBody {
-    connection: Option<Connection>,
+    /// None once the answer is over.
+    incoming: Option<Incoming>,
     decoder: Decoder,
     framing: Framing,
-    keep: bool,
-    read: Duration,
-    /// The deadline for the next piece is set.
-    waiting: bool,
-    pool: Rc<Pool>,
-    journal: Rc<Try>,
+    /// Where the connection goes afterwards, if it can serve again.
+    pool: Option<Rc<Pool>>,
 }
 
 impl ResponseBody {
@@ -302,60 +215,34 @@ impl ResponseBody {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame>, BodyError>> {
-        let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
         loop {
-            let frame = self.decoder.decode(&mut connection.buffer);
-            match frame.map_err(|_| BodyError::Malformed)? {
-                Some(Frame::Data(data)) => {
-                    self.journal.received.set(self.journal.received.get() + data.len() as u64);
-                    if self.decoder.is_done() {
-                        self.release();
-                    }
-                    return Poll::Ready(Ok(Some(Frame::Data(data))));
-                }
-                Some(Frame::Trailers(trailers)) => {
-                    self.release();
-                    return Poll::Ready(Ok(Some(Frame::Trailers(trailers))));
-                }
-                None if self.decoder.is_done() => {
-                    self.release();
-                    return Poll::Ready(Ok(None));
-                }
-                None => {}
+            let frame = self.decoder.decode(incoming.buffer());
+            let frame = frame.map_err(|_| BodyError::Malformed)?;
+            if let Some(Frame::Data(data)) = &frame {
+                incoming.received(data.len());
             }
-            match connection.io.poll_read_body(cx, &mut connection.buffer, self.decoder.expected())
-            {
-                Poll::Ready(Ok(0)) if matches!(self.decoder, Decoder::Close) => {
-                    self.decoder = Decoder::Done;
-                    self.keep = false;
-                }
-                Poll::Ready(Ok(0) | Err(_)) => {
-                    self.journal.end();
+            if self.decoder.is_done() {
+                self.release();
+                return Poll::Ready(Ok(frame));
+            }
+            if frame.is_some() {
+                return Poll::Ready(Ok(frame));
+            }
+            if ready!(incoming.poll_read(cx, self.decoder.expected()))? == 0 {
+                if !matches!(self.decoder, Decoder::Close) {
+                    incoming.break_off();
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
-                Poll::Ready(Ok(_)) => self.waiting = false,
-                Poll::Pending => {
-                    if !std::mem::replace(&mut self.waiting, true) {
-                        connection.timer.reset(self.read);
-                    }
-                    ready!(connection.timer.poll(cx));
-                    self.journal.end();
-                    return Poll::Ready(Err(BodyError::Timeout));
-                }
+                self.decoder = Decoder::Done;
             }
         }
     }
 
-    /// The connection's part is over: it goes back to the pool if it can serve again.
+    /// The connection's part is over.
     fn release(&mut self) {
-        self.journal.end();
-        if let Some(connection) = self.connection.take().filter(|_| self.keep) {
-            self.pool.put(connection);
+        if let Some(incoming) = self.incoming.take() {
+            incoming.end(self.pool.as_deref());
         }
-    }
-
-    /// Gives the connection back where no body is to come.
-    fn finish(mut self) {
-        self.release();
     }
 }

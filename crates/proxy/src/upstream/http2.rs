@@ -1,7 +1,7 @@
 //! One try over HTTP/2, as gRPC wants it: many requests share a session.
 
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::http::{Body, Frame, Response, Source};
+use crate::http::{Body, Frame, Response, Source, TrailerRule};
 use crate::http2::{StreamBody, from_map, poll_send_data, to_map};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -96,6 +96,7 @@ pub(super) async fn send(
         .map_err(|error| fail(broken(error), false, reused))?;
     let bodyless = request.body.is_empty();
     let head: Request<()> = (**head).clone();
+    let trailers = head.extensions().get::<TrailerRule>().cloned();
     let (answer, stream) =
         sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
     let exchange = Exchange {
@@ -104,6 +105,7 @@ pub(super) async fn send(
         body: request.body,
         sent: bodyless,
         pending: None,
+        trailers,
         taken: &mut taken,
     };
     let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
@@ -182,6 +184,7 @@ struct Exchange<'r> {
     body: &'r mut Body,
     sent: bool,
     pending: Option<Bytes>,
+    trailers: Option<TrailerRule>,
     taken: &'r mut Taken,
 }
 
@@ -230,8 +233,9 @@ impl Exchange<'_> {
     async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
-                let Self { stream, pending, body, taken, .. } = &mut self;
-                match poll_send(stream, pending, body, Some(taken), cx) {
+                let Self { stream, pending, trailers, body, taken, .. } = &mut self;
+                let rule = trailers.as_ref();
+                match poll_send(stream, pending, body, rule, Some(taken), cx) {
                     Poll::Ready(Ok(())) => self.sent = true,
                     Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
                         self.stream.send_reset(Reason::CANCEL);
@@ -246,7 +250,8 @@ impl Exchange<'_> {
         });
         let answer = answer.await?;
         let body = std::mem::replace(self.body, Body::empty());
-        let rest = (!self.sent).then(|| Sending::start(self.stream, self.pending, body));
+        let Self { stream, pending, trailers, .. } = self;
+        let rest = (!self.sent).then(|| Sending::start(stream, pending, body, trailers));
         Ok((answer, rest))
     }
 }
@@ -263,10 +268,16 @@ pub(crate) struct InFlight {
 pub(crate) struct Sending(JoinHandle<()>);
 
 impl Sending {
-    fn start(mut stream: SendStream<Bytes>, mut pending: Option<Bytes>, mut body: Body) -> Self {
+    fn start(
+        mut stream: SendStream<Bytes>,
+        mut pending: Option<Bytes>,
+        mut body: Body,
+        trailers: Option<TrailerRule>,
+    ) -> Self {
         Self(tokio::task::spawn_local(async move {
-            let sent = poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, None, cx));
-            let sent = sent.await;
+            let rule = trailers.as_ref();
+            let sent =
+                poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, rule, None, cx)).await;
             if sent.is_err() {
                 // What broke off on one side is not completed on the other.
                 stream.send_reset(Reason::CANCEL);
@@ -286,6 +297,7 @@ fn poll_send(
     stream: &mut SendStream<Bytes>,
     pending: &mut Option<Bytes>,
     body: &mut Body,
+    rule: Option<&TrailerRule>,
     mut taken: Option<&mut Taken>,
     cx: &mut Context<'_>,
 ) -> Poll<Result<(), TryError>> {
@@ -297,11 +309,12 @@ fn poll_send(
         }
         match frame {
             Some(Frame::Data(data)) => *pending = Some(data),
-            Some(Frame::Trailers(trailers)) => {
+            Some(Frame::Trailers(mut trailers)) if let Some(rule) = rule => {
+                rule.apply(&mut trailers);
                 let sent = stream.send_trailers(to_map(&trailers));
                 return Poll::Ready(sent.map_err(TryError::Http2));
             }
-            None => {
+            Some(Frame::Trailers(_)) | None => {
                 let sent = stream.send_data(Bytes::new(), true);
                 return Poll::Ready(sent.map_err(TryError::Http2));
             }
@@ -337,7 +350,6 @@ fn answered(
         body,
         source: Source::Upstream,
         announced_length: length.filter(|_| ended),
-        hints: Vec::new(),
         close: false,
     }
 }

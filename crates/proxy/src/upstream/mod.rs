@@ -6,10 +6,12 @@ mod fastcgi;
 mod group;
 mod http1;
 mod http2;
+mod incoming;
 mod journal;
 mod names;
 mod pool;
 mod rule;
+mod talk;
 
 pub use call::{Call, Destination, Way, call, host_of};
 pub use connect::{Connection, Target};
@@ -23,9 +25,10 @@ pub use names::Names;
 pub use pool::Pool;
 pub use rule::{Alternative, Rule, Session};
 
-use crate::http::{Body, BodyError, Response};
+use crate::http::{Body, BodyError, Interim, Response};
 use http::Method;
 use model::policy::Policy;
+use std::fmt;
 use std::rc::Rc;
 
 /// One request as it is sent to an upstream.
@@ -38,6 +41,8 @@ pub struct Outgoing<'a> {
     pub body: &'a mut Body,
     /// Whether the client asked to leave HTTP (Upgrade).
     pub upgrade: bool,
+    /// Takes the interim answers that come before the answer.
+    pub interim: &'a dyn Fn(Interim),
     /// The location's policies.
     pub policy: &'a Policy,
 }
@@ -68,6 +73,9 @@ pub enum TryError {
     /// The head is not one.
     #[error("the upstream's answer is not valid HTTP")]
     InvalidHeader,
+    /// The head is larger than allowed (`proxy-buffer-size`).
+    #[error("the upstream's answer is refused: its head is larger than proxy-buffer-size ({})", Size(*.0))]
+    HeadTooLarge(usize),
     /// HTTP/2 went wrong.
     #[error("HTTP/2: {0}")]
     Http2(h2::Error),
@@ -101,5 +109,29 @@ pub async fn send(
         // Boxed: their room would be moved with every plain request.
         Head::Http2(_) => Box::pin(http2::send(pool, target, request, journal)).await,
         Head::FastCgi(_) => Box::pin(fastcgi::send(target, request, journal)).await,
+    }
+}
+
+/// A size as it is written in annotations.
+struct Size(usize);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => write!(f, "{}k", bytes >> 10),
+            bytes => write!(f, "{bytes}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TryError;
+
+    #[test]
+    fn a_head_that_is_too_large_is_said_with_the_key_that_bounds_it() {
+        let said = |limit| TryError::HeadTooLarge(limit).to_string();
+        assert!(said(4096).ends_with("its head is larger than proxy-buffer-size (4k)"));
+        assert!(said(1000).ends_with("(1000)"));
     }
 }

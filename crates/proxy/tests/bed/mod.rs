@@ -15,6 +15,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 
+/// How long anything may take.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The upstream of the host.
 pub const MAIN: &str = "demo-echo-80";
 
@@ -95,15 +98,42 @@ pub async fn apply(native: &Native, before: &Configuration, next: &Configuration
     native.apply(next, &changes).await.expect("a valid configuration");
 }
 
+/// A connection to the plain port.
+pub async fn connect(native: &Native) -> TcpStream {
+    let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
+    TcpStream::connect(address).await.expect("listening")
+}
+
 /// Sends a request that asks for the end of the connection, and reads to it.
 pub async fn talk(native: &Native, request: &[u8]) -> String {
-    let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
-    let mut tcp = TcpStream::connect(address).await.expect("listening");
+    let mut tcp = connect(native).await;
     tcp.write_all(request).await.expect("written");
+    read_to_end(&mut tcp).await
+}
+
+/// What comes until the connection ends.
+pub async fn read_to_end(tcp: &mut TcpStream) -> String {
     let mut answer = Vec::new();
-    let read = tokio::time::timeout(Duration::from_secs(60), tcp.read_to_end(&mut answer)).await;
+    let read = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut answer)).await;
     let _ = read.expect("an end of the connection");
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// What comes up to this, and nothing beyond it.
+pub async fn read_until(tcp: &mut TcpStream, end: &str) -> String {
+    let mut read = String::new();
+    while !read.ends_with(end) {
+        read.push_str(&read_exactly(tcp, 1).await);
+    }
+    read
+}
+
+/// So many bytes.
+pub async fn read_exactly(tcp: &mut TcpStream, count: usize) -> String {
+    let mut bytes = vec![0; count];
+    let read = tokio::time::timeout(PATIENCE, tcp.read_exact(&mut bytes)).await;
+    read.expect("in time").expect("so many bytes");
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// Takes connections one after the other: reads until `is_whole` says so, answers, closes. What was read goes to the

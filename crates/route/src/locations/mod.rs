@@ -6,7 +6,7 @@ mod prefixes;
 mod tests;
 
 use crate::path::Canonical;
-use model::Server;
+use model::{Server, Steps};
 use patterns::Patterns;
 use prefixes::Prefixes;
 
@@ -20,6 +20,11 @@ pub enum Found {
     },
     /// To a location only once a slash is added: 301 to the path with `/`.
     AddSlash {
+        /// Its place in [`Server::locations`].
+        index: usize,
+    },
+    /// Nobody knows: this pattern, or those before it, took all steps that the request had.
+    TooHard {
         /// Its place in [`Server::locations`].
         index: usize,
     },
@@ -49,11 +54,11 @@ impl Locations {
         Self { matcher }
     }
 
-    /// What `path` leads to.
-    pub fn find(&self, path: &Canonical<'_>) -> Found {
+    /// What `path` leads to; patterns take their steps from those of the request.
+    pub fn find(&self, path: &Canonical<'_>, steps: &Steps) -> Found {
         match &self.matcher {
             Matcher::Prefixes(prefixes) => prefixes.find(&path.path),
-            Matcher::Patterns(patterns) => patterns.find(path),
+            Matcher::Patterns(patterns) => patterns.find(path, steps),
         }
     }
 }

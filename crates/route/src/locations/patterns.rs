@@ -2,7 +2,7 @@
 
 use super::Found;
 use crate::path::Canonical;
-use model::{Location, PathKind, Pattern};
+use model::{Location, PathKind, Pattern, Spent, Steps, fixed_start};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -45,14 +45,13 @@ impl Patterns {
         Self { rules: rules.collect() }
     }
 
-    pub(super) fn find(&self, path: &Canonical<'_>) -> Found {
-        let text = path.text();
+    pub(super) fn find(&self, path: &Canonical<'_>, steps: &Steps) -> Found {
         for rule in &self.rules {
-            match rule.matches(&path.path, &text) {
-                Some(false) => {}
-                Some(true) => return Found::Location { index: rule.index },
+            match rule.matches(&path.path, steps) {
+                Ok(false) => {}
+                Ok(true) => return Found::Location { index: rule.index },
                 // Nobody knows whose path it is: the next location may lack the guards of this one.
-                None => return Found::None,
+                Err(Spent) => return Found::TooHard { index: rule.index },
             }
         }
         Found::None
@@ -70,13 +69,13 @@ impl Rule {
         Some(Self { index, start: start.as_bytes().into(), pattern })
     }
 
-    /// Whether a path is one of these; none if it is too hard for the pattern to tell.
-    fn matches(&self, path: &[u8], text: &str) -> Option<bool> {
+    /// Whether a path is one of these.
+    fn matches(&self, path: &[u8], steps: &Steps) -> Result<bool, Spent> {
         let start = path.get(..self.start.len());
         match &self.pattern {
-            _ if !start.is_some_and(|start| start.eq_ignore_ascii_case(&self.start)) => Some(false),
-            None => Some(true),
-            Some(pattern) => pattern.try_match(text),
+            _ if !start.is_some_and(|start| start.eq_ignore_ascii_case(&self.start)) => Ok(false),
+            None => Ok(true),
+            Some(pattern) => pattern.try_match(path, steps),
         }
     }
 }
@@ -87,38 +86,4 @@ fn text(location: &Location) -> &str {
 
 fn of_kind(locations: &[Arc<Location>], kind: PathKind) -> impl Iterator<Item = &str> {
     locations.iter().filter(move |location| location.kind == kind).map(|location| text(location))
-}
-
-/// The text up to the first special character, without a character that may be repeated zero times.
-fn fixed_start(pattern: &str) -> &str {
-    if may_have_alternatives(pattern) {
-        // The anchor belongs to the first alternative only.
-        return "";
-    }
-    let special = |character: char| "\\.+*?()[]{}|^$".contains(character);
-    let Some(end) = pattern.find(special) else { return pattern };
-    let start = &pattern[..end];
-    if !pattern[end..].starts_with(['*', '?', '{']) {
-        return start;
-    }
-    let mut characters = start.chars();
-    characters.next_back();
-    characters.as_str()
-}
-
-/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
-fn may_have_alternatives(pattern: &str) -> bool {
-    let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
-    let mut depth = 0_usize;
-    let mut characters = pattern.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => drop(characters.next()),
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 || hides => return true,
-            _ => {}
-        }
-    }
-    false
 }

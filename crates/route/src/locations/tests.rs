@@ -3,7 +3,7 @@
 use super::{Found, Locations};
 use crate::path::canonical;
 use model::PathKind::{Exact, Prefix};
-use model::{Backend, Location, PathKind, Server, ServerName};
+use model::{Backend, Location, PathKind, Server, ServerName, Steps};
 use std::sync::Arc;
 
 fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
@@ -31,9 +31,10 @@ fn plain(paths: &[(&str, PathKind)]) -> Locations {
 
 /// The place of the location, with a `+` where a slash is added first.
 fn found(locations: &Locations, path: &str) -> String {
-    match locations.find(&canonical(path.as_bytes()).expect("a valid path")) {
+    match locations.find(&canonical(path.as_bytes()).expect("a valid path"), &Steps::default()) {
         Found::Location { index } => index.to_string(),
         Found::AddSlash { index } => format!("{index}+"),
+        Found::TooHard { index } => format!("too hard at {index}"),
         Found::None => "none".to_owned(),
     }
 }
@@ -167,5 +168,20 @@ fn a_path_that_is_too_hard_for_a_pattern_leads_nowhere_rather_than_past_its_guar
     let locations = compile(true, &[(guarded, Prefix, false), ("/", Prefix, false)]);
     assert_eq!(all_found(&locations, ["/secret/aaz", "/secret/b", "/other"]), ["0", "1", "1"]);
     let hard = format!("/secret/{}!", "a".repeat(300));
-    assert_eq!(all_found(&locations, [&hard, "/"]), ["none", "1"]);
+    assert_eq!(all_found(&locations, [&hard, "/"]), ["too hard at 0", "1"]);
+}
+
+#[test]
+fn all_patterns_of_a_host_together_take_no_more_steps_than_a_request_has() {
+    let paths: Vec<String> =
+        (0..20).map(|number| format!("/x[01]*1[01]{{100}}{number:02}$")).collect();
+    let mut paths: Vec<_> = paths.iter().map(|path| (path.as_str(), Prefix, true)).collect();
+    paths.push(("/", Prefix, true));
+    let locations = compile(true, &paths);
+    let long = format!("/x{}", "01".repeat(3900));
+    assert!(found(&locations, &long).starts_with("too hard at "), "{}", found(&locations, &long));
+    assert_eq!(all_found(&locations, ["/x0101", "/elsewhere"]), ["20", "20"]);
+    let steps = Steps::default();
+    locations.find(&canonical(long.as_bytes()).expect("a valid path"), &steps);
+    assert_eq!(steps.left(), 0);
 }

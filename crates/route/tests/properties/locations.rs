@@ -1,6 +1,6 @@
 //! Locations, against the blocks that ingress-nginx writes and the way nginx chooses among them.
 
-use model::{Backend, Location, PathKind, Pattern, Server, ServerName};
+use model::{Backend, Location, PathKind, Pattern, Server, ServerName, Steps};
 use proptest::prelude::{Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
 use route::path::canonical;
 use route::{Found, Locations};
@@ -151,7 +151,7 @@ proptest! {
         let server = server(false, locations);
         let compiled = Locations::compile(&server);
         for path in paths {
-            let found = compiled.find(&canonical(path.as_bytes()).expect("a plain path"));
+            let found = compiled.find(&canonical(path.as_bytes()).expect("a plain path"), &Steps::default());
             prop_assert_eq!(found, plain_reference(&server, &path), "{}", path);
         }
     }
@@ -164,7 +164,7 @@ proptest! {
         let server = server(true, locations);
         let compiled = Locations::compile(&server);
         for path in paths {
-            let found = compiled.find(&canonical(path.as_bytes()).expect("a plain path"));
+            let found = compiled.find(&canonical(path.as_bytes()).expect("a plain path"), &Steps::default());
             prop_assert_eq!(found, regex_reference(&server, &path), "{}", path);
         }
     }
@@ -183,7 +183,7 @@ proptest! {
         };
         let server = server(regex, paths.into_iter().map(location).collect());
         let path = canonical(&requested).or_else(|_| canonical(b"/a")).expect("one of them is valid");
-        let found = Locations::compile(&server).find(&path);
+        let found = Locations::compile(&server).find(&path, &Steps::default());
         if let Found::Location { index } | Found::AddSlash { index } = found {
             prop_assert_eq!(index < server.locations.len(), true);
         }

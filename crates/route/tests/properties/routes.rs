@@ -1,6 +1,6 @@
 //! Servers by host.
 
-use model::{Alias, ServerName};
+use model::{Alias, ServerName, Steps};
 use proptest::prelude::{Strategy, prop, prop_assert_eq, prop_oneof, proptest};
 use route::Routes;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ proptest! {
             servers.push((name, server));
         }
         for host in hosts {
-            prop_assert_eq!(routes.find(&host).map(|server| **server), reference(&servers, &host), "{}", host);
+            prop_assert_eq!(routes.find(&host, &Steps::default()).expect("steps").map(|server| **server), reference(&servers, &host), "{}", host);
         }
     }
 
@@ -140,7 +140,7 @@ proptest! {
             routes = routes.with(&owner, Some(server.clone())).with_aliases(&owner, aliases, Some(&server));
         }
         for host in &hosts {
-            let found = routes.find(host).map(|server| server.as_str());
+            let found = routes.find(host, &Steps::default()).expect("steps").map(|server| server.as_str());
             prop_assert_eq!(found, chosen(&servers, host), "{} among {:?}", host, servers);
         }
         for (name, aliases) in &servers {
@@ -148,7 +148,7 @@ proptest! {
         }
         let bare: Vec<Aliased> = names.iter().map(|name| (name.clone(), Vec::new())).collect();
         for host in &hosts {
-            prop_assert_eq!(routes.find(host).map(|server| server.as_str()), chosen(&bare, host), "{}", host);
+            prop_assert_eq!(routes.find(host, &Steps::default()).expect("steps").map(|server| server.as_str()), chosen(&bare, host), "{}", host);
         }
     }
 
@@ -158,9 +158,9 @@ proptest! {
             routes.with(&ServerName::new(name.as_str()), Some(Arc::new(name.clone())))
         });
         prop_assert_eq!(full.len(), names.len());
-        let before = full.find(&host).cloned();
+        let before = full.find(&host, &Steps::default()).expect("steps").cloned();
         let empty = names.iter().fold(full.clone(), |routes, name| routes.with(&ServerName::new(name.as_str()), None));
-        prop_assert_eq!((empty.len(), empty.is_empty(), empty.find(&host)), (0, true, None));
-        prop_assert_eq!(full.find(&host).cloned(), before);
+        prop_assert_eq!((empty.len(), empty.is_empty(), empty.find(&host, &Steps::default()).expect("steps")), (0, true, None));
+        prop_assert_eq!(full.find(&host, &Steps::default()).expect("steps").cloned(), before);
     }
 }

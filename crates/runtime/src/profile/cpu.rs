@@ -2,9 +2,10 @@
 
 use super::format::{Builder, Place};
 use pprof::{Frames, ProfilerGuardBuilder, Symbol};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 use thiserror::Error;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Samples in a second of processor time: Go's number. An odd one would not beat in time with timers, but this is what
 /// tools expect.
@@ -22,21 +23,37 @@ pub(super) struct NoProfile(String);
 
 /// Records for some time. Nothing is measured, and nothing costs anything, before and after it.
 pub(super) async fn record(time: Duration) -> Result<Vec<u8>, NoProfile> {
-    let wrong = |error: &dyn std::fmt::Display| NoProfile(error.to_string());
     let busy = |_| NoProfile("another one is being taken; try again when it has ended".to_owned());
-    let _turn = TURN.try_acquire().map_err(busy)?;
-    let start = || ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&SKIPPED).build();
-    let guard = tokio::task::spawn_blocking(start).await.map_err(|error| wrong(&error))?;
-    let guard = guard.map_err(|error| wrong(&error))?;
-    tokio::time::sleep(time).await;
-    let finish = move || {
-        let report = guard.report().build_unresolved();
-        // Names are looked up once the timer is off.
-        drop(guard);
-        report.map(encode)
+    let turn = TURN.try_acquire().map_err(busy)?;
+    let (wanted, over) = mpsc::sync_channel::<()>(0);
+    let (done, profile) = oneshot::channel();
+    // A thread that ends with it gives back what it took: a profile is a hundred megabytes while it is made.
+    let take = move || {
+        let taken = take(time, &over);
+        drop(turn);
+        drop(done.send(taken));
     };
-    let profile = tokio::task::spawn_blocking(finish).await.map_err(|error| wrong(&error))?;
-    profile.map_err(|error| wrong(&error))
+    let thread = std::thread::Builder::new().name("profile".to_owned()).spawn(take);
+    thread.map_err(|error| NoProfile(error.to_string()))?;
+    let taken = profile.await.map_err(|error| NoProfile(error.to_string()));
+    drop(wanted);
+    taken?
+}
+
+/// Records until the time is over, or nobody waits for it any more.
+fn take(time: Duration, over: &Receiver<()>) -> Result<Vec<u8>, NoProfile> {
+    let wrong = |error: pprof::Error| NoProfile(error.to_string());
+    let start = ProfilerGuardBuilder::default().frequency(FREQUENCY).blocklist(&SKIPPED);
+    let guard = start.build().map_err(wrong)?;
+    if over.recv_timeout(time) != Err(RecvTimeoutError::Timeout) {
+        return Err(NoProfile("nobody waits for it".to_owned()));
+    }
+    let report = guard.report().build_unresolved();
+    // Names are looked up once the timer is off; what was read for it is as large as the program.
+    drop(guard);
+    let profile = report.map(encode).map_err(wrong);
+    backtrace::clear_symbol_cache();
+    profile
 }
 
 fn encode(report: pprof::UnresolvedReport) -> Vec<u8> {
@@ -99,5 +116,18 @@ mod tests {
         );
         let samples: i64 = profile.sample.iter().map(|sample| sample.value[0]).sum();
         assert!(samples > 5, "{samples}");
+    }
+
+    #[tokio::test]
+    async fn who_goes_away_ends_the_profile() {
+        let asked =
+            tokio::time::timeout(Duration::from_millis(50), record(Duration::from_secs(120)));
+        assert!(asked.await.is_err(), "it takes longer");
+        let next = async {
+            while record(Duration::from_millis(10)).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), next).await.expect("the first one has ended");
     }
 }

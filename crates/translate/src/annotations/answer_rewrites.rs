@@ -100,7 +100,7 @@ fn replacement(from: &str, to: &str, case: Case) -> Result<Replacement, String> 
             // What is equal as text is equal in meaning: the case is part of the text.
             let source =
                 format!("{}{}", if ignored { "(?i)" } else { "" }, starred.unwrap_or(pattern));
-            let pattern = Pattern::new(&source, false);
+            let pattern = Pattern::for_captures(&source, false);
             Replaced::Pattern(
                 pattern.map_err(|error| format!("has a pattern that is none ({})", error.0))?,
             )

@@ -54,6 +54,9 @@ enum Kind {
 }
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
+    if settings.raw(TYPE.about.name).is_none_or(|text| text.is_empty()) {
+        return;
+    }
     let (scheme, kind) = (settings.get(&TYPE), settings.get(&SECRET_TYPE));
     for (name, is_read) in [("auth-type", scheme.is_some()), ("auth-secret-type", kind.is_some())] {
         let is_asked = settings.raw(name).is_some_and(|text| !text.is_empty());

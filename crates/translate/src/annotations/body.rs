@@ -2,6 +2,7 @@
 
 use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
+use model::Severity;
 use model::policy::Policy;
 
 pub(super) const FAMILY: Family = Family {
@@ -10,7 +11,7 @@ pub(super) const FAMILY: Family = Family {
     apply,
 };
 
-static MAX_SIZE: Key<u64> = Key::both("proxy-body-size", parse::size)
+static MAX_SIZE: Key<u64> = Key::both("proxy-body-size", max_size)
     .says(
         "size",
         "1m",
@@ -19,7 +20,7 @@ static MAX_SIZE: Key<u64> = Key::both("proxy-body-size", parse::size)
     .risk(Risk::Medium);
 
 /// The ConfigMap's key of this name is the buffer of the process, not of the location.
-static REQUEST_BUFFER: Key<usize> = Key::annotation("client-body-buffer-size", parse::buffer)
+static REQUEST_BUFFER: Key<Option<usize>> = Key::annotation("client-body-buffer-size", buffer)
     .says(
         "size",
         "ConfigMap client-body-buffer-size",
@@ -53,15 +54,46 @@ static BUFFERS: Key<u32> = Key::both("proxy-buffers-number", parse::count).says(
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     const MOST: usize = 1 << 30;
+    if settings.raw(MAX_SIZE.about.name).is_some_and(|text| bytes(&text).is_some()) {
+        let message = "has a unit that nginx does not have: its default of 1m counts; write bytes without a unit";
+        settings.note(MAX_SIZE.about.name, Severity::Warning, message.to_owned());
+    }
     let body = &mut policy.body;
     if let Some(size) = settings.get(&MAX_SIZE) {
         body.max_size = Some(size).filter(|size| *size > 0);
     }
-    body.request_buffer = settings.get(&REQUEST_BUFFER);
+    body.request_buffer = settings.get(&REQUEST_BUFFER).and_then(|size| {
+        if size.is_none() {
+            let message = "is the size of no buffer, the ConfigMap's value or the default is used instead; write one \
+                           between 1 and 1g with k or m, such as 16k";
+            settings.note(REQUEST_BUFFER.about.name, Severity::Warning, message.to_owned());
+        }
+        size
+    });
     body.request_buffering = settings.get_or(&REQUEST_BUFFERING, body.request_buffering);
     body.response_buffering = settings.get_or(&BUFFERING, body.response_buffering);
     body.response_header = settings.get_or(&BUFFER_SIZE, body.response_header);
     let buffers = settings.get_or(&BUFFERS, 4).max(1);
     let buffers = usize::try_from(buffers).unwrap_or(MOST);
     body.response_buffer = buffers.saturating_mul(body.response_header).min(MOST);
+}
+
+/// Digits with a `b`. ingress-nginx takes them for `proxy-body-size` and then tells nginx nothing.
+fn bytes(text: &str) -> Option<&str> {
+    let digits = text.strip_suffix(['b', 'B'])?;
+    (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(digits)
+}
+
+fn max_size(text: &str) -> Result<u64, String> {
+    if bytes(text).is_some() { Ok(1 << 20) } else { parse::size(text) }
+}
+
+/// A size that ingress-nginx takes; none where it then does nothing with it, as with `1b`.
+fn buffer(text: &str) -> Result<Option<usize>, String> {
+    let plain = text.replace(' ', "").to_ascii_lowercase();
+    let digits = plain.strip_suffix(['b', 'k', 'm', 'g']).unwrap_or(&plain);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return parse::buffer(text).map(Some);
+    }
+    Ok(parse::buffer(&plain).ok())
 }

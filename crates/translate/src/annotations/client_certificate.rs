@@ -67,13 +67,12 @@ static PASS: Key<bool> = Key::annotation("auth-tls-pass-certificate-to-upstream"
     .on_bad(OnBad::Reject);
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
-    let reference = settings.get(&SECRET);
+    let Some(reference) = settings.get(&SECRET) else { return };
     let demand = settings.get_or(&DEMAND, ClientDemand::Required);
     let depth = settings.get_or(&DEPTH, 1).max(1);
     let error_page = settings.get_or(&ERROR_PAGE, ClientErrorPage::Plain);
     let subject = settings.get(&SUBJECT);
     let pass_certificate = settings.get_or(&PASS, false);
-    let Some(reference) = reference else { return };
     let (authorities, revocations) = match authorities(settings, &reference) {
         Ok(found) => found,
         Err(reason) => {

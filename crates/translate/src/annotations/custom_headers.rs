@@ -3,7 +3,8 @@
 use super::Family;
 use crate::set_headers;
 use crate::settings::{Key, Risk, Settings, parse};
-use kubernetes::objects::{ConfigMap, ObjectKey};
+use crate::tenancy::Item;
+use kubernetes::objects::ConfigMap;
 use model::SetHeader;
 use model::policy::{CustomHeaders, Policy};
 
@@ -28,11 +29,10 @@ static ALLOWED: Key<Vec<String>> = Key::config_map("global-allowed-response-head
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let allowed = settings.get_or(&ALLOWED, Vec::new());
     let Some(reference) = settings.get(&HEADERS) else { return };
-    // Unlike other references it may lead to another namespace (compat/behaviour.md section 29).
-    let config_maps = settings.scope().config_maps;
-    let found = named(&reference).map(|key| config_maps.get(&key)).and_then(|found| {
-        found.ok_or_else(|| format!("ConfigMap {reference} does not exist: create it"))
-    });
+    let found = match reference.contains('/') {
+        true => settings.config_map_allowed_by(Item::CustomHeaders, &reference),
+        false => Err(format!("{reference:?} does not name a ConfigMap: write namespace/name")),
+    };
     match found.and_then(|map| headers(map, &allowed)) {
         Ok(headers) => policy.custom_headers = CustomHeaders(headers),
         Err(wrong) => settings.deny(HEADERS.about.name, &wrong),
@@ -68,17 +68,6 @@ fn reference(text: &str) -> Result<String, String> {
     match text.chars().find(|c| !c.is_ascii_alphanumeric() && !"/-._~: ".contains(*c)) {
         None => Ok(text.to_owned()),
         Some(wrong) => Err(format!("has {wrong:?} in it: write namespace/name")),
-    }
-}
-
-fn named(reference: &str) -> Result<ObjectKey, String> {
-    match reference.split_once('/') {
-        Some((namespace, name))
-            if !namespace.is_empty() && !name.is_empty() && !name.contains('/') =>
-        {
-            Ok(ObjectKey::new(namespace, name))
-        }
-        _ => Err(format!("{reference:?} does not name a ConfigMap: write namespace/name")),
     }
 }
 

@@ -84,11 +84,22 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
             if settings.is_config_map() {
                 note(settings, &odd);
             }
+            if !settings.scope().has_default_backend {
+                // Nobody would answer in their place.
+                return note_nobody(settings);
+            }
             Errors { statuses: valid, intercept: intercept_all, backend: None }
         }
         (None, _) => return,
     };
     policy.errors = Some(errors).filter(|errors| !errors.statuses.is_empty());
+}
+
+fn note_nobody(settings: &mut Settings<'_>) {
+    if settings.is_config_map() {
+        let message = "has no effect: there is no --default-backend-service to answer in their place; name one";
+        settings.note(STATUSES_OF_ALL.about.name, Severity::Warning, message.to_owned());
+    }
 }
 
 fn note(settings: &mut Settings<'_>, odd: &[String]) {

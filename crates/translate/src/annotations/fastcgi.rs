@@ -2,8 +2,9 @@
 
 use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings};
-use model::Template;
+use crate::tenancy::Item;
 use model::policy::Policy;
+use model::{Severity, Template};
 use std::collections::BTreeMap;
 
 pub(super) const FAMILY: Family = Family { name: "fastcgi", keys: &[&INDEX, &PARAMS], apply };
@@ -29,8 +30,15 @@ static PARAMS: Key<String> = Key::annotation("fastcgi-params-configmap", referen
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     policy.fastcgi.index = settings.get(&INDEX);
     let Some(reference) = settings.get(&PARAMS) else { return };
+    let own = settings.namespace().clone();
+    let is_foreign = reference.split_once('/').is_some_and(|(namespace, _)| *namespace != *own);
     let data = match settings.config_map(&reference) {
         Ok(config_map) => &config_map.data,
+        // ingress-nginx passes over a ConfigMap that may not be read, and denies where there is none.
+        Err(reason) if is_foreign && !settings.scope().cross_namespace.allows(Item::Resources) => {
+            let message = format!("{reason}; it is ignored");
+            return settings.note(PARAMS.about.name, Severity::Warning, message);
+        }
         Err(reason) => return settings.deny(PARAMS.about.name, &reason),
     };
     if let Some(wrong) = odd(data) {

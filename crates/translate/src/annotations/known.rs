@@ -82,12 +82,39 @@ fn is_boolean(settings: &Settings<'_>, name: &str) -> bool {
 }
 
 fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
-    if limits.snippets {
+    const FORBIDDEN: &str = "ignored: allow-snippet-annotations of the ConfigMap is not true";
+    let ignored = match idle(settings, name) {
+        None if !limits.snippets => Some((Severity::Warning, FORBIDDEN)),
+        idle => idle,
+    };
+    match ignored {
+        Some((severity, reason)) => settings.note(name, severity, reason.to_owned()),
         // Nobody can tell whether the text holds a guard.
-        settings.deny(name, "raw configuration is for the nginx engine only: remove it");
-    } else {
-        let message = "ignored: allow-snippet-annotations of the ConfigMap is not true".to_owned();
-        settings.note(name, Severity::Warning, message);
+        None => settings.deny(
+            name,
+            "raw configuration is for the nginx engine only: remove it, or run with --engine=nginx",
+        ),
+    }
+}
+
+/// Why a snippet does nothing to the requests of its Ingress, whatever it says.
+fn idle(settings: &Settings<'_>, name: &str) -> Option<(Severity, &'static str)> {
+    let text = settings.raw(name).unwrap_or_default();
+    let is_on =
+        |name: &str| settings.raw(name).is_some_and(|text| parse::boolean(&text) == Ok(true));
+    let is_there = |name: &str| settings.raw(name).is_some_and(|text| !text.is_empty());
+    match name {
+        _ if text.lines().all(|line| line.is_empty() || line.starts_with('#')) => {
+            Some((Severity::Notice, "holds nothing but comments: it has no effect"))
+        }
+        "auth-snippet" if !is_there("auth-url") => {
+            Some((Severity::Notice, "has no effect without auth-url"))
+        }
+        "modsecurity-snippet" if !is_on("enable-modsecurity") => {
+            Some((Severity::Notice, "has no effect without enable-modsecurity"))
+        }
+        "stream-snippet" => Some((Severity::Warning, raw::NO_STREAM)),
+        _ => None,
     }
 }
 

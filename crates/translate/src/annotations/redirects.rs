@@ -60,6 +60,7 @@ static RELATIVE: Key<bool> = Key::annotation("relative-redirects", parse::boolea
 
 static TEMPORAL: Key<String> = Key::annotation("temporal-redirect", url)
     .exact()
+    .free(parse::line)
     .says("URL", "none", "Every request is redirected there. Goes before permanent-redirect.")
     .risk(Risk::Medium)
     .on_bad(OnBad::Reject);
@@ -71,6 +72,7 @@ static TEMPORAL_CODE: Key<i64> = Key::annotation("temporal-redirect-code", numbe
 
 static PERMANENT: Key<String> = Key::annotation("permanent-redirect", url)
     .exact()
+    .free(parse::line)
     .says("URL or path", "none", "Every request is redirected there.")
     .risk(Risk::Medium)
     .on_bad(OnBad::Reject);
@@ -100,23 +102,13 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
         settings.get_or(&TRAILING_SLASH, redirect.preserve_trailing_slash);
     redirect.with_port = settings.get_or(&WITH_PORT, redirect.with_port);
     policy.relative_redirects = settings.get_or(&RELATIVE, false);
-    let temporal = read(settings, &TEMPORALLY);
-    let permanent = read(settings, &PERMANENTLY);
-    policy.redirect = temporal.or(permanent);
+    policy.redirect = read(settings, &TEMPORALLY).or_else(|| read(settings, &PERMANENTLY));
 }
 
 fn read(settings: &mut Settings<'_>, sort: &Sort) -> Option<Redirect> {
-    let status = status(settings, sort);
     let name = sort.target.about.name;
-    let text = match settings.scope().validate {
-        true => settings.get(sort.target)?,
-        // Anything goes but what would end the header line, and variables count.
-        false => settings.raw(name).filter(|text| !text.is_empty())?.into_owned(),
-    };
-    if text.chars().any(char::is_control) {
-        settings.note(name, Severity::Warning, "has a control character, it is ignored".to_owned());
-        return None;
-    }
+    let text = settings.get(sort.target)?;
+    let status = status(settings, sort);
     if name == TEMPORAL.about.name && !is_http(&text) {
         let message = format!(
             "{text:?} is no http or https URL, it is ignored; write one such as https://shop.example/"

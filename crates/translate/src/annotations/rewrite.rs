@@ -4,18 +4,20 @@
 use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::policy::Rewrite;
-use model::{PathKind, Pattern, Template};
+use model::{PathKind, Pattern, Template, fixed_start};
 
 pub(super) const FAMILY: Family =
     Family { name: "rewrite", keys: &[&TARGET, &REGEX, &PREFIX, &APP_ROOT], apply: |_, _| {} };
 
 static TARGET: Key<String> = Key::annotation("rewrite-target", target)
     .exact()
+    .free(parse::line)
     .says(
         "path with $1 … $9",
         "none",
         "The path towards the upstream; $1 … $9 are the groups of the Ingress's path, which becomes a regular expression, \
-         and with it every path of the host.",
+         and with it every path of the host. An address (http://, https://, $scheme://) is where clients are redirected \
+         to (302), with their query.",
     )
     .risk(Risk::Medium);
 
@@ -32,10 +34,12 @@ static PREFIX: Key<String> = Key::annotation("x-forwarded-prefix", prefix)
         "X-Forwarded-Prefix towards the upstream, where rewrite-target changes the path; $1 … $9 are the groups of the path.",
     )
     .risk(Risk::Medium)
+    .free(parse::line)
     .on_bad(OnBad::Reject);
 
 static APP_ROOT: Key<String> = Key::annotation("app-root", app_root)
     .exact()
+    .free(|text| absolute(parse::line(text)?))
     .says(
         "path",
         "none",
@@ -87,6 +91,11 @@ fn template(settings: &mut Settings<'_>, key: &Key<String>) -> Option<(String, T
 }
 
 impl Rewriting {
+    /// Whether a path is compiled, because of something special in it.
+    pub(crate) fn makes_pattern_of(&self, path: &str) -> bool {
+        (self.regex || self.target.is_some()) && fixed_start(path) != path
+    }
+
     /// What it means for a path (compat/behaviour.md section 5).
     pub(crate) fn of_path(&self, path: &str, kind: PathKind) -> RewritingOfPath {
         let Some((text, target)) = &self.target else {
@@ -107,7 +116,7 @@ impl Rewriting {
         RewritingOfPath {
             whole: self.regex || differs,
             regex: self.regex || differs || split_differs,
-            rewrite: pattern.map(|pattern| match Pattern::new(&pattern, true) {
+            rewrite: pattern.map(|pattern| match Pattern::for_captures(&pattern, true) {
                 Ok(pattern) => {
                     let (target, prefix) = (target.clone(), self.prefix.clone());
                     Ok(Rewrite { pattern, target, prefix })
@@ -131,10 +140,14 @@ fn prefix(text: &str) -> Result<String, String> {
 }
 
 fn app_root(text: &str) -> Result<String, String> {
-    target(text).and_then(|text| match text.starts_with('/') {
+    target(text).and_then(absolute)
+}
+
+fn absolute(text: String) -> Result<String, String> {
+    match text.starts_with('/') {
         true => Ok(text),
         false => Err("is no absolute path: write one such as /app".to_owned()),
-    })
+    }
 }
 
 #[cfg(test)]

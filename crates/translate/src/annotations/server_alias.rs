@@ -1,6 +1,7 @@
 //! `server-alias` and `from-to-www-redirect`: names that lead to the hosts of an Ingress besides their own.
 
 use super::{Family, upstream_vhost};
+use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::Alias;
 use std::collections::BTreeSet;
@@ -27,26 +28,68 @@ static WWW: Key<bool> = Key::annotation("from-to-www-redirect", parse::boolean)
     )
     .on_bad(OnBad::Reject);
 
+/// Names that one Ingress may ask for, patterns among them, and bytes of their text. Every request for a host that has
+/// no server of its name is compared with all patterns.
+const NAMES: usize = 1000;
+const PATTERNS: usize = 100;
+const BYTES: usize = 64 << 10;
+/// Steps that a pattern may take for the longest name of a host.
+const STEPS: usize = 16 << 10;
+const LONGEST_NAME: usize = 255;
+
 /// The names that an Ingress asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Names {
-    /// In the order of their text.
+    /// What is written, in the order of the text. Nothing is compiled of it yet, since the object may be no more than
+    /// reviewed.
+    texts: Vec<String>,
+    /// What it means, once [`with_aliases`] has read it.
     pub(crate) aliases: Vec<Alias>,
     /// The counterpart with or without `www.` is redirected.
     pub(crate) www: bool,
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Names {
-    let mut aliases: Vec<Alias> = Vec::new();
-    for text in settings.get(&ALIASES).unwrap_or_default() {
-        match Alias::parse(&text) {
+    let mut texts: Vec<String> = settings.get(&ALIASES).unwrap_or_default().into_iter().collect();
+    texts.retain(|text| match Alias::check(text) {
+        Ok(()) => true,
+        Err(wrong) => {
+            settings.deny(ALIASES.about.name, &format!("{text:?} {wrong}"));
+            false
+        }
+    });
+    Names { texts, aliases: Vec::new(), www: settings.get_or(&WWW, false) }
+}
+
+/// The names with their patterns compiled.
+pub(crate) fn with_aliases(settings: &mut Settings<'_>, names: Names) -> Names {
+    let (mut aliases, mut budget) = (Vec::new(), PatternBudget::of_ingress());
+    for text in &names.texts {
+        match compiled(text, &mut budget) {
             Ok(more) => aliases.extend(more),
             Err(wrong) => settings.deny(ALIASES.about.name, &format!("{text:?} {wrong}")),
         }
     }
     let mut seen = BTreeSet::new();
-    aliases.retain(|alias| seen.insert(alias.to_string()));
-    Names { aliases, www: settings.get_or(&WWW, false) }
+    aliases.retain(|alias: &Alias| seen.insert(alias.to_string()));
+    Names { aliases, ..names }
+}
+
+fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, String> {
+    let aliases = Alias::parse(text)?;
+    for alias in &aliases {
+        let Alias::Pattern(pattern) = alias else { continue };
+        if pattern.most_steps(LONGEST_NAME).is_some_and(|steps| steps > STEPS) {
+            return Err(
+                "takes too long for a pattern that every unknown name is compared with: repeat less"
+                    .to_owned(),
+            );
+        }
+        if let Err(Refused::TooLarge(reason)) = budget.take(pattern) {
+            return Err(format!("is too much: {reason}"));
+        }
+    }
+    Ok(aliases)
 }
 
 /// A host of any name has no counterpart: nginx takes `www.*.shop.example` for no name.
@@ -58,12 +101,19 @@ pub(crate) fn refuse_wildcard(settings: &mut Settings<'_>, names: &Names, host: 
 }
 
 fn names(text: &str) -> Result<BTreeSet<String>, String> {
-    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let items = || text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let patterns = items().filter(|item| item.starts_with('~')).count();
+    if text.len() > BYTES || patterns > PATTERNS || items().count() > NAMES {
+        return Err(format!(
+            "has more than {NAMES} names, {PATTERNS} patterns or {} KiB; divide it among several Ingresses",
+            BYTES >> 10
+        ));
+    }
     let item = |item: &str| match upstream_vhost::is_server_name(item) {
         true => Ok(item.to_owned()),
         false => Err(format!(
             "has the item {item:?}, which is no name of a host; write names, comma separated"
         )),
     };
-    items.map(item).collect()
+    items().map(item).collect()
 }

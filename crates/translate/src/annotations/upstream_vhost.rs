@@ -1,9 +1,9 @@
 //! `upstream-vhost`: the host that the upstream is told.
 
 use super::Family;
-use crate::settings::{Key, OnBad, Settings};
+use crate::settings::{Key, OnBad, Settings, parse};
+use model::Template;
 use model::policy::Policy;
-use model::{Severity, Template};
 
 pub(super) const FAMILY: Family = Family { name: "upstream_vhost", keys: &[&VHOST], apply };
 
@@ -13,20 +13,12 @@ static VHOST: Key<String> = Key::annotation("upstream-vhost", host)
         "the client's",
         "Host towards the upstream; X-Forwarded-Host stays the client's.",
     )
+    .free(parse::line)
     .on_bad(OnBad::Reject);
 
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let name = VHOST.about.name;
-    let text = match settings.scope().validate {
-        true => settings.get(&VHOST),
-        // Anything goes but what would end the header line.
-        false => settings.raw(name).map(|text| text.into_owned()).filter(|text| !text.is_empty()),
-    };
-    let Some(text) = text else { return };
-    if text.chars().any(char::is_control) {
-        let message = "has a control character, it is ignored".to_owned();
-        return settings.note(name, Severity::Warning, message);
-    }
+    let Some(text) = settings.get(&VHOST) else { return };
     match Template::parse(&text) {
         Ok(host) => policy.upstream_host = Some(host),
         Err(unknown) => settings.deny(name, &format!("{unknown}: use a variable that nginx has")),

@@ -4,15 +4,16 @@ mod differences;
 mod surprises;
 mod unused;
 
-use crate::ingress::{Classes, is_ours, origin};
+use crate::ingress::{Classes, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, translate};
 use differences::Shared;
-use kubernetes::Snapshot;
-use kubernetes::objects::Ingress;
-use model::{Kind, Origin, Problem, Severity};
+use kubernetes::objects::{Ingress, ObjectKey};
+use kubernetes::{Malformed, Snapshot};
+use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What becomes of an Ingress, the worst last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -50,19 +51,38 @@ pub struct Finding {
     pub notes: Vec<Remark>,
 }
 
+/// An Ingress that is not ours and was not looked at.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Other {
+    /// Why it is not ours, and the remedy.
+    pub reason: String,
+    /// `namespace/name`.
+    pub ingress: String,
+}
+
+impl Other {
+    fn new(ingress: &Arc<Ingress>, snapshot: &Snapshot, options: &Options) -> Self {
+        let ObjectKey { namespace, name } = &ingress.meta.key;
+        let reason = why_not_ours(ingress, snapshot, options);
+        Self { reason, ingress: format!("{namespace}/{name}") }
+    }
+}
+
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// Every Ingress of our classes, by name.
     pub ingresses: Vec<Finding>,
-    /// Ingresses of other classes, which stay as they are.
-    pub others: usize,
+    /// Ingresses that are not ours, by reason: they stay as they are.
+    pub others: Vec<Other>,
+    /// What could not be read, so that nothing was found out about it.
+    pub unread: Vec<Remark>,
     /// What concerns no Ingress: the ConfigMap, Secrets that nobody uses.
     pub objects: Vec<Remark>,
 }
 
-/// Checks all objects.
-pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
+/// Checks all objects at this second since 1970.
+pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let translation = translate(snapshot, options);
     let classes = Classes::accepted(snapshot, options);
     let (ours, others): (Vec<_>, Vec<_>) =
@@ -81,7 +101,77 @@ pub fn check(snapshot: &Snapshot, options: &Options) -> Check {
     checker.look_at_nginx(&ours, &mut ingresses);
     let mut objects: Vec<Remark> = objects.into_iter().map(|(_, remark)| remark).collect();
     objects.extend(unused::secrets(snapshot, &ours, options));
-    Check { ingresses, others: others.len(), objects }
+    objects.extend(undated(&ours));
+    objects.extend(ending(&translation.configuration, now));
+    let other = |ingress| Other::new(ingress, snapshot, options);
+    let mut others: Vec<Other> = others.into_iter().map(other).collect();
+    others.sort();
+    Check { ingresses, others, unread: unread(snapshot), objects }
+}
+
+/// Ingresses that name a host and are not ours.
+pub fn others_of_host(host: &str, snapshot: &Snapshot, options: &Options) -> Vec<Other> {
+    let classes = Classes::accepted(snapshot, options);
+    let names_it = |ingress: &Ingress| {
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        hosts.any(|named| named.eq_ignore_ascii_case(host))
+    };
+    let all = snapshot.ingresses.values();
+    let others = all.filter(|ingress| names_it(ingress) && !is_ours(ingress, &classes, options));
+    others.map(|ingress| Other::new(ingress, snapshot, options)).collect()
+}
+
+/// The oldest Ingress of a host counts first, and files seldom say how old one is.
+fn undated(ours: &[&Ingress]) -> Option<Remark> {
+    let mut seen = BTreeSet::new();
+    let rules = ours.iter().filter(|ingress| ingress.meta.created == 0).flat_map(|ingress| {
+        let hosts: BTreeSet<Option<&str>> =
+            ingress.rules.iter().map(|rule| rule.host.as_deref()).collect();
+        hosts
+    });
+    let shared = rules.filter(|host| !seen.insert(*host)).flatten().next()?;
+    Some(Remark {
+        key: Some("metadata.creationTimestamp".to_owned()),
+        message: format!(
+            "is not there, so that of the Ingresses of one host ({shared}, for one) the first by name counts as the \
+             oldest; check the objects of the cluster to be sure"
+        ),
+    })
+}
+
+/// Certificates that clients refuse, or will soon: ingress-nginx warns as early.
+fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remark> {
+    const DAY: i64 = 86_400;
+    const SOON: i64 = 10;
+    configuration.certificates.values().filter_map(move |certificate| {
+        let left = certificate.not_after.saturating_sub(now);
+        let message = match left / DAY {
+            _ if left < 0 => {
+                format!(
+                    "its certificate ended {} days ago, clients refuse it; renew it",
+                    -left / DAY
+                )
+            }
+            days if days < SOON => format!("its certificate ends in {days} days; renew it"),
+            _ => return None,
+        };
+        Some(Remark { key: Some(format!("Secret {}", certificate.id)), message })
+    })
+}
+
+/// What could not be read, by its file or its name.
+fn unread(snapshot: &Snapshot) -> Vec<Remark> {
+    let remark = |malformed: &Arc<Malformed>| {
+        let Malformed { kind, key, message } = malformed.as_ref();
+        let place = match kind.as_str() {
+            "File" => key.name.to_string(),
+            kind => format!("{kind} {}/{}", key.namespace, key.name),
+        };
+        Remark { key: Some(place), message: message.clone() }
+    };
+    let mut unread: Vec<Remark> = snapshot.malformed.values().map(remark).collect();
+    unread.sort();
+    unread
 }
 
 struct Checker<'a> {
@@ -119,6 +209,15 @@ impl Checker<'_> {
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);
             reasons.extend(differences);
+        }
+        let paths = ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
+        if paths.count() == 0 && ingress.default_backend.is_none() {
+            let message =
+                "it has neither paths nor a default backend: it serves nothing".to_owned();
+            notes.push(Remark { key: Some("spec.rules".to_owned()), message });
+        }
+        for remark in reasons.iter_mut().chain(&mut notes) {
+            remark.message = Printable(&remark.message).to_string();
         }
         reasons.sort();
         reasons.dedup();
@@ -162,6 +261,7 @@ impl Checker<'_> {
         match problem.severity {
             Severity::Error if name == "spec" => Standing::Identical,
             Severity::Error => Standing::Refused,
+            _ if crate::tenancy::concerns(problem) => Standing::Differs,
             Severity::Warning | Severity::Notice => Standing::Identical,
         }
     }

@@ -1,7 +1,7 @@
 //! Hosts that depend on what surprises many users of ingress-nginx. It is the same here, and changes nothing.
 
 use super::Remark;
-use model::{Configuration, Location, Origin, PathKind, Server};
+use model::{Configuration, Location, Origin, Part, PathKind, Server};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ pub(super) fn by_ingress(configuration: &Configuration) -> BTreeMap<Origin, Vec<
             let Some(origin) = &location.origin else { continue };
             let remarks = about(server, location)
                 .into_iter()
+                .chain(rewritten(location))
                 .map(|message| Remark { key: Some("spec.rules".to_owned()), message });
             found.entry(origin.clone()).or_default().extend(remarks);
         }
@@ -28,8 +29,32 @@ fn about(server: &Server, location: &Arc<Location>) -> Option<String> {
              host is one (use-regex or rewrite-target)"
         ));
     }
+    if !server.regex && path.contains(['(', '[', '*', '\\', '|', '^', '$']) {
+        return Some(format!(
+            "path {path} of host {host} looks like a regular expression and is none without use-regex: it matches only \
+             what begins with these very characters"
+        ));
+    }
     let slash = location.kind == PathKind::Prefix && path.len() > 1 && path.ends_with('/');
     (slash && !server.regex).then(|| {
         format!("{} of host {host} is redirected to {path} (301)", path.trim_end_matches('/'))
+    })
+}
+
+/// A rewrite that sends everything to one place.
+fn rewritten(location: &Location) -> Option<String> {
+    let rewrite = location.policy.rewrite.as_ref()?;
+    let path = &location.path;
+    let target = &rewrite.target;
+    let takes_groups = target.parts().iter().any(|part| matches!(part, Part::Capture(_)));
+    if takes_groups && !path.contains('(') {
+        return Some(format!(
+            "rewrite-target {target} takes a group of path {path}, which has none: it is empty, so that every request \
+             goes to the same path; write one such as {}(/|$)(.*) and $2",
+            path.trim_end_matches('/')
+        ));
+    }
+    (target.literal().is_some() && location.kind == PathKind::Prefix && path != "/").then(|| {
+        format!("every request below {path} goes to {target} itself, what follows {path} is lost")
     })
 }

@@ -153,7 +153,11 @@ mod tests {
 
     #[test]
     fn user_agents_are_a_pattern_without_case() {
-        assert!(unwanted("mozilla/[34]").expect("a pattern").has("Mozilla/4.0"));
+        assert!(
+            unwanted("mozilla/[34]")
+                .expect("a pattern")
+                .has("Mozilla/4.0", &model::Steps::default())
+        );
         assert_eq!(unwanted("msie6"), Ok(Unwanted::OldExplorer));
         assert!(unwanted("(").is_err());
     }

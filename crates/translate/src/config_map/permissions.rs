@@ -2,11 +2,22 @@
 
 use super::Area;
 use crate::annotations::Limits;
+use crate::budget::{self, Changes};
 use crate::settings::{Key, Risk, Settings, parse};
+use crate::tenancy::{self, CrossNamespace, Item};
 
 pub(super) const AREA: Area = Area {
     name: "permissions",
-    keys: &[&RISK, &SNIPPETS, &WORDS, &CROSS_NAMESPACE, &STRICT_PATHS, &LOCATION_ONLY],
+    keys: &[
+        &RISK,
+        &SNIPPETS,
+        &WORDS,
+        &RESOURCES,
+        &CROSS_NAMESPACE,
+        &BUDGET,
+        &STRICT_PATHS,
+        &LOCATION_ONLY,
+    ],
     apply: |_, _| {},
 };
 
@@ -26,11 +37,24 @@ static WORDS: Key<Vec<String>> = Key::config_map("annotation-value-word-blocklis
         "none",
         "Ingresses with one of these words in the value of an annotation are not taken.",
     );
-static CROSS_NAMESPACE: Key<bool> = Key::config_map(
-    "allow-cross-namespace-resources",
-    parse::boolean,
-)
-.says("true or false", "false", "Annotations may name Secrets and ConfigMaps of other namespaces.");
+static RESOURCES: Key<bool> = Key::config_map("allow-cross-namespace-resources", parse::boolean)
+    .says(
+        "true or false",
+        "false",
+        "Annotations may name Secrets and ConfigMaps of other namespaces.",
+    );
+static CROSS_NAMESPACE: Key<CrossNamespace> = Key::config_map(tenancy::KEY, tenancy::parse).says(
+    "items, comma separated: aliases, app-root, canary, certificate, ciphers, client-certificate, custom-headers, \
+     passthrough, paths, regex, server-snippet, www; or all",
+    "none",
+    "What Ingresses may do to hosts and paths that another namespace owns, as all of them could in ingress-nginx \
+     (docs/tenancy.md).",
+);
+static BUDGET: Key<Changes> = Key::config_map(budget::KEY, budget::changes).says(
+    "name=number, comma separated: ingresses, hosts, paths, patterns, pattern-bytes, certificate-bytes, problems",
+    "20000, 50000, 100000, 20000, 8388608, 268435456, 20000, or as --namespace-budget says",
+    "What the Ingresses of one namespace may take together. Those for whom the older ones leave too little wait.",
+);
 static STRICT_PATHS: Key<bool> = Key::config_map("strict-validate-path-type", parse::boolean).says(
     "true or false",
     "true",
@@ -48,8 +72,10 @@ static LOCATION_ONLY: Key<bool> = Key::config_map("proxy-ssl-location-only", par
 pub(crate) struct Permissions {
     /// What annotations may be.
     pub(crate) limits: Limits,
-    /// `allow-cross-namespace-resources`.
-    pub(crate) cross_namespace: bool,
+    /// `allow-cross-namespace`, and `allow-cross-namespace-resources` as one item more.
+    pub(crate) cross_namespace: CrossNamespace,
+    /// `namespace-budget`.
+    pub(crate) budget: Changes,
     /// `no-auth-locations`.
     pub(crate) open_paths: Vec<String>,
     /// `strict-validate-path-type`.
@@ -59,13 +85,19 @@ pub(crate) struct Permissions {
 }
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
+    let allowed = settings.get_or(&CROSS_NAMESPACE, CrossNamespace::default());
+    let cross_namespace = match settings.get_or(&RESOURCES, false) {
+        true => allowed.and(Item::Resources),
+        false => allowed,
+    };
     Permissions {
         limits: Limits {
             risk: settings.get_or(&RISK, Risk::High),
             snippets: settings.get_or(&SNIPPETS, false),
             blocked_words: settings.get_or(&WORDS, Vec::new()),
         },
-        cross_namespace: settings.get_or(&CROSS_NAMESPACE, false),
+        cross_namespace,
+        budget: settings.get_or(&BUDGET, Changes::new()),
         open_paths: super::authentication::open_paths(settings),
         strict_path_type: settings.get_or(&STRICT_PATHS, true),
         upstream_tls_by_location: settings.get_or(&LOCATION_ONLY, false),

@@ -4,6 +4,7 @@
 use super::Surroundings;
 use crate::annotations::CanaryAsked;
 use crate::ingress::{Draft, Rank, Route, origin};
+use crate::tenancy::{CrossNamespace, Item, remedy};
 use model::policy::{Balance, Canary, Policy};
 use model::{Backend, Location, Problem, ServerName, Severity};
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub(super) fn attach(
     name: &ServerName,
     drafts: &BTreeMap<Rank, Arc<Draft>>,
     mut locations: Vec<Arc<Location>>,
+    allowed: CrossNamespace,
     surroundings: &impl Surroundings,
     problems: &mut Vec<Problem>,
 ) -> Vec<Arc<Location>> {
@@ -34,6 +36,10 @@ pub(super) fn attach(
         };
         let message = match locations.iter_mut().find(same) {
             None => nobody(name, route),
+            Some(location) if !is_own(location, draft) && !allowed.allows(Item::Canary) => {
+                let path = &location.path;
+                format!("path {path} is that of another namespace; {}", remedy(Item::Canary))
+            }
             Some(location) => match beside(location, draft, asked, route, surroundings) {
                 Ok(canary) => {
                     problems.extend(unguarded(draft, route, &location.policy));
@@ -69,6 +75,12 @@ fn routes<'a>(
             routes.map(move |route| (&**draft, asked, route))
         })
     })
+}
+
+/// Whether a location is of the namespace of a canary, or nobody's.
+fn is_own(location: &Location, draft: &Draft) -> bool {
+    let origin = location.origin.as_ref();
+    origin.is_none_or(|origin| origin.namespace == draft.ingress.meta.key.namespace)
 }
 
 fn beside(

@@ -1,19 +1,25 @@
 //! One server from all Ingresses that have a word in it: who owns which path, which certificate, which backend.
 
 mod canary;
+mod owners;
 mod passthrough;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
+pub(crate) use owners::{heard, not_heard, owner, unheard};
+
+use owners::{Owners, is_foreign};
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
+use crate::pattern_budget::{PatternBudget, Refused, stand_in};
+use crate::tenancy::Item;
 use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Certificate, CertificateId, Location, PathKind, Pattern, Problem, Server, ServerName,
-    Severity, UpstreamId,
+    Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,
+    ServerName, Severity, UpstreamId,
 };
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 /// What a server needs to know of the rest of the cluster.
@@ -35,40 +41,44 @@ pub(crate) fn server(
     let mut host = Host {
         name,
         ground,
+        owner: owner(name, drafts).cloned(),
         claims: HashMap::new(),
         locations: Vec::new(),
         regex: false,
         problems: Vec::new(),
     };
-    let is_catch_all = *name == ServerName::catch_all();
-    if is_catch_all {
-        host.catch_all(drafts, Standing::Taken, surroundings);
-    }
-    for draft in drafts.values() {
-        for route in draft.hosts.get(name).into_iter().flatten() {
-            host.route(draft, route, surroundings);
-        }
-    }
-    if is_catch_all {
-        host.catch_all(drafts, Standing::Rejected, surroundings);
-    }
+    let allowed = ground.permissions.cross_namespace;
+    let owners = Owners::of(name, drafts, allowed);
+    let won = host.won(&owners, drafts);
+    let won = host.leave_to_owners(&owners, won);
+    host.locations =
+        won.into_iter().map(|(draft, route)| with_upstreams(draft, route, surroundings)).collect();
     host.root(drafts, default, surroundings);
     host.overlaps();
-    host.patterns();
+    let patterns = host.patterns();
     host.of_the_host(drafts);
-    host.locations = canary::attach(name, drafts, host.locations, surroundings, &mut host.problems);
+    host.server_snippets(drafts);
+    host.locations =
+        canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
-    let client_certificate = tls::client_certificate(name, drafts, &mut host.problems);
-    let ciphers = tls::ciphers(drafts);
+    let client_certificate = host.client_certificate(drafts);
+    let ciphers = host.ciphers(drafts);
     let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
     let own = Server { passthrough, ..Server::new(name.clone()) };
-    (Server { certificate, client_certificate, ciphers, regex, locations, ..own }, problems)
+    let server =
+        Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
+    (server, problems)
 }
+
+/// A path and its Ingress.
+type Won<'a> = (&'a Draft, &'a Route);
 
 struct Host<'a> {
     name: &'a ServerName,
     ground: &'a Ground,
+    /// The namespace that owns it.
+    owner: Option<Arc<str>>,
     /// Who has which path.
     claims: HashMap<(PathKind, String), ObjectKey>,
     locations: Vec<Arc<Location>>,
@@ -82,58 +92,103 @@ impl Host<'_> {
         self.problems.push(Problem { origin: origin(ingress), key, severity, message });
     }
 
-    /// `/` of the catch-all server belongs to the first Ingress that is nothing but a default backend.
-    fn catch_all(
+    /// Who has which path, in the order of age: of the Ingresses of its owner the first that is taken. `/` of the
+    /// catch-all server belongs to the first of them that is nothing but a default backend.
+    fn won<'a>(
         &mut self,
-        drafts: &BTreeMap<Rank, Arc<Draft>>,
-        standing: Standing,
-        surroundings: &impl Surroundings,
-    ) {
-        let claim = (PathKind::Prefix, "/".to_owned());
-        for draft in drafts.values().filter(|draft| draft.standing == standing) {
-            let Some(route) = &draft.catch_all else { continue };
-            let ingress = &draft.ingress.meta.key;
-            let Some(owner) = self.claims.get(&claim).cloned() else {
-                self.claims.insert(claim.clone(), ingress.clone());
-                self.locations.push(with_upstreams(draft, route, surroundings));
-                continue;
-            };
-            if standing == Standing::Taken {
-                let message = format!(
-                    "Ingress {}/{} is the catch-all already, this one is not served; \
-                     name hosts in it or remove it",
-                    owner.namespace, owner.name
-                );
-                self.problem(ingress, "spec.defaultBackend", Severity::Warning, message);
+        owners: &Owners<'_>,
+        drafts: &'a BTreeMap<Rank, Arc<Draft>>,
+    ) -> Vec<Won<'a>> {
+        let is_catch_all = *self.name == ServerName::catch_all();
+        let all = |standing| {
+            let drafts =
+                drafts.values().filter(move |draft| is_catch_all && draft.standing == standing);
+            drafts.filter_map(|draft| Some((&**draft, draft.catch_all.as_ref()?)))
+        };
+        let mut won: Vec<Won<'a>> = Vec::new();
+        for (draft, route) in all(Standing::Taken) {
+            self.claim(owners, draft, route, true, &mut won);
+        }
+        for draft in drafts.values() {
+            for route in draft.hosts.get(self.name).into_iter().flatten() {
+                self.claim(owners, draft, route, false, &mut won);
             }
         }
+        for (draft, route) in all(Standing::Rejected) {
+            self.claim(owners, draft, route, true, &mut won);
+        }
+        // The root that its owner did not write matches by regular expressions even if somebody else wrote one.
+        let root = self.claims.get(&(PathKind::Prefix, "/".to_owned()));
+        if root.is_none_or(|root| Some(&root.namespace) != self.owner.as_ref()) {
+            self.regex |= self.creator(drafts).is_some_and(|creator| creator.root.1);
+        }
+        won
     }
 
-    fn route(&mut self, draft: &Draft, route: &Route, surroundings: &impl Surroundings) {
+    fn claim<'a>(
+        &mut self,
+        owners: &Owners<'_>,
+        draft: &'a Draft,
+        route: &'a Route,
+        is_default: bool,
+        won: &mut Vec<Won<'a>>,
+    ) {
         let location = &route.location;
         let ingress = &draft.ingress.meta.key;
+        let stranger = owners.stranger(draft, location.kind, &location.path);
+        let stranger = stranger.map(|other| other.ingress.meta.key.clone());
         let claim = (location.kind, location.path.clone());
-        if let Some(owner) = self.claims.get(&claim).cloned() {
-            if draft.standing == Standing::Taken {
-                let who = match owner == *ingress {
-                    true => "this Ingress itself, further up,".to_owned(),
-                    false => {
-                        format!("Ingress {}/{}, which comes first,", owner.namespace, owner.name)
-                    }
-                };
-                let message = format!(
-                    "{who} has path {} ({:?}) of host {}, here it is not served; remove it from one of them",
-                    location.path, location.kind, self.name
-                );
-                self.problem(ingress, "spec.rules", Severity::Warning, message);
-            }
+        let Some(owner) = stranger.or_else(|| self.claims.get(&claim).cloned()) else {
+            self.claims.insert(claim, ingress.clone());
+            // What is not taken must not change how the other paths of its namespace match.
+            self.regex |= route.regex
+                && self.is_heard(draft, Item::Regex)
+                && (draft.standing == Standing::Taken
+                    || won.iter().all(|(other, _)| is_foreign(other, draft)));
+            won.push((draft, route));
+            return;
+        };
+        if draft.standing != Standing::Taken {
             return;
         }
-        self.claims.insert(claim, ingress.clone());
-        // What is not taken must not change how the paths of others match.
-        self.regex |=
-            route.regex && (draft.standing == Standing::Taken || self.locations.is_empty());
-        self.locations.push(with_upstreams(draft, route, surroundings));
+        let (key, message) = if is_default {
+            let message = format!(
+                "Ingress {}/{} is the catch-all already, this one is not served; name hosts in it or remove it",
+                owner.namespace, owner.name
+            );
+            ("spec.defaultBackend", message)
+        } else {
+            let who = match owner == *ingress {
+                true => "this Ingress itself, further up,".to_owned(),
+                false => format!("Ingress {}/{}, which comes first,", owner.namespace, owner.name),
+            };
+            let message = format!(
+                "{who} has path {} ({:?}) of host {}, here it is not served; remove it from one of them",
+                location.path, location.kind, self.name
+            );
+            ("spec.rules", message)
+        };
+        self.problem(ingress, key, Severity::Warning, message);
+    }
+
+    /// The first Ingress of the owner.
+    fn first<'a>(&self, drafts: &'a BTreeMap<Rank, Arc<Draft>>) -> Option<&'a Arc<Draft>> {
+        let mut heard = drafts.values().filter(|draft| self.is_heard(draft, Item::Paths));
+        heard.find(|draft| draft.standing != Standing::Canary)
+    }
+
+    /// The Ingress whose policy the implicit `/` has.
+    fn creator<'a>(&self, drafts: &'a BTreeMap<Rank, Arc<Draft>>) -> Option<&'a Arc<Draft>> {
+        let is_catch_all = *self.name == ServerName::catch_all();
+        let first = self.first(drafts).filter(|_| !is_catch_all);
+        first.filter(|draft| draft.standing == Standing::Taken)
+    }
+
+    /// Whether an Ingress has a word in something that concerns the whole host.
+    fn is_heard(&self, draft: &Draft, item: Item) -> bool {
+        let owner = self.owner.as_ref();
+        self.ground.permissions.cross_namespace.allows(item)
+            || owner.is_none_or(|owner| *owner == draft.ingress.meta.key.namespace)
     }
 
     /// The implicit `/`: it has all policy of the Ingress that created the host.
@@ -143,17 +198,20 @@ impl Host<'_> {
         default: &Backend,
         surroundings: &impl Surroundings,
     ) {
-        if self.claims.contains_key(&(PathKind::Prefix, "/".to_owned())) {
+        let is_root =
+            |location: &Arc<Location>| location.path == "/" && location.kind == PathKind::Prefix;
+        if self.locations.iter().any(is_root) {
             return;
         }
         let is_catch_all = *self.name == ServerName::catch_all();
-        let creator = drafts
-            .values()
-            .find(|draft| draft.standing != Standing::Canary)
-            .filter(|draft| draft.standing == Standing::Taken && !is_catch_all);
+        let first = self.first(drafts);
+        let creator = self.creator(drafts);
+        let closed =
+            first.filter(|draft| draft.standing == Standing::Rejected && draft.default.is_some());
         let target = creator.and_then(|draft| draft.default.as_ref());
         let denied = match creator {
             Some(draft) => draft.denied.as_ref(),
+            None if closed.is_some() => closed.and_then(|draft| draft.denied.as_ref()),
             None => self.ground.denied.as_ref().or(self.ground.auth_denied.as_ref()),
         };
         let backend = match (denied, target) {
@@ -231,58 +289,137 @@ impl Host<'_> {
         self.problems.extend(found);
     }
 
-    /// In regex mode a path that is no regular expression is left out.
-    fn patterns(&mut self) {
+    /// In regex mode a path that is no regular expression is left out; one that would take too much memory is closed,
+    /// with everything that starts like it.
+    fn patterns(&mut self) -> Vec<Pattern> {
         if !self.regex {
-            return;
+            return Vec::new();
         }
-        let mut locations = std::mem::take(&mut self.locations);
-        locations.retain(|location| {
+        let (mut patterns, mut closed) = (Vec::new(), HashSet::new());
+        let mut budgets: HashMap<Option<Origin>, PatternBudget> = HashMap::new();
+        for location in std::mem::take(&mut self.locations) {
             let (path, host) = (&location.path, self.name);
-            let (stays, severity, message) = match Pattern::new(&format!("^{path}"), true) {
-                Ok(pattern) if pattern.is_catastrophic() => (
-                    true,
-                    Severity::Warning,
-                    format!(
-                        "path {path} of host {host} is a regular expression that backtracks without end on some paths, \
-                         which are then answered 404; write it without nested repetition"
-                    ),
-                ),
-                Ok(_) => return true,
-                Err(error) => (
-                    false,
-                    Severity::Error,
-                    format!(
-                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and it \
-                         is none ({})",
-                        error.0
-                    ),
-                ),
+            if !budgets.contains_key(&location.origin) {
+                let beside = PatternBudget::beside(budgets.values());
+                budgets.insert(location.origin.clone(), beside);
+            }
+            let budget = budgets.get_mut(&location.origin).expect("it was just inserted");
+            let refused = match budget.path(path) {
+                Ok(pattern) => {
+                    if pattern.as_ref().is_some_and(Pattern::is_catastrophic) {
+                        let message = format!(
+                            "path {path} of host {host} is a regular expression that backtracks without end on some \
+                             paths, which are then answered 500; write it without nested repetition"
+                        );
+                        self.path_problem(&location, Severity::Warning, message);
+                    }
+                    patterns.extend(pattern);
+                    self.locations.push(location);
+                    continue;
+                }
+                Err(refused) => refused,
             };
-            let key = Some("spec.rules".to_owned());
-            self.problems.extend(
-                location.origin.clone().map(|origin| Problem { origin, key, severity, message }),
-            );
-            stays
-        });
-        self.locations = locations;
+            match refused {
+                Refused::Invalid(reason) => {
+                    let message = format!(
+                        "path {path} of host {host} is left out: the paths of this host are regular expressions, and \
+                         it is none ({reason})"
+                    );
+                    self.path_problem(&location, Severity::Error, message);
+                }
+                Refused::TooLarge(reason) => {
+                    if budget.is_news() {
+                        let message = format!(
+                            "path {path} of host {host}, and others after it, are closed: {reason}"
+                        );
+                        self.path_problem(&location, Severity::Error, message);
+                    }
+                    if let Some(start) =
+                        stand_in(path).filter(|start| closed.insert((*start).to_owned()))
+                    {
+                        let path = start.to_owned();
+                        let backend = Backend::Denied(reason);
+                        let closed =
+                            Location { path, backend, canary: None, ..Location::clone(&location) };
+                        self.locations.push(Arc::new(closed));
+                    }
+                }
+            }
+        }
+        patterns
     }
 
-    /// What one Ingress asks for and the whole host gets.
+    fn path_problem(&mut self, location: &Location, severity: Severity, message: String) {
+        let key = Some("spec.rules".to_owned());
+        let problem =
+            location.origin.clone().map(|origin| Problem { origin, key, severity, message });
+        self.problems.extend(problem);
+    }
+
+    /// What one Ingress asks for and all paths of its namespace get.
     fn of_the_host(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
-        let taken = || drafts.values().filter(|draft| draft.standing == Standing::Taken);
         if self.ground.permissions.upstream_tls_by_location {
             return;
         }
-        let Some(tls) = taken().find_map(|draft| draft.upstream_tls.as_ref()) else { return };
+        let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
+        let mut first: HashMap<&Arc<str>, &UpstreamTls> = HashMap::new();
+        for draft in taken {
+            if let Some(tls) = &draft.upstream_tls {
+                first.entry(&draft.ingress.meta.key.namespace).or_insert(tls);
+            }
+        }
         for location in &mut self.locations {
+            let namespace = location.origin.as_ref().map(|origin| &origin.namespace);
+            let Some(tls) = namespace.and_then(|namespace| first.get(namespace)) else { continue };
             let policy = &location.policy;
             let speaks = matches!(policy.protocol, Protocol::Https | Protocol::AutoHttp);
             if speaks && policy.upstream_tls == UpstreamTls::default() {
-                let policy = Policy { upstream_tls: tls.clone(), ..Policy::clone(policy) };
+                let policy =
+                    Policy { upstream_tls: UpstreamTls::clone(tls), ..Policy::clone(policy) };
                 Arc::make_mut(location).policy = Arc::new(policy);
             }
         }
+    }
+
+    /// `server-snippet` is the host's, so only its owner has one.
+    fn server_snippets(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+        let allowed = self.ground.permissions.cross_namespace;
+        let asks =
+            |draft: &&Arc<Draft>| draft.root.0.raw.as_ref().is_some_and(|raw| raw.server.is_some());
+        let unheard = unheard(self.name, drafts, allowed, Item::ServerSnippet).filter(asks);
+        let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
+        self.change(unheard.iter().copied(), |location| {
+            let mut policy = Policy::clone(&location.policy);
+            if let Some(raw) = &mut policy.raw {
+                raw.server = None;
+            }
+            location.policy = Arc::new(policy);
+        });
+        for ingress in unheard {
+            self.annotation(ingress, "server-snippet", not_heard(self.name, Item::ServerSnippet));
+        }
+    }
+
+    /// Changes the locations of some Ingresses.
+    fn change<'a>(
+        &mut self,
+        ingresses: impl Iterator<Item = &'a ObjectKey>,
+        change: impl Fn(&mut Location),
+    ) {
+        let origins: HashSet<Origin> = ingresses.map(origin).collect();
+        let is_one = |location: &Location| {
+            location.origin.as_ref().is_some_and(|origin| origins.contains(origin))
+        };
+        for location in self.locations.iter_mut().filter(|_| !origins.is_empty()) {
+            if is_one(location) {
+                change(Arc::make_mut(location));
+            }
+        }
+    }
+
+    /// A problem with an annotation that is not heard.
+    fn annotation(&mut self, ingress: &ObjectKey, name: &str, message: String) {
+        self.problem(ingress, name, Severity::Warning, message);
     }
 
     /// The first Ingress of the host with a TLS section decides (compat/behaviour.md section 11).
@@ -294,8 +431,16 @@ impl Host<'_> {
         if *self.name == ServerName::catch_all() {
             return None;
         }
-        let mut taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
-        let ingress = &taken.find(|draft| !draft.ingress.tls.is_empty())?.ingress;
+        let allowed = self.ground.permissions.cross_namespace;
+        let has_tls = |draft: &&Arc<Draft>| !draft.ingress.tls.is_empty();
+        let ours = heard(self.name, drafts, allowed, Item::Certificate).find(has_tls);
+        if ours.is_none() {
+            for draft in unheard(self.name, drafts, allowed, Item::Certificate).filter(has_tls) {
+                let message = not_heard(self.name, Item::Certificate);
+                self.problem(&draft.ingress.meta.key, "spec.tls", Severity::Warning, message);
+            }
+        }
+        let ingress = &ours?.ingress;
         let Some(secret) = secret_for(self.name.as_str(), ingress, surroundings) else {
             let message = format!(
                 "no Secret of the TLS sections is for host {}, which has the default certificate; list it beside its Secret",

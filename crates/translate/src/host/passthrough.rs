@@ -1,8 +1,10 @@
 //! Which hosts' TLS connections end at their Service (compat/behaviour.md section 19).
 
 use super::Host;
-use crate::ingress::{Draft, Rank, Standing};
-use model::{Backend, PathKind, Severity, UpstreamId};
+use super::owners::is_foreign;
+use crate::ingress::{Draft, Rank, Standing, origin};
+use crate::tenancy::{Item, remedy};
+use model::{Backend, Origin, PathKind, Severity, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -10,34 +12,83 @@ use std::sync::Arc;
 const KEY: &str = "ssl-passthrough";
 
 impl Host<'_> {
-    /// Where they go: to the Service that an Ingress names for `/`, if any Ingress of the host asks for it.
+    /// Where they go: to the Service that an Ingress names for `/`, if that Ingress asks for it. A host whose
+    /// connections are not looked into has no paths of others: older ones of another namespace forbid it, younger ones
+    /// are left out.
     pub(super) fn passthrough(
         &mut self,
         drafts: &BTreeMap<Rank, Arc<Draft>>,
     ) -> Option<UpstreamId> {
         let asks = |draft: &&Arc<Draft>| draft.passthrough && draft.standing == Standing::Taken;
-        let ingress = &drafts.values().find(asks)?.ingress.meta.key;
-        let name = self.name.as_str();
+        let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
+        let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
+        let root = |kind: PathKind| {
+            let mut locations = self.locations.iter();
+            locations.find(|root| root.path == "/" && root.kind == kind && root.origin.is_some())
+        };
         let named = |kind: &PathKind| self.claims.contains_key(&(*kind, "/".to_owned()));
-        let kind = [PathKind::Prefix, PathKind::Exact].into_iter().find(named);
-        let why = match kind {
-            _ if !self.ground.passthrough => "start Fairway with --enable-ssl-passthrough",
-            _ if name == "_" || name.starts_with('*') => {
-                "it is for hosts without a wildcard, write each host out"
+        let root = kinds.filter(named).find_map(root).cloned();
+        let owns = |draft: &&Arc<Draft>| {
+            let owner = root.as_ref().and_then(|root| root.origin.as_ref());
+            anybody || owner == Some(&origin(&draft.ingress.meta.key))
+        };
+        let mut asking = drafts.values().filter(asks);
+        let first = asking.clone().next()?;
+        let asker = asking.find(owns);
+        let name = self.name.as_str();
+        let older = |draft: &&Arc<Draft>| {
+            let asker = asker.unwrap_or(first);
+            draft.claims(self.name) && is_foreign(draft, asker) && draft.age() < asker.age()
+        };
+        let why = match &root {
+            _ if !self.ground.passthrough => {
+                "start Fairway with --enable-ssl-passthrough".to_owned()
             }
-            None => "the host needs a path / that names the Service",
-            Some(_) => "",
+            _ if name == "_" || name.starts_with('*') => {
+                "it is for hosts without a wildcard, write each host out".to_owned()
+            }
+            None => "the host needs a path / that names the Service".to_owned(),
+            Some(_) if asker.is_none() => {
+                format!(
+                    "another Ingress has its path /: ask for it there, or {}",
+                    remedy(Item::Passthrough)
+                )
+            }
+            Some(_) if !anybody && drafts.values().any(|draft| older(&draft)) => {
+                format!("another namespace has a part in the host; {}", remedy(Item::Passthrough))
+            }
+            Some(_) => String::new(),
         };
         if !why.is_empty() {
+            let ingress = asker.unwrap_or(first).ingress.meta.key.clone();
             let message = format!("has no effect for host {name}: {why}");
-            self.problem(ingress, KEY, Severity::Warning, message);
+            self.problem(&ingress, KEY, Severity::Warning, message);
             return None;
         }
-        let kind = kind?;
-        let root = self.locations.iter().find(|root| root.path == "/" && root.kind == kind)?;
-        match &root.backend {
+        if !anybody {
+            self.leave_out_strangers(asker?, drafts);
+        }
+        match &root?.backend {
             Backend::Upstream(id) => Some(id.clone()),
             Backend::NotFound | Backend::Denied(_) => None,
+        }
+    }
+
+    fn leave_out_strangers(&mut self, asker: &Draft, drafts: &BTreeMap<Rank, Arc<Draft>>) {
+        let strangers = drafts.values().filter(|draft| draft.claims(self.name));
+        let strangers: Vec<_> = strangers.filter(|draft| is_foreign(draft, asker)).collect();
+        let own = &asker.ingress.meta.key.namespace;
+        let is_own = |origin: &Origin| origin.namespace == *own;
+        self.locations.retain(|location| location.origin.as_ref().is_none_or(is_own));
+        for stranger in strangers {
+            let message = format!(
+                "host {} is passed through as a whole by an Ingress of another namespace, which is older: take a host \
+                 of its own, or {}",
+                self.name,
+                remedy(Item::Passthrough)
+            );
+            let key = &stranger.ingress.meta.key;
+            self.problem(key, "spec.rules", Severity::Error, message);
         }
     }
 }

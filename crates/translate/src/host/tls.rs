@@ -1,9 +1,12 @@
 //! What Ingresses ask of the TLS connections of their host: the strictest demand for certificates of clients, and the
 //! first cipher suites (compat/decisions.md).
 
-use crate::ingress::{Draft, Rank, Standing, origin};
+use super::{Host, heard, not_heard, unheard};
+use crate::ingress::{Draft, Rank};
+use crate::tenancy::Item;
+use kubernetes::objects::ObjectKey;
+use model::Backend;
 use model::policy::{Ciphers, ClientCertificate, ClientDemand};
-use model::{Problem, ServerName, Severity};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,39 +14,70 @@ const SECRET: &str = "auth-tls-secret";
 
 type Drafts = BTreeMap<Rank, Arc<Draft>>;
 
-fn taken(drafts: &Drafts) -> impl Iterator<Item = &Arc<Draft>> {
-    drafts.values().filter(|draft| draft.standing == Standing::Taken)
-}
-
-/// The strictest demand, the oldest among equals. A path whose Ingress asks for another one keeps it besides.
-pub(crate) fn client_certificate(
-    host: &ServerName,
-    drafts: &Drafts,
-    problems: &mut Vec<Problem>,
-) -> Option<ClientCertificate> {
-    let asked = || {
-        taken(drafts).filter_map(|draft| Some((draft, draft.root.0.client_certificate.as_ref()?)))
-    };
-    let strictest = asked().map(|(_, asked)| strictness(asked)).max()?;
-    let (owner, counts) = asked().find(|(_, asked)| strictness(asked) == strictest)?;
-    for (draft, other) in asked().filter(|(_, other)| *other != counts) {
-        if matches!(other, ClientCertificate::Closed(_)) {
-            continue;
-        }
-        let key = &owner.ingress.meta.key;
-        let message = format!(
-            "Ingress {}/{} asks the clients of host {host} for a certificate in another way, which is the stricter or \
-             older one and counts for the whole host; the paths of this Ingress ask for both, make them agree",
-            key.namespace, key.name
-        );
-        problems.push(Problem {
-            origin: origin(&draft.ingress.meta.key),
-            key: Some(SECRET.to_owned()),
-            severity: Severity::Warning,
-            message,
+impl Host<'_> {
+    /// The strictest demand of the host's owner, the oldest among equals. A path whose Ingress asks for another one
+    /// keeps it besides; where the host asks for none, the paths of another namespace's Ingress that does are closed.
+    pub(super) fn client_certificate(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
+        let allowed = self.ground.permissions.cross_namespace;
+        let counts = self.strictest(drafts);
+        let asks = |draft: &&Arc<Draft>| {
+            let own = draft.root.0.client_certificate.as_ref();
+            own.is_some() && own != counts.as_ref()
+        };
+        let unheard = unheard(self.name, drafts, allowed, Item::ClientCertificate).filter(asks);
+        let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
+        let closed = unheard.iter().copied().filter(|_| counts.is_none());
+        self.change(closed, |location| {
+            let reason = "the host asks its clients for no certificate".to_owned();
+            (location.backend, location.canary) = (Backend::Denied(reason), None);
         });
+        for key in unheard {
+            self.annotation(key, SECRET, not_heard(self.name, Item::ClientCertificate));
+        }
+        counts
     }
-    Some(counts.clone())
+
+    fn strictest(&mut self, drafts: &Drafts) -> Option<ClientCertificate> {
+        let allowed = self.ground.permissions.cross_namespace;
+        let asked = || {
+            heard(self.name, drafts, allowed, Item::ClientCertificate)
+                .filter_map(|draft| Some((draft, draft.root.0.client_certificate.as_ref()?)))
+        };
+        let strictest = asked().map(|(_, asked)| strictness(asked)).max()?;
+        let (owner, counts) = asked().find(|(_, asked)| strictness(asked) == strictest)?;
+        let others = asked().filter(|(_, other)| *other != counts);
+        let others: Vec<_> =
+            others.filter(|(_, other)| !matches!(other, ClientCertificate::Closed(_))).collect();
+        for (draft, _) in others {
+            let key = &owner.ingress.meta.key;
+            let message = format!(
+                "Ingress {}/{} asks the clients of host {} for a certificate in another way, which is the stricter or \
+                 older one and counts for the whole host; the paths of this Ingress ask for both, make them agree",
+                key.namespace, key.name, self.name
+            );
+            self.annotation(&draft.ingress.meta.key, SECRET, message);
+        }
+        Some(counts.clone())
+    }
+
+    /// The first of each (compat/annotations.csv).
+    pub(super) fn ciphers(&mut self, drafts: &Drafts) -> Option<Ciphers> {
+        let allowed = self.ground.permissions.cross_namespace;
+        for draft in unheard(self.name, drafts, allowed, Item::Ciphers) {
+            if draft.root.0.ciphers.is_some() {
+                let message = not_heard(self.name, Item::Ciphers);
+                self.annotation(&draft.ingress.meta.key, "ssl-ciphers", message);
+            }
+        }
+        let asked = || {
+            heard(self.name, drafts, allowed, Item::Ciphers)
+                .filter_map(|draft| draft.root.0.ciphers.as_ref())
+        };
+        let suites = asked().map(|asked| &asked.suites).find(|suites| !suites.is_empty());
+        let prefer_server = asked().find_map(|asked| asked.prefer_server);
+        asked().next()?;
+        Some(Ciphers { suites: suites.cloned().unwrap_or_default(), prefer_server })
+    }
 }
 
 fn strictness(asked: &ClientCertificate) -> (bool, ClientDemand) {
@@ -51,13 +85,4 @@ fn strictness(asked: &ClientCertificate) -> (bool, ClientDemand) {
         ClientCertificate::Closed(_) => (true, ClientDemand::Required),
         ClientCertificate::Verified(verification) => (false, verification.demand),
     }
-}
-
-/// The first of each (compat/annotations.csv).
-pub(crate) fn ciphers(drafts: &Drafts) -> Option<Ciphers> {
-    let asked = || taken(drafts).filter_map(|draft| draft.root.0.ciphers.as_ref());
-    let suites = asked().map(|asked| &asked.suites).find(|suites| !suites.is_empty());
-    let prefer_server = asked().find_map(|asked| asked.prefer_server);
-    asked().next()?;
-    Some(Ciphers { suites: suites.cloned().unwrap_or_default(), prefer_server })
 }

@@ -1,6 +1,7 @@
 //! Which Ingresses are ours (compat/behaviour.md section 2).
 
 use crate::Options;
+use crate::settings::nearest;
 use kubernetes::Snapshot;
 use kubernetes::objects::Ingress;
 use std::collections::BTreeSet;
@@ -30,7 +31,13 @@ impl Classes {
 /// Whether an Ingress is to be served.
 pub(crate) fn is_ours(ingress: &Ingress, classes: &Classes, options: &Options) -> bool {
     let is_refused = options.disable_catch_all && ingress.default_backend.is_some();
-    !is_refused && has_our_class(ingress, classes, options)
+    !is_refused && is_watched(ingress, options) && has_our_class(ingress, classes, options)
+}
+
+/// Whether an Ingress is in a namespace that is watched. A cluster sends no others; a folder holds what it holds.
+pub(crate) fn is_watched(ingress: &Ingress, options: &Options) -> bool {
+    let namespace = &*ingress.meta.key.namespace;
+    options.watch_namespace.as_deref().is_none_or(|watched| watched == namespace)
 }
 
 /// Whether an Ingress is meant for this controller.
@@ -43,4 +50,44 @@ pub(crate) fn has_our_class(ingress: &Ingress, classes: &Classes, options: &Opti
         (_, _, Some(name)) => *name == options.ingress_class,
         (None, _, None) => options.watch_ingress_without_class,
     }
+}
+
+/// Why an Ingress is not to be served, where [`is_ours`] says that it is not; and the remedy.
+pub(crate) fn why_not_ours(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> String {
+    if !is_watched(ingress, options) {
+        return "its namespace is not the one of --watch-namespace".to_owned();
+    }
+    let classes = snapshot.classes.as_ref();
+    let named = |name: &str| {
+        classes.and_then(|classes| classes.values().find(|class| *class.meta.key.name == *name))
+    };
+    match (&ingress.class, ingress.meta.annotations.get(ANNOTATION)) {
+        (Some(name), annotation) => match named(name) {
+            Some(class) if class.controller != options.controller_class => {
+                format!("its class {name} belongs to {} (--controller-class)", class.controller)
+            }
+            Some(_) => "it has a default backend (--disable-catch-all)".to_owned(),
+            None if classes.is_none() => match annotation {
+                Some(name) => other_annotation(name, options),
+                None => "IngressClasses cannot be listed, and it has no annotation".to_owned(),
+            },
+            None => {
+                let names = classes.into_iter().flat_map(|classes| classes.values());
+                let meant = nearest(name, names.map(|class| &*class.meta.key.name));
+                let meant = meant.map(|meant| format!("; did you mean {meant}?"));
+                format!("there is no IngressClass {name}{}", meant.unwrap_or_default())
+            }
+        },
+        (None, Some(name)) if *name != options.ingress_class => other_annotation(name, options),
+        (None, None) if !options.watch_ingress_without_class => {
+            "it has no class: write spec.ingressClassName, or count it as ours by --watch-ingress-without-class"
+                .to_owned()
+        }
+        (None, _) => "it has a default backend (--disable-catch-all)".to_owned(),
+    }
+}
+
+fn other_annotation(name: &str, options: &Options) -> String {
+    let ours = &options.ingress_class;
+    format!("its annotation {ANNOTATION} says {name}, ours is {ours} (--ingress-class)")
 }

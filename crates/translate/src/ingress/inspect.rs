@@ -1,4 +1,4 @@
-//! `--deep-inspect`: Ingresses whose text looks like an attack on nginx's configuration are left out.
+//! `--deep-inspect`: Ingresses whose text looks like an attack on nginx's configuration are not taken.
 
 use kubernetes::objects::Ingress;
 
@@ -32,7 +32,9 @@ pub(crate) enum Place {
 /// What looks like an attack, as a problem.
 pub(super) fn suspicion(ingress: &Ingress) -> Option<String> {
     let (_, text) = find(ingress)?;
-    Some(format!("{text:?} is not accepted (--deep-inspect), the Ingress is left out; change it"))
+    Some(format!(
+        "{text:?} is not accepted (--deep-inspect) and the Ingress not taken: its other hosts and paths answer 503; change it"
+    ))
 }
 
 /// The first text that looks like an attack.
@@ -50,7 +52,8 @@ pub(crate) fn find(ingress: &Ingress) -> Option<(Place, &str)> {
     rules.chain(tls).find(|(_, text)| is_suspicious(text))
 }
 
-fn is_suspicious(text: &str) -> bool {
+/// Whether a text looks like an attack.
+pub(super) fn is_suspicious(text: &str) -> bool {
     let has_directive = |word: &str| text.find(word).is_some_and(|at| text[at..].contains(';'));
     FORBIDDEN.iter().any(|forbidden| text.contains(forbidden))
         || DIRECTIVES.iter().any(|word| has_directive(word))

@@ -5,19 +5,21 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, has_our_class, is_ours};
+pub(crate) use class::{Classes, has_our_class, is_ours, is_watched, why_not_ours};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
 pub(crate) use references::{annotation_of, names_by_annotation};
 pub(crate) use target::{Role, Target};
 
-use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting};
+use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOfPath};
 use crate::config_map::Permissions;
+use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
 use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Global, Kind, Location, Origin, PathKind, Problem, ServerName, Severity, Template,
+    Backend, Global, Kind, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS,
+    ServerName, Severity, Template,
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +53,22 @@ pub(crate) struct Rank {
     name: Reverse<Arc<str>>,
 }
 
+/// Which Ingress is older, of two as old the one whose name is greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Age {
+    created: i64,
+    name: Reverse<(Arc<str>, Arc<str>)>,
+}
+
+impl Age {
+    /// The age of an Ingress.
+    pub(crate) fn of(ingress: &Ingress) -> Self {
+        let ObjectKey { namespace, name } = &ingress.meta.key;
+        let name = (Arc::clone(namespace), Arc::clone(name));
+        Self { created: ingress.meta.created, name: Reverse(name) }
+    }
+}
+
 /// What becomes of an Ingress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
@@ -73,6 +91,9 @@ pub(crate) struct Route {
     pub(crate) regex: bool,
     /// What it is when no other Ingress takes the path.
     pub(crate) location: Arc<Location>,
+    /// The path, compiled, where it is a regular expression.
+    #[expect(dead_code, reason = "as long as it is kept, whoever compiles the path gets this one")]
+    pub(crate) pattern: Option<Pattern>,
 }
 
 /// What one Ingress asks for.
@@ -139,6 +160,7 @@ impl Draft {
         if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
             annotations::refuse_wildcard(&mut settings, &names, host);
         }
+        let names = annotations::with_aliases(&mut settings, names);
         let by_cluster_ip = annotations::by_cluster_ip(&mut settings);
         let passthrough = annotations::is_passed_through(&mut settings);
         let exempt = annotations::exempt_from_global_auth(&settings);
@@ -150,12 +172,14 @@ impl Draft {
         let suspicion = inspect::suspicion(ingress).filter(|_| context.deep_inspect);
         let refused = suspicion.is_some() || !verdict.rejections.is_empty();
         let standing = match refused {
-            _ if suspicion.is_some() => Standing::Nothing,
             true if canary.is_some() => Standing::Nothing,
             true => Standing::Rejected,
             false if canary.is_some() => Standing::Canary,
             false => Standing::Taken,
         };
+        let suspicious = suspicion
+            .as_ref()
+            .map(|_| "it looks like an attack on nginx (--deep-inspect)".to_owned());
         problems.extend(suspicion.map(|message| Problem {
             origin: origin.clone(),
             key: None,
@@ -163,8 +187,9 @@ impl Draft {
             message,
         }));
         let reader = Reader {
+            inspects: suspicious.is_some(),
             open: (&ground.permissions.open_paths, Arc::new(policy.clone().unauthenticated())),
-            denied: verdict.rejected().or(verdict.denied).or(by_config_map),
+            denied: suspicious.or(verdict.rejected()).or(verdict.denied).or(by_config_map),
             policy: Arc::new(policy),
             origin,
             rewriting,
@@ -193,6 +218,18 @@ impl Draft {
             created: self.ingress.meta.created,
             name: Reverse(format!("{namespace}/{name}").into()),
         }
+    }
+
+    /// Its age among all of a host, taken or not.
+    pub(crate) fn age(&self) -> Age {
+        Age::of(&self.ingress)
+    }
+
+    /// Whether it names a host as its own, be it taken or not.
+    pub(crate) fn claims(&self, host: &ServerName) -> bool {
+        let is_all = || self.catch_all.is_some() && *host == ServerName::catch_all();
+        matches!(self.standing, Standing::Taken | Standing::Rejected)
+            && (self.hosts.contains_key(host) || is_all())
     }
 
     /// Every backend that it refers to.
@@ -229,6 +266,8 @@ struct Reader<'a> {
     rewriting: Rewriting,
     role: Role,
     denied: Option<String>,
+    /// Whether hosts and paths that look like an attack are left out.
+    inspects: bool,
 }
 
 impl Reader<'_> {
@@ -251,8 +290,9 @@ impl Reader<'_> {
         let mut catch_all = None;
         let mut default = None;
         if standing != Standing::Nothing {
+            let mut budget = PatternBudget::of_ingress();
             for (index, rule) in ingress.rules.iter().enumerate() {
-                self.rule(rule, index, &mut hosts, &mut problems);
+                self.rule(rule, index, &mut budget, &mut hosts, &mut problems);
             }
             default = ingress.default_backend.as_ref().and_then(|backend| self.target(backend));
             catch_all = default
@@ -291,6 +331,7 @@ impl Reader<'_> {
         &self,
         rule: &IngressRule,
         index: usize,
+        budget: &mut PatternBudget,
         hosts: &mut BTreeMap<ServerName, Vec<Route>>,
         problems: &mut Vec<Problem>,
     ) {
@@ -303,6 +344,12 @@ impl Reader<'_> {
                 message,
             });
         };
+        let host = rule.host.as_deref().unwrap_or_default();
+        let mut paths = rule.paths.iter().flatten().map(|path| path.path.as_str()).peekable();
+        let all_odd = paths.peek().is_some() && paths.all(inspect::is_suspicious);
+        if self.inspects && (all_odd || inspect::is_suspicious(host)) {
+            return;
+        }
         let name = match rule.host.as_deref().filter(|host| !host.is_empty()) {
             None => ServerName::catch_all(),
             Some(host) if is_host(host) => ServerName::new(host.to_ascii_lowercase()),
@@ -321,13 +368,35 @@ impl Reader<'_> {
         };
         let routes = hosts.entry(name).or_default();
         for (at, path) in paths.iter().enumerate() {
+            if self.inspects && inspect::is_suspicious(&path.path) {
+                continue;
+            }
             let field = || format!("spec.rules[{index}].http.paths[{at}]");
             if !path.path.is_empty() && !path.path.starts_with('/') {
                 wrong(field(), format!("{:?} is left out: a path starts with /", path.path));
                 continue;
             }
+            if path.path.starts_with(RESERVED_PATHS) {
+                let message = format!(
+                    "{:?} answers 503: paths below {RESERVED_PATHS} are Fairway's own; write another one",
+                    path.path
+                );
+                wrong(field(), message);
+            }
             match self.target(&path.backend) {
-                Some(target) => routes.push(self.route(path, target)),
+                Some(target) => {
+                    let (route, too_large) = self.route(path, target, budget);
+                    let is_open = too_large.is_none();
+                    routes.extend(
+                        route.filter(|route| is_open || budget.closes(index, &route.location.path)),
+                    );
+                    if let Some(reason) = too_large.filter(|_| budget.is_news()) {
+                        let path = &path.path;
+                        let message =
+                            format!("path {path}, and others after it, are closed: {reason}");
+                        wrong(field(), message);
+                    }
+                }
                 None => wrong(
                     field(),
                     "its backend is not a Service, the path is left out; name a Service".to_owned(),
@@ -345,27 +414,51 @@ impl Reader<'_> {
         }
     }
 
-    fn route(&self, path: &IngressPath, target: Target) -> Route {
+    /// The route of a path. If its patterns would take too much memory: a route that closes everything which starts
+    /// like it, and the reason.
+    fn route(
+        &self,
+        path: &IngressPath,
+        target: Target,
+        budget: &mut PatternBudget,
+    ) -> (Option<Route>, Option<String>) {
         let text = if path.path.is_empty() { "/" } else { &path.path };
         let kind = match path.kind {
             PathType::Exact => PathKind::Exact,
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
-        let rewriting = self.rewriting.of_path(text, kind);
+        let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
+        let rewriting = match full.is_some() {
+            true => RewritingOfPath { whole: true, regex: true, rewrite: None },
+            false => self.rewriting.of_path(text, kind),
+        };
+        let compiled = match full {
+            Some(reason) => Err(Refused::TooLarge(reason)),
+            None => compiled(text, &rewriting, budget),
+        };
+        let (pattern, too_large) = match compiled {
+            Ok(pattern) => (pattern, None),
+            Err(Refused::Invalid(_)) => (None, None),
+            Err(Refused::TooLarge(reason)) => (None, Some(reason)),
+        };
         let own = self.policy_of(text);
         let (policy, denied) = match rewriting.rewrite {
+            _ if too_large.is_some() => (Arc::clone(own), too_large.clone()),
             Some(Ok(rewrite)) => {
                 (Arc::new(Policy { rewrite: Some(rewrite), ..Policy::clone(own) }), None)
             }
             Some(Err(reason)) => (Arc::clone(own), Some(reason)),
             None => (Arc::clone(own), None),
         };
+        let reserved = || text.starts_with(RESERVED_PATHS).then(|| "reserved path".to_owned());
+        let denied = denied.or_else(reserved);
         let backend = match self.denied.clone().or(denied) {
             Some(reason) => Backend::Denied(reason),
             None => Backend::Upstream(target.id()),
         };
-        let location = Arc::new(Location {
-            path: text.to_owned(),
+        let path = if too_large.is_some() { stand_in(text) } else { Some(text) };
+        let location = path.map(|path| Location {
+            path: path.to_owned(),
             kind,
             whole: rewriting.whole,
             backend,
@@ -374,7 +467,10 @@ impl Reader<'_> {
             origin: Some(self.origin.clone()),
             policy,
         });
-        Route { target, regex: rewriting.regex, location }
+        let regex = rewriting.regex;
+        let route =
+            location.map(Arc::new).map(|location| Route { target, regex, location, pattern });
+        (route, too_large)
     }
 
     /// The catch-all takes everything of its Ingress but redirects and rewriting (compat/behaviour.md section 6).
@@ -398,8 +494,20 @@ impl Reader<'_> {
                 ..Policy::clone(self.policy_of("/"))
             }),
         });
-        Route { target: target.clone(), regex: false, location }
+        Route { target: target.clone(), regex: false, location, pattern: None }
     }
+}
+
+/// The pattern of a path that is a regular expression; that of its rewriting is counted, too.
+fn compiled(
+    path: &str,
+    rewriting: &RewritingOfPath,
+    budget: &mut PatternBudget,
+) -> Result<Option<Pattern>, Refused> {
+    if let Some(Ok(rewrite)) = &rewriting.rewrite {
+        budget.take(&rewrite.pattern)?;
+    }
+    if rewriting.regex { budget.path(path) } else { Ok(None) }
 }
 
 /// Whether a text can be the host of a rule: labels of letters, digits and `-`, the first one perhaps `*`.

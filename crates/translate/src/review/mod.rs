@@ -7,8 +7,9 @@ pub mod needs;
 mod overlap;
 
 use crate::config_map::{self, Permissions};
-use crate::ingress::{Classes, Place, find_suspicious, has_our_class, origin};
+use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
 use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use kubernetes::Snapshot;
 use kubernetes::objects::{Ingress, PathType};
@@ -58,9 +59,7 @@ struct Reviewer<'a> {
 /// Whether a review of this Ingress is ours to make: it has our class and is in a namespace that is watched.
 pub fn is_concerned(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> bool {
     let classes = Classes::accepted(snapshot, options);
-    let namespace = &*ingress.meta.key.namespace;
-    let is_elsewhere = options.watch_namespace.as_deref().is_some_and(|own| own != namespace);
-    !is_elsewhere && has_our_class(ingress, &classes, options)
+    is_watched(ingress, options) && has_our_class(ingress, &classes, options)
 }
 
 impl<'a> Reviewer<'a> {
@@ -169,10 +168,10 @@ impl<'a> Reviewer<'a> {
     }
 
     fn permissions(&self) -> Permissions {
-        config_map::permissions(&mut Settings::of_config_map(self.scope(false)))
+        config_map::permissions(&mut Settings::of_config_map(self.scope(CrossNamespace::default())))
     }
 
-    fn scope(&self, cross_namespace: bool) -> Scope<'a> {
+    fn scope(&self, cross_namespace: CrossNamespace) -> Scope<'a> {
         let key = self.options.config_map.as_ref();
         let data = key.and_then(|key| self.snapshot.config_maps.get(key));
         Scope {
@@ -184,6 +183,7 @@ impl<'a> Reviewer<'a> {
             cross_namespace,
             raw: self.options.raw,
             outside: &self.options.outside,
+            has_default_backend: self.options.default_backend_service.is_some(),
         }
     }
 

@@ -16,7 +16,8 @@ const USERS: usize = 64;
 pub fn missing(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<String> {
     let mut warnings = Vec::new();
     for reference in references(ingress, options) {
-        if is_seen(&reference, snapshot, options) {
+        // What other namespaces have or lack is for nobody to ask here.
+        if is_own(&reference, ingress) && is_seen(&reference, snapshot, options) {
             warnings.extend(lack(ingress, &reference, snapshot, options));
         }
     }
@@ -31,7 +32,7 @@ pub fn lost(
     options: &Options,
 ) -> Vec<String> {
     let users = Users::of(reference, snapshot, index);
-    let Some(names) = users.names() else { return Vec::new() };
+    let Some(names) = users.names(namespace(reference)) else { return Vec::new() };
     let consequence = match reference {
         Reference::Service(_) => "paths that lead to it answer 503 without it",
         Reference::Secret(secret)
@@ -50,7 +51,7 @@ pub fn lost_ports(service: &Service, snapshot: &Snapshot, index: &ReverseIndex) 
     let key = &service.meta.key;
     let users = Users::of(&Reference::Service(key.clone()), snapshot, index);
     let mut warnings = Vec::new();
-    for user in &users.looked_at {
+    for user in users.looked_at.iter().filter(|user| user.meta.key.namespace == key.namespace) {
         for port in ports(user, &key.name).filter(|port| !has_port(service, port)) {
             let ObjectKey { namespace, name } = &user.meta.key;
             warnings.push(format!(
@@ -71,7 +72,7 @@ pub fn unusable(
 ) -> Vec<String> {
     let key = &secret.meta.key;
     let users = Users::of(&Reference::Secret(key.clone()), snapshot, index);
-    let Some(names) = users.names() else { return Vec::new() };
+    let Some(names) = users.names(&key.namespace) else { return Vec::new() };
     let named = |user: &Ingress, annotation| {
         let value = annotation_of(user, annotation, options);
         value.is_some_and(|value| is_named(&value, key, &user.meta.key.namespace))
@@ -108,11 +109,11 @@ impl<'a> Users<'a> {
         self.looked_at.iter().any(|user| is_so(user))
     }
 
-    /// `Ingress demo/a, demo/b and others`; nothing if there is none.
-    fn names(&self) -> Option<String> {
+    /// `Ingress demo/a, demo/b and others`; nothing if there is none in the namespace of who asks.
+    fn names(&self, namespace: &str) -> Option<String> {
         const SHOWN: usize = 3;
-        let shown: Vec<String> =
-            self.looked_at.iter().take(SHOWN).map(|user| shown(&user.meta.key)).collect();
+        let own = self.looked_at.iter().filter(|user| *user.meta.key.namespace == *namespace);
+        let shown: Vec<String> = own.take(SHOWN).map(|user| shown(&user.meta.key)).collect();
         let rest = self.looked_at.len() - shown.len();
         let others = match (rest, self.more) {
             (0, false) => String::new(),
@@ -121,6 +122,15 @@ impl<'a> Users<'a> {
         };
         (!shown.is_empty()).then(|| format!("Ingress {}{others}", shown.join(", ")))
     }
+}
+
+fn namespace(reference: &Reference) -> &str {
+    let (Reference::Secret(key) | Reference::ConfigMap(key) | Reference::Service(key)) = reference;
+    &key.namespace
+}
+
+fn is_own(reference: &Reference, ingress: &Ingress) -> bool {
+    *namespace(reference) == *ingress.meta.key.namespace
 }
 
 /// Whether a Snapshot would hold this, if it existed.

@@ -2,6 +2,7 @@
 
 use super::{About, Key, OnBad};
 use crate::ingress::Target;
+use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
 use kubernetes::objects::{ConfigMap, ObjectKey, Secret};
 use model::{Kind, Origin, Outside, Problem, Severity};
@@ -22,12 +23,14 @@ pub(crate) struct Scope<'a> {
     pub(crate) secrets: &'a OrdMap<ObjectKey, Arc<Secret>>,
     /// The ConfigMaps of the cluster.
     pub(crate) config_maps: &'a OrdMap<ObjectKey, Arc<ConfigMap>>,
-    /// `allow-cross-namespace-resources`.
-    pub(crate) cross_namespace: bool,
+    /// What may be named of other namespaces.
+    pub(crate) cross_namespace: CrossNamespace,
     /// Whether the engine understands nginx's own words.
     pub(crate) raw: bool,
     /// Where what objects name may lead.
     pub(crate) outside: &'a Outside,
+    /// Whether there is a `--default-backend-service`.
+    pub(crate) has_default_backend: bool,
 }
 
 /// The rule that an annotation breaks, so that its Ingress is not taken; in the order in which they are looked at.
@@ -127,7 +130,8 @@ impl<'a> Settings<'a> {
         if about.in_annotations()
             && let Some((name, text)) = self.annotation(about)
         {
-            match (key.parse)(&text) {
+            let read = if self.scope.validate { key.parse } else { key.free };
+            match read(&text) {
                 Ok(value) => return Some(value),
                 Err(wrong) => self.bad_annotation(about, name, &text, &wrong),
             }

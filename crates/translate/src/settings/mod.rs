@@ -94,6 +94,9 @@ pub struct Key<T: 'static> {
     pub about: About,
     /// Reads a value; the error says what is wrong with it and how to mend it.
     pub parse: fn(&str) -> Result<T, String>,
+    /// Reads an annotation where values are not validated; the same, unless the characters of a value are all that is
+    /// validated.
+    pub free: fn(&str) -> Result<T, String>,
 }
 
 impl<T> Key<T> {
@@ -109,7 +112,7 @@ impl<T> Key<T> {
             exact: false,
             doc: "",
         };
-        Self { about, parse }
+        Self { about, parse, free: parse }
     }
 
     /// A key that annotations alone may have.
@@ -165,6 +168,12 @@ impl<T> Key<T> {
     /// it checks with a pattern.
     pub const fn exact(mut self) -> Self {
         self.about.exact = true;
+        self
+    }
+
+    /// How an annotation is read where values are not validated.
+    pub const fn free(mut self, free: fn(&str) -> Result<T, String>) -> Self {
+        self.free = free;
         self
     }
 

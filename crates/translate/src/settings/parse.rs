@@ -27,6 +27,14 @@ pub(crate) fn text(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Whatever fits into one line: what else it may be is not validated.
+pub(crate) fn line(text: &str) -> Result<String, String> {
+    match text.chars().any(char::is_control) {
+        true => Err("has a control character".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// Names and the like: letters, digits and `/ - . _ ~ :`; spaces are let through, as in ingress-nginx.
 pub(crate) fn plain(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~: ".contains(&byte);

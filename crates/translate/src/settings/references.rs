@@ -3,6 +3,7 @@
 use super::Settings;
 use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
+use crate::tenancy::{Item, remedy};
 use crate::upstream::{NOT_OUTSIDE, is_dns_name};
 use kubernetes::objects::{ConfigMap, ObjectKey, PortRef, Secret};
 use model::{Outside, Part, Template, UpstreamId, Url, Variable};
@@ -13,30 +14,44 @@ impl<'a> Settings<'a> {
     /// The Secret that a value names: `namespace/name`, or a name in the namespace of who asks. The error completes a
     /// problem's sentence.
     pub(crate) fn secret(&self, reference: &str) -> Result<&'a Arc<Secret>, String> {
-        let key = self.named("Secret", reference)?;
+        let key = self.named("Secret", reference, Item::Resources)?;
         let found = self.scope().secrets.get(&key);
         found.ok_or_else(|| format!("Secret {} does not exist: create it", written(&key)))
     }
 
     /// The ConfigMap that a value names, as [`Self::secret`].
     pub(crate) fn config_map(&mut self, reference: &str) -> Result<&'a Arc<ConfigMap>, String> {
-        let key = self.named("ConfigMap", reference)?;
+        self.config_map_allowed_by(Item::Resources, reference)
+    }
+
+    /// The same of an annotation that has an item of its own in `allow-cross-namespace`.
+    pub(crate) fn config_map_allowed_by(
+        &mut self,
+        item: Item,
+        reference: &str,
+    ) -> Result<&'a Arc<ConfigMap>, String> {
+        let key = self.named("ConfigMap", reference, item)?;
         self.config_maps.insert(key.clone());
         let found = self.scope().config_maps.get(&key);
         found.ok_or_else(|| format!("ConfigMap {} does not exist: create it", written(&key)))
     }
 
-    fn named(&self, kind: &str, reference: &str) -> Result<ObjectKey, String> {
+    fn named(&self, kind: &str, reference: &str, item: Item) -> Result<ObjectKey, String> {
         let (namespace, name) =
             reference.split_once('/').unwrap_or((self.namespace().as_ref(), reference));
         if namespace.is_empty() || name.is_empty() || name.contains('/') {
             return Err(format!("{reference:?} does not name a {kind}: write namespace/name"));
         }
         let foreign = self.annotations.is_some() && namespace != &**self.namespace();
-        if foreign && !self.scope().cross_namespace {
-            return Err(format!(
-                "{kind} {reference} is in another namespace: move it, or set allow-cross-namespace-resources in the ConfigMap"
-            ));
+        let allowed = self.scope().cross_namespace;
+        if foreign && !allowed.allows(Item::Resources) && !allowed.allows(item) {
+            let how = match item {
+                Item::Resources => {
+                    "set allow-cross-namespace-resources in the ConfigMap".to_owned()
+                }
+                item => remedy(item),
+            };
+            return Err(format!("{kind} {reference} is in another namespace: move it, or {how}"));
         }
         Ok(ObjectKey::new(namespace, name))
     }

@@ -1,7 +1,8 @@
 //! Making again what was touched: drafts of Ingresses, then upstreams, servers, certificates, lists of faults.
 
 use super::{Cluster, Finder, Translator, Work};
-use crate::ingress::{Context, Draft, Ground, Standing, Target, is_ours, origin, references};
+use crate::budget::Versions;
+use crate::ingress::{Age, Context, Draft, Ground, Standing, Target, is_ours, origin, references};
 use crate::settings::Scope;
 use crate::{host, upstream};
 use kubernetes::Reference;
@@ -9,6 +10,7 @@ use kubernetes::objects::{Ingress, ObjectKey};
 use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 impl Translator {
@@ -39,18 +41,66 @@ impl Translator {
         }
     }
 
+    /// Reads the touched Ingresses again, and those that have to wait now or need not any longer. A version that was
+    /// kept and is served no more leaves room for others, hence the second turn.
+    pub(super) fn take_ingresses(&mut self, ground: &Ground, work: &mut Work) {
+        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
+        work.weighed.extend(work.ingresses.iter().cloned());
+        while !work.weighed.is_empty() {
+            let mut namespaces = BTreeSet::new();
+            for key in std::mem::take(&mut work.weighed) {
+                self.weigh(&key);
+                namespaces.insert(key.namespace);
+            }
+            for namespace in namespaces {
+                work.ingresses.extend(self.budgets.admit(&namespace, &budget));
+            }
+            self.make_drafts(ground, work);
+        }
+    }
+
+    fn weigh(&mut self, key: &ObjectKey) {
+        let ours = |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
+        let current = self.snapshot.ingresses.get(key).filter(ours);
+        let kept = |current: &Ingress| {
+            let kept = self.last_valid.get(key).filter(|kept| kept.meta.uid == current.meta.uid);
+            kept.map(|kept| &**kept).filter(|kept| *kept != current)
+        };
+        let versions =
+            current.map(|current| Versions { age: Age::of(current), current, kept: kept(current) });
+        self.budgets.weigh(key, versions, &self.snapshot, &self.options);
+    }
+
     /// Reads the touched Ingresses again.
     pub(super) fn make_drafts(&mut self, ground: &Ground, work: &mut Work) {
         for key in std::mem::take(&mut work.ingresses) {
-            let draft = self.draft(&key, ground).map(Arc::new);
+            let waits = self.budgets.problem(&key);
+            let had_other = self.last_valid.get(&key).cloned();
+            let draft = match waits {
+                Some(_) => None,
+                None => self.draft(&key, ground).map(Arc::new),
+            };
+            if had_other.is_some() && self.last_valid.get(&key) != had_other.as_ref() {
+                work.weighed.insert(key.clone());
+            }
             if let Some(old) = self.drafts.remove(&key) {
                 self.take_out(&key, &old, work);
             }
-            let problems = draft.as_ref().map(|draft| draft.problems.clone()).unwrap_or_default();
+            let problems = match &draft {
+                Some(draft) => draft.problems.clone(),
+                None => waits.into_iter().collect(),
+            };
             self.ledger.set(Finder::Ingress(key.clone()), problems);
             match draft {
                 Some(draft) => self.put_in(key, draft, work),
-                None => self.refer(&key, Vec::new()),
+                None => {
+                    // What waits is weighed with its Secrets.
+                    let ours =
+                        |ingress: &&Arc<Ingress>| is_ours(ingress, &self.classes, &self.options);
+                    let current = self.snapshot.ingresses.get(&key).filter(ours);
+                    let found = current.map(|waiting| references(waiting, &self.options));
+                    self.refer(&key, found.unwrap_or_default());
+                }
             }
         }
     }
@@ -75,6 +125,7 @@ impl Translator {
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
                 outside: &self.options.outside,
+                has_default_backend: self.options.default_backend_service.is_some(),
             },
             ground,
         };
@@ -248,6 +299,7 @@ impl Translator {
                 problems.extend(self.names_of_hosts.name(
                     &mut server,
                     drafts,
+                    ground.permissions.cross_namespace,
                     &self.options.annotations_prefix,
                 ));
                 (Some(server), problems)
@@ -332,7 +384,7 @@ impl Translator {
                 let fault = self.faults.get(target)?;
                 Some(format!("{fault}; {}", target.without_endpoints()))
             });
-            let faults: std::collections::BTreeSet<String> = faults.collect();
+            let faults: BTreeSet<String> = faults.collect();
             let problems = faults.into_iter().map(|message| Problem {
                 origin: origin(key),
                 key: Some("spec".to_owned()),

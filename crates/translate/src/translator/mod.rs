@@ -2,22 +2,26 @@
 
 mod apply;
 mod certificates;
+mod secrets;
 mod streams;
 mod touched;
 mod users;
 
 use crate::aliases::Aliases;
+use crate::budget::Budgets;
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
+use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use imbl::OrdSet;
 use kubernetes::objects::{Ingress, ObjectKey};
 use kubernetes::{Reference, ReverseIndex, Snapshot};
 use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
+use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use touched::Touched;
@@ -57,6 +61,7 @@ pub struct Translator {
     aliases: Aliases,
     names: BTreeMap<Target, UpstreamId>,
     faults: BTreeMap<Target, String>,
+    secrets: Secrets,
     certificates: Certificates,
     certificate_users: BTreeMap<ObjectKey, usize>,
     default_backend: Backend,
@@ -64,6 +69,7 @@ pub struct Translator {
     targets_for_all: BTreeSet<Target>,
     /// Services that TCP and UDP services lead to.
     stream_services: BTreeSet<ObjectKey>,
+    budgets: Budgets,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -76,6 +82,7 @@ enum Finder {
     DefaultBackend,
     Streams,
     Malformed(Arc<str>),
+    Secret(ObjectKey),
     Ingress(ObjectKey),
     Backends(ObjectKey),
     Host(ServerName),
@@ -85,6 +92,8 @@ enum Finder {
 #[derive(Debug, Default)]
 struct Work {
     ingresses: BTreeSet<ObjectKey>,
+    /// Ingresses of which it is to be decided again whether they wait.
+    weighed: BTreeSet<ObjectKey>,
     targets: BTreeSet<Target>,
     hosts: BTreeSet<ServerName>,
     certificates: BTreeSet<ObjectKey>,
@@ -110,11 +119,13 @@ impl Translator {
             aliases: Aliases::default(),
             names: BTreeMap::new(),
             faults: BTreeMap::new(),
+            secrets: Secrets::default(),
             certificates: Certificates::default(),
             certificate_users: BTreeMap::new(),
             default_backend: Backend::NotFound,
             targets_for_all: BTreeSet::new(),
             stream_services: BTreeSet::new(),
+            budgets: Budgets::default(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }
@@ -129,6 +140,7 @@ impl Translator {
     pub fn update(&mut self, snapshot: &Snapshot) -> Translation {
         let before = self.configuration.clone();
         let is_first = self.ground.is_none();
+        let snapshot = &self.secrets.follow(snapshot, &mut self.ledger);
         let old = std::mem::replace(&mut self.snapshot, snapshot.clone());
         let touched = Touched::between(&old, snapshot);
         let mut work = Work { ingresses: touched.ingresses, ..Work::default() };
@@ -154,8 +166,8 @@ impl Translator {
         }
         self.take_malformed(&touched.malformed);
         let ground = self.ground.take().expect("take_config_map has set it");
-        self.make_drafts(&ground, &mut work);
-        self.take_names(&mut work);
+        self.take_ingresses(&ground, &mut work);
+        self.take_names(&ground, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
         self.make_certificates(&work);
@@ -163,11 +175,12 @@ impl Translator {
         if make_streams {
             self.make_streams();
         }
+        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         self.ground = Some(ground);
         let changes = Changes::between(&before, &self.configuration);
         Translation {
             configuration: self.configuration.clone(),
-            problems: self.ledger.publish(),
+            problems: self.ledger.publish(budget.problems()),
             served: self.served.clone(),
             changes,
         }
@@ -188,9 +201,10 @@ impl Translator {
             config_map: key.zip(data),
             secrets: &self.snapshot.secrets,
             config_maps: &self.snapshot.config_maps,
-            cross_namespace: false,
+            cross_namespace: CrossNamespace::default(),
             raw: self.options.raw,
             outside: &self.options.outside,
+            has_default_backend: self.options.default_backend_service.is_some(),
         };
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);
@@ -235,10 +249,13 @@ impl Translator {
     }
 
     /// A name that one host wants may be another one's: those that want the same are touched, too.
-    fn take_names(&mut self, work: &mut Work) {
+    fn take_names(&mut self, ground: &Ground, work: &mut Work) {
         let mut touched = BTreeSet::new();
         for host in &work.hosts {
-            let wishes = self.hosts.get(host).map(|drafts| Wishes::of(host, drafts));
+            let wishes = self
+                .hosts
+                .get(host)
+                .map(|drafts| Wishes::of(host, drafts, ground.permissions.cross_namespace));
             touched.extend(self.names_of_hosts.follow(host, wishes));
         }
         work.hosts.extend(touched);
@@ -271,6 +288,7 @@ impl Translator {
             let choose_again = self.certificates.refresh(secret, &self.snapshot);
             work.certificates.insert(secret.clone());
             for ingress in self.references.touched_by(&Reference::Secret(secret.clone())) {
+                work.weighed.insert(ingress.clone());
                 let Some(draft) = self.drafts.get(ingress) else { continue };
                 let current = self.snapshot.ingresses.get(ingress);
                 let mut versions = current.into_iter().chain([&draft.ingress]);

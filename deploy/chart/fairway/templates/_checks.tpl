@@ -16,6 +16,10 @@
 {{- with $controller.extraModules -}}
 {{- fail "controller.extraModules: Fairway has no nginx that could load modules. Leave it out; docs/migration.md says what replaces them" -}}
 {{- end -}}
+{{- $modsecurity := get ($controller.config | default dict) "enable-modsecurity" | toString | lower -}}
+{{- if and (ne (include "fairway.engine" .) "nginx") (has $modsecurity (list "true" "t" "1")) -}}
+{{- fail "controller.config.enable-modsecurity is true, and only the nginx engine has ModSecurity: every path would answer 503. Set controller.engine to nginx, or leave the key out" -}}
+{{- end -}}
 {{- if and $controller.autoscaling.enabled $controller.keda.enabled -}}
 {{- fail "controller.autoscaling.enabled and controller.keda.enabled are both true, and would fight over the number of Pods: switch one of them off" -}}
 {{- end -}}

@@ -2,6 +2,7 @@
 
 use super::super::Word;
 use super::super::location::At;
+use super::super::pattern::pattern;
 use super::super::tree::{put, words};
 use model::policy::{AnswerRewrites, RedirectRewrite, Replaced, Replacement};
 
@@ -28,9 +29,9 @@ pub(in crate::conf) fn write(policy: &AnswerRewrites, at: &mut At<'_, '_>) {
 fn replaced(Replacement { from, to }: &Replacement) -> Vec<Word> {
     let from = match from {
         Replaced::Text(text) => Word::template(text),
-        Replaced::Pattern(pattern) => {
-            let mark = if pattern.ignores_case() { "~*" } else { "~" };
-            Word::from(mark).then(Word::plain(pattern.source()))
+        Replaced::Pattern(found) => {
+            let mark = if found.ignores_case() { "~*" } else { "~" };
+            Word::from(mark).then(pattern(found.source()))
         }
     };
     words![from, Word::template(to)]

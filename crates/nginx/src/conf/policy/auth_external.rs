@@ -12,7 +12,7 @@ const HEAR: &str = "require(\"fairway.answer\").hear()";
 
 pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>) {
     let Some(policy) = policy else { return };
-    let path = format!("/_fairway-auth-{}", at.index);
+    let path = at.scope.place.internal("auth", at.index);
     put!(at.block, "auth_request", Word::plain(&path));
     match policy.always_set_cookie {
         true => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always"),
@@ -27,7 +27,7 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
         put!(at.block, "auth_request_set", variable, value);
     }
     if let Some(page) = &policy.sign_in {
-        let name = format!("@fairway_sign_in_{}", at.index);
+        let name = at.scope.place.named(&format!("fairway_sign_in_{}", at.index));
         put!(at.block, "error_page", 401_u16, "=", Word::plain(&name));
         if at.beside.is_new(&name) {
             let mut redirect = Block::default();
@@ -76,6 +76,8 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     } = policy;
     let mut block = Block::default();
     put!(block, "internal");
+    // Or the authenticator of one host would send its question on to that of another one.
+    put!(block, "proxy_ignore_headers", "X-Accel-Redirect");
     if !at.scope.configuration.global.logs.auth_access {
         put!(block, "access_log", false);
     }
@@ -174,7 +176,8 @@ fn remember(cache: &AuthCache, at: &mut At<'_, '_>, block: &mut Block) {
         Word::plain(id).then(" $fairway_form ").then(Word::template(key))
     );
     for duration in durations {
-        let statuses = duration.statuses.iter().map(|status| Word::from(*status));
+        let any = duration.statuses.is_empty().then(|| Word::from("any"));
+        let statuses = duration.statuses.iter().map(|status| Word::from(*status)).chain(any);
         block.put("proxy_cache_valid", statuses.chain([duration.time.into()]).collect());
     }
 }

@@ -1,6 +1,7 @@
 //! `auth-tls-*`: whose certificates count, and what becomes of who has none (ngx_http_ssl_module).
 
 use super::super::location::At;
+use super::super::pattern::pattern;
 use super::super::tree::{put, words};
 use super::super::{Block, Scope, Word};
 use crate::pem;
@@ -46,8 +47,8 @@ pub(in crate::conf) fn of_host(scope: &mut Scope<'_>, server: &Server, block: &m
         ClientErrorPage::Redirect(url) => {
             put!(block, "error_page", 495_u16, 496_u16, "=", Word::literal(url));
         }
-        ClientErrorPage::Forbidden => refuse(403, block),
-        ClientErrorPage::Missing => refuse(500, block),
+        ClientErrorPage::Forbidden => refuse(403, scope, block),
+        ClientErrorPage::Missing => refuse(500, scope, block),
     }
     let Some(pattern) = subject else { return };
     if some_renew(server, scope.configuration) {
@@ -71,9 +72,9 @@ fn subject_of(server: &Server) -> Option<&Pattern> {
 }
 
 /// What becomes of clients with another subject.
-fn strangers(pattern: &Pattern, then: Block, block: &mut Block) {
-    let mark = if pattern.ignores_case() { "!~*" } else { "!~" };
-    let source = Word::plain(pattern.source());
+fn strangers(subject: &Pattern, then: Block, block: &mut Block) {
+    let mark = if subject.ignores_case() { "!~*" } else { "!~" };
+    let source = pattern(subject.source());
     block.open("if", words!["(", "$ssl_client_s_dn", mark, source, ")"], then);
 }
 
@@ -85,11 +86,12 @@ fn forbid() -> Block {
 }
 
 /// Whoever has no certificate gets this status, and no further.
-fn refuse(status: u16, block: &mut Block) {
-    put!(block, "error_page", 495_u16, 496_u16, "=", "@fairway_no_certificate");
+fn refuse(status: u16, scope: &Scope<'_>, block: &mut Block) {
+    let name = scope.place.named("fairway_no_certificate");
+    put!(block, "error_page", 495_u16, 496_u16, "=", Word::plain(&name));
     let mut refused = Block::default();
     put!(refused, "return", status);
-    block.open("location", words!["@fairway_no_certificate"], refused);
+    block.open("location", words![Word::plain(name)], refused);
 }
 
 /// What the Ingress of a location asks besides its host. nginx verifies for a host alone: a subject can be asked for

@@ -29,10 +29,10 @@ pub(in crate::conf) fn write(policy: Option<&Errors>, at: &mut At<'_, '_>) {
     }
     let backend = backend.as_ref().map_or(DEFAULT_BACKEND, |id| id.as_str());
     for status in statuses {
-        let name = match at.location.policy.cors {
-            None => format!("@{backend}_{status}"),
-            Some(_) => format!("@{backend}_{status}_{}", at.index),
-        };
+        let name = at.scope.place.named(&match at.location.policy.cors {
+            None => format!("{backend}_{status}"),
+            Some(_) => format!("{backend}_{status}_{}", at.index),
+        });
         put!(at.block, "error_page", *status, "=", Word::plain(&name));
         if at.beside.is_new(&name) {
             let page = page(backend, *status, at);

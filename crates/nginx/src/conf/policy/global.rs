@@ -1,6 +1,7 @@
 //! Settings of the process as a whole (`model::Global`), as far as they belong to `http`.
 
 use super::super::http::log_target;
+use super::super::pattern::pattern;
 use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
@@ -202,8 +203,8 @@ fn compression(compression: &Compression, http: &mut Block) {
         match &gzip.not_for {
             None => {}
             Some(Unwanted::OldExplorer) => put!(http, "gzip_disable", "msie6"),
-            Some(Unwanted::Matching(pattern)) => {
-                put!(http, "gzip_disable", Word::plain(pattern.source()));
+            Some(Unwanted::Matching(disabled)) => {
+                put!(http, "gzip_disable", pattern(disabled.source()));
             }
         }
     }
@@ -240,8 +241,8 @@ fn logs(global: &Global, http: &mut Block) {
     for url in &global.skip_access_log {
         loggable.entry(Word::key(url), words![0_u8]);
     }
-    for pattern in &global.skip_access_log_patterns {
-        loggable.entry(Word::plain(format!("~{}", pattern.source())), words![0_u8]);
+    for skipped in &global.skip_access_log_patterns {
+        loggable.entry(Word::from("~").then(pattern(skipped.source())), words![0_u8]);
     }
     http.open("map", words!["$request_uri", "$loggable"], loggable);
     match global.access_log {
@@ -283,8 +284,8 @@ fn list_of(list: &BlockList) -> Block {
     for value in values {
         block.entry(Word::key(value), words![1_u8]);
     }
-    for pattern in patterns {
-        block.entry(Word::plain(format!("~*{}", pattern.source())), words![1_u8]);
+    for listed in patterns {
+        block.entry(Word::from("~*").then(pattern(listed.source())), words![1_u8]);
     }
     block
 }

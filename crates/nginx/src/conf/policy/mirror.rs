@@ -8,7 +8,7 @@ use model::policy::Mirror;
 
 pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     let Some(Mirror { url, host, body }) = policy else { return };
-    let name = format!("/_fairway-mirror-{}", at.index);
+    let name = at.scope.place.internal("mirror", at.index);
     put!(at.block, "mirror", Word::plain(&name));
     put!(at.block, "mirror_request_body", *body);
     if !at.beside.is_new(&name) {
@@ -16,6 +16,7 @@ pub(in crate::conf) fn write(policy: Option<&Mirror>, at: &mut At<'_, '_>) {
     }
     let mut copy = Block::default();
     put!(copy, "internal");
+    put!(copy, "proxy_ignore_headers", "X-Accel-Redirect");
     put!(copy, "access_log", false);
     let to = upstream_tls::url(url, &mut copy, at);
     let host = match host {

@@ -1,6 +1,7 @@
 //! Raw configuration (`*-snippet`) and ModSecurity: in the words of whoever may write them.
 
 use super::super::location::At;
+use super::super::text::has_variable;
 use super::super::tree::{put, words};
 use super::super::{Block, Owner, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
@@ -22,6 +23,12 @@ const ITS_CORE_RULES: &str = "/etc/nginx/owasp-modsecurity-crs/nginx-modsecurity
 /// Logs of a container are its standard output, one line each; Debian's settings name a file that nobody rotates there.
 const AUDIT_LOG: &str = "SecAuditLog /dev/stdout\nSecAuditLogFormat JSON\n";
 
+/// Whether somebody's own configuration has a variable.
+pub(in crate::conf) fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
+    let texts = raw.map(|raw| [&raw.configuration, &raw.server, &raw.auth]);
+    texts.into_iter().flatten().flatten().any(|text| has_variable(text, name))
+}
+
 /// What the ConfigMap says at one of its keys, as its own.
 pub(in crate::conf) fn of_config_map(
     configuration: &Configuration,
@@ -37,7 +44,7 @@ pub(in crate::conf) fn of_config_map(
 }
 
 fn owner(raw: &RawGlobal, key: &'static str) -> Option<Owner> {
-    raw.origin.clone().map(|origin| Owner { origin, key: Some(key) })
+    raw.origin.as_ref().map(|origin| Owner::of_key(origin, key))
 }
 
 /// Whether anything asks for ModSecurity, so that its module has to be there.

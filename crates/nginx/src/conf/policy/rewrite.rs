@@ -1,9 +1,10 @@
 //! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
 
-use super::super::location::At;
+use super::super::location::{At, pattern_for};
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use model::policy::Rewrite;
+use model::{Part, Template, Variable};
 
 pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
     let Some(Rewrite { pattern, target, prefix }) = policy else { return };
@@ -14,6 +15,13 @@ pub(in crate::conf) fn write(policy: Option<&Rewrite>, at: &mut At<'_, '_>) {
         let broken = words!["(", "$uri", "~", "[\\x00-\\x1f\\x7f]", ")"];
         at.block.open("if", broken, refuse);
     }
-    let pattern = Word::from("(?i)").then(Word::plain(pattern.source()));
-    put!(at.block, "rewrite", pattern, Word::template(target), "break");
+    let pattern = Word::from("(?i)").then(pattern_for(at.location, pattern.source()));
+    let target = match target.parts() {
+        // By this very spelling nginx knows a redirect.
+        [Part::Variable(Variable::Scheme), rest @ ..] => {
+            Word::from("$scheme").then(Word::template(&Template::from_parts(rest.to_vec())))
+        }
+        _ => Word::template(target),
+    };
+    put!(at.block, "rewrite", pattern, target, "break");
 }

@@ -126,6 +126,11 @@ fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) 
     at.block.put(resumes, words![!*verify]);
 }
 
+/// What is asked beside a request is no answer to it: whoever is led there by X-Accel-Redirect gets 404.
+const ONLY_ASIDE: &str = "require(\"fairway.request\").aside()";
+const ENTER_ASIDE: &str =
+    "require(\"fairway.request\").aside()\nrequire(\"fairway.request\").enter()";
+
 /// The beginning of `proxy_pass` for a URL of ours: external authentication, mirrors.
 pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) -> Word {
     let scheme = if url.secure { "https://" } else { "http://" };
@@ -134,13 +139,14 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
         put!(block, "proxy_ssl_name", host_of(url));
     }
     let Some(upstream) = &url.upstream else {
+        block.open("rewrite_by_lua_block", vec![], lua(ONLY_ASIDE));
         // Found out for each request; a static part behind it would keep nginx from looking it up.
         return Word::from(scheme).then(Word::template(&url.authority));
     };
     put!(block, "set", "$fairway_upstream", Word::literal(upstream.as_str()));
     put!(block, "set", "$fairway_route", "");
     put!(block, "set", "$fairway_tls_redirect", "off");
-    block.open("rewrite_by_lua_block", vec![], lua("require(\"fairway.request\").enter()"));
+    block.open("rewrite_by_lua_block", vec![], lua(ENTER_ASIDE));
     let name = match url.secure {
         true => {
             let authority = fingerprint(url.authority.to_string().as_bytes());

@@ -46,7 +46,9 @@ pub(super) fn remember(
     if !(answer.status.is_success() || matches!(status, 401 | 403)) {
         return;
     }
-    let usual = cache.durations.iter().find(|duration| duration.statuses.contains(&status));
+    let named = cache.durations.iter().find(|duration| duration.statuses.contains(&status));
+    let any = || cache.durations.iter().find(|duration| duration.statuses.is_empty());
+    let usual = named.or_else(any);
     let time = match asked_for(&answer.headers) {
         Asked::Never => return,
         Asked::For(time) => time,

@@ -74,6 +74,7 @@ impl Transport {
             head,
             body: &mut body,
             upgrade: false,
+            interim: &|_| {},
             policy: &Policy { timeouts, ..Policy::default() },
         };
         let journal = Rc::new(Try::new(target.address));

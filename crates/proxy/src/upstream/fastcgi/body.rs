@@ -1,34 +1,29 @@
 //! The body of a FastCGI answer on its way in.
 
-use super::{Complaints, Connection, Records, Said, Try};
+use super::{Complaints, Records, Said};
 use crate::http::{BodyError, Frame, Length};
+use crate::upstream::incoming::Incoming;
 use bytes::Bytes;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 /// The body of an answer on its way in.
 #[derive(Debug)]
 pub struct FastCgiBody {
     /// None once the answer is over.
-    pub(super) connection: Option<Connection>,
+    pub(super) incoming: Option<Incoming>,
     pub(super) records: Records,
     /// What came together with the head.
     pub(super) first: Bytes,
     /// What Content-Length leaves to come, if it was sent.
     pub(super) remaining: Option<u64>,
-    pub(super) read: Duration,
-    /// The deadline for the next piece is set.
-    pub(super) waiting: bool,
     pub(super) complaints: Complaints,
-    pub(super) journal: Rc<Try>,
 }
 
 impl FastCgiBody {
     /// How much is to come. A body that has its length is over only once the responder is: it may have work to do
     /// after its answer, which a connection that ends would break off.
     pub(crate) fn length(&self) -> Length {
-        match (&self.connection, self.remaining) {
+        match (&self.incoming, self.remaining) {
             (None, _) => Length::Known(0),
             (Some(_), Some(remaining)) if remaining > 0 => Length::Known(remaining),
             (Some(_), _) => Length::Unknown,
@@ -44,8 +39,8 @@ impl FastCgiBody {
             return Poll::Ready(Ok(Some(Frame::Data(data))));
         }
         loop {
-            let Some(connection) = &mut self.connection else { return Poll::Ready(Ok(None)) };
-            let said = self.records.next(&mut connection.buffer);
+            let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
+            let said = self.records.next(incoming.buffer());
             match said.map_err(|_| BodyError::Malformed)? {
                 Some(Said::Stdout(data)) => match self.counted(data) {
                     Some(data) => return Poll::Ready(Ok(Some(Frame::Data(data)))),
@@ -58,23 +53,17 @@ impl FastCgiBody {
                 Some(Said::End) => return Poll::Ready(self.end()),
                 None => {}
             }
-            match connection.io.poll_read_body(cx, &mut connection.buffer, usize::MAX) {
-                Poll::Ready(Ok(0) | Err(_)) if self.remaining == Some(0) => {
+            // A connection that ends after the whole body ends like any other: the responder is done.
+            match ready!(incoming.poll_read(cx, usize::MAX)) {
+                Ok(1..) => {}
+                Ok(0) | Err(BodyError::Aborted) if self.remaining == Some(0) => {
                     return Poll::Ready(self.end());
                 }
-                Poll::Ready(Ok(0) | Err(_)) => {
-                    self.journal.end();
+                Ok(0) => {
+                    incoming.break_off();
                     return Poll::Ready(Err(BodyError::Aborted));
                 }
-                Poll::Ready(Ok(_)) => self.waiting = false,
-                Poll::Pending => {
-                    if !std::mem::replace(&mut self.waiting, true) {
-                        connection.timer.reset(self.read);
-                    }
-                    ready!(connection.timer.poll(cx));
-                    self.journal.end();
-                    return Poll::Ready(Err(BodyError::Timeout));
-                }
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }
@@ -85,14 +74,17 @@ impl FastCgiBody {
             data.truncate(usize::try_from(*remaining).unwrap_or(usize::MAX));
             *remaining -= data.len() as u64;
         }
-        self.journal.received.set(self.journal.received.get() + data.len() as u64);
+        if let Some(incoming) = &self.incoming {
+            incoming.received(data.len());
+        }
         (!data.is_empty()).then_some(data)
     }
 
     /// The responder is done; whether the body is whole.
     fn end(&mut self) -> Result<Option<Frame>, BodyError> {
-        self.connection = None;
-        self.journal.end();
+        if let Some(incoming) = self.incoming.take() {
+            incoming.end(None);
+        }
         match self.remaining {
             Some(missing) if missing > 0 => Err(BodyError::Aborted),
             _ => Ok(None),

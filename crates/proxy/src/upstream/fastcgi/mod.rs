@@ -8,19 +8,18 @@ pub use body::FastCgiBody;
 pub use head::{head_end, parse};
 pub use record::{Params, Records, Said};
 
+pub(super) use record::{end_of_stdin, stdin};
+
+use super::incoming::Incoming;
+use super::talk::{Answer, Coding, Talk};
 use super::{Connection, Failed, Head, Outgoing, Target, Try, TryError};
-use crate::http::{Body, Frame, Response, Source};
-use crate::outbox::Outbox;
-use bytes::{Buf, Bytes, BytesMut};
+use crate::http::{Body, Response, Source};
+use bytes::{Bytes, BytesMut};
 use head::CgiHead;
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
-use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-
-/// Bytes gathered before they are written.
-const COALESCED: usize = 64 << 10;
 
 /// Sends a request over a new connection.
 pub(super) async fn send(
@@ -36,34 +35,21 @@ pub(super) async fn send(
     let connection = Connection::open(target, timeouts.connect).await;
     let connection = connection.map_err(|error| fail(error, false))?;
     journal.connected(false);
-    let mut outbox = Outbox::default();
-    outbox.push(head);
-    let mut exchange = Exchange {
-        connection,
-        outbox,
-        body: request.body,
-        queued: false,
-        sent: false,
-        timeouts,
+    let heads = Heads {
         limit: request.policy.body.response_header,
         records: Records::default(),
         head: BytesMut::new(),
         complaints: Complaints::of(target),
     };
-    let answer = exchange.run().await.map_err(|error| fail(error, true))?;
-    journal.answered(answer.0.status.as_u16());
-    Ok(answered(exchange, answer, request.method, journal))
+    let body = Some((&mut *request.body, Coding::Stdin));
+    let mut talk = Talk::new(connection, head, body, timeouts, heads);
+    let head = talk.head().await.map_err(|error| fail(error, true))?;
+    journal.answered(head.0.status.as_u16());
+    Ok(answered(talk, head, request.method, timeouts, journal))
 }
 
-/// A request on its way out while its answer may come in.
-struct Exchange<'r> {
-    connection: Connection,
-    outbox: Outbox,
-    body: &'r mut Body,
-    /// Everything is in the outbox.
-    queued: bool,
-    sent: bool,
-    timeouts: Timeouts,
+/// Finds the head of the answer.
+struct Heads {
     limit: usize,
     records: Records,
     /// What came of the head so far.
@@ -71,65 +57,17 @@ struct Exchange<'r> {
     complaints: Complaints,
 }
 
-impl Exchange<'_> {
-    /// The head of the answer, and what came after it already.
-    async fn run(&mut self) -> Result<(CgiHead, Bytes), TryError> {
-        let mut unsent = usize::MAX;
-        let mut armed = false;
-        poll_fn(|cx| {
-            if !self.sent {
-                match self.poll_send(cx) {
-                    Poll::Ready(Ok(())) => (self.sent, armed) = (true, false),
-                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
-                        return Poll::Ready(Err(error));
-                    }
-                    // The upstream may have answered before it stopped reading.
-                    Poll::Ready(Err(_)) | Poll::Pending => {}
-                }
-            }
-            if let Poll::Ready(head) = self.poll_head(cx) {
-                return Poll::Ready(head);
-            }
-            let writing = self.outbox.remaining();
-            if !armed || writing < unsent {
-                (armed, unsent) = (true, writing);
-                let Timeouts { send, read, .. } = self.timeouts;
-                self.connection.timer.reset(if self.sent { read } else { send });
-            }
-            let step =
-                if self.sent { "reading the head of the answer" } else { "sending the request" };
-            self.connection.timer.poll(cx).map(|_| Err(TryError::Timeout(step)))
-        })
-        .await
-    }
+impl Answer for Heads {
+    /// The head, and what came after it already.
+    type Head = (CgiHead, Bytes);
 
-    /// Sends the body, which was read whole: only the upstream is waited for.
-    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
+    fn poll_head(
+        &mut self,
+        connection: &mut Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::Head, TryError>> {
+        let Connection { io, buffer, .. } = connection;
         loop {
-            if !self.queued && self.outbox.remaining() < COALESCED {
-                match ready!(self.body.poll_frame(cx)).map_err(TryError::RequestBody)? {
-                    Some(Frame::Data(data)) => record::stdin(data, &mut self.outbox),
-                    // CGI has no trailers.
-                    Some(Frame::Trailers(_)) => {}
-                    None => {
-                        record::end_of_stdin(&mut self.outbox);
-                        self.queued = true;
-                    }
-                }
-                continue;
-            }
-            let written = self.connection.io.poll_write_all(cx, &mut self.outbox);
-            ready!(written).map_err(|_| TryError::Closed)?;
-            if self.queued {
-                let flushed = self.connection.io.poll_flush_all(cx);
-                return flushed.map_err(|_| TryError::Closed);
-            }
-        }
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<(CgiHead, Bytes), TryError>> {
-        loop {
-            let Connection { io, buffer, .. } = &mut self.connection;
             while let Some(said) = self.records.next(buffer).map_err(|_| TryError::InvalidHeader)? {
                 match said {
                     Said::Stdout(data) => self.head.extend_from_slice(&data),
@@ -144,7 +82,7 @@ impl Exchange<'_> {
                         return Poll::Ready(Ok((head, rest)));
                     }
                     None if self.head.len() <= self.limit => {}
-                    _ => return Poll::Ready(Err(TryError::InvalidHeader)),
+                    _ => return Poll::Ready(Err(TryError::HeadTooLarge(self.limit))),
                 }
             }
             match ready!(io.poll_read_head(cx, buffer)) {
@@ -157,12 +95,13 @@ impl Exchange<'_> {
 
 /// The answer as phases see it, its body still attached to the connection where there is one.
 fn answered(
-    exchange: Exchange<'_>,
+    talk: Talk<Heads>,
     (head, first): (CgiHead, Bytes),
     method: &Method,
+    timeouts: Timeouts,
     journal: &Rc<Try>,
 ) -> Response {
-    let Exchange { connection, records, timeouts, complaints, .. } = exchange;
+    let (connection, Heads { records, complaints, .. }, rest) = talk.into_parts();
     let bodyless = *method == Method::HEAD
         || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
     let mut response = Response {
@@ -172,7 +111,6 @@ fn answered(
         body: Body::empty(),
         source: Source::Upstream,
         announced_length: head.length.filter(|_| bodyless && head.status != StatusCode::NO_CONTENT),
-        hints: Vec::new(),
         close: false,
     };
     if bodyless || head.length == Some(0) {
@@ -180,14 +118,11 @@ fn answered(
         return response;
     }
     let body = FastCgiBody {
-        connection: Some(connection),
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
         records,
         first,
         remaining: head.length,
-        read: timeouts.read,
-        waiting: false,
         complaints,
-        journal: journal.clone(),
     };
     response.body = Body::fastcgi(body);
     response

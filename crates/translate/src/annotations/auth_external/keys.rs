@@ -36,6 +36,7 @@ pub(super) static URL: Key<String> = Key::annotation("auth-url", values::url)
          Service of the cluster is reached at its endpoints.",
     )
     .risk(Risk::High)
+    .free(parse::line)
     .on_bad(OnBad::Reject);
 
 pub(super) static METHOD: Key<String> = Key::annotation("auth-method", values::method)
@@ -52,6 +53,7 @@ pub(super) static SIGN_IN: Key<String> = Key::annotation("auth-signin", values::
         "none",
         "Where clients without authentication are sent (302 in place of 401), with the URL they wanted as a parameter.",
     )
+    .free(parse::line)
     .risk(Risk::High);
 
 pub(super) static SIGN_IN_PARAMETER: Key<String> =
@@ -61,6 +63,7 @@ pub(super) static SIGN_IN_PARAMETER: Key<String> =
             "rd",
             "The parameter of auth-signin with the URL that was wanted.",
         )
+        .free(parse::line)
         .risk(Risk::Medium);
 
 pub(super) static RESPONSE_HEADERS: Key<Vec<String>> =
@@ -90,6 +93,7 @@ pub(super) static REQUEST_REDIRECT: Key<Template> =
             "path and query of the request",
             "X-Auth-Request-Redirect for the authenticator.",
         )
+        .free(|text| values::template(&parse::line(text)?))
         .risk(Risk::Medium)
         .on_bad(OnBad::Deny);
 
@@ -109,6 +113,7 @@ pub(super) static CACHE_KEY: Key<String> = Key::annotation("auth-cache-key", val
         "none",
         "What the authenticator says is remembered, for requests of the same path that agree in this.",
     )
+    .free(parse::line)
     .risk(Risk::Medium);
 
 pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> = Key::annotation(
@@ -116,7 +121,7 @@ pub(super) static CACHE_DURATION: Key<Vec<CacheDuration>> = Key::annotation(
     values::durations,
 )
 .says(
-    "items such as 200 202 5m, comma separated",
+    "items such as 200 202 5m or any 1m, comma separated",
     "200 202 401 5m",
     "How long it is remembered, by status, unless the authenticator says something about caching.",
 )

@@ -81,7 +81,7 @@ pub(super) fn usual_durations() -> Vec<CacheDuration> {
     vec![CacheDuration { statuses: vec![200, 202, 401], time }]
 }
 
-/// `200 202 5m, 401 1m`: statuses, then how long they are remembered. Without statuses those of nginx count.
+/// `200 202 5m, 401 1m, any 10s`: statuses, then how long they are remembered. Without statuses those of nginx count.
 pub fn durations(text: &str) -> Result<Vec<CacheDuration>, String> {
     let items = parse::list(text)?;
     if items.is_empty() {
@@ -99,6 +99,9 @@ fn duration(item: &str) -> Result<CacheDuration, String> {
         return Err(wrong());
     }
     let time = parse::duration(time).map_err(|_| wrong())?;
+    if words.contains(&"any") {
+        return Ok(CacheDuration { statuses: Vec::new(), time });
+    }
     let status = |word: &&str| {
         let valid = word.len() == 3 && word.bytes().all(|byte| byte.is_ascii_digit());
         word.parse().ok().filter(|status: &u16| valid && *status >= 100)
@@ -128,7 +131,9 @@ mod tests {
             durations("200 1s, 403 20s,10m"),
             Ok(vec![item(&[200], 1), item(&[403], 20), item(&[200, 301, 302], 600)])
         );
-        for wrong in ["forever", "200", "200 5", "5m 200", "200 1m 2m", "20 5m", "any 5m", "ü"] {
+        let any = Ok(vec![item(&[401], 60), item(&[], 300)]);
+        assert_eq!(durations("401 1m,any 5m"), any);
+        for wrong in ["forever", "200", "200 5", "5m 200", "200 1m 2m", "20 5m", "any", "ü"] {
             assert!(durations(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,0 +1,137 @@
+//! Which kinds of objects are followed, and for how long not: for readiness and for metrics.
+
+use crate::store::Kind;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Knows how the watches of a cluster are. Copies share it.
+#[derive(Clone, Debug, Default)]
+pub struct Following(Arc<Mutex<Vec<Watched>>>);
+
+#[derive(Debug)]
+struct Watched {
+    kind: Kind,
+    /// Being forbidden to list it is no reason to wait.
+    optional: bool,
+    /// It was listed once.
+    listed: bool,
+    /// Since when it is not followed, and why.
+    lost: Option<(Instant, String)>,
+    forbidden: bool,
+}
+
+impl Watched {
+    /// We may not list it, and may do without.
+    fn is_dispensed(&self) -> bool {
+        self.optional && self.forbidden
+    }
+}
+
+/// What one watch tells about itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    following: Following,
+    number: usize,
+}
+
+impl Following {
+    pub(crate) fn add(&self, kind: Kind, optional: bool) -> Report {
+        let mut all = self.all();
+        let lost = Some((Instant::now(), String::new()));
+        all.push(Watched { kind, optional, listed: false, lost, forbidden: false });
+        Report { following: self.clone(), number: all.len() - 1 }
+    }
+
+    /// For how long each kind has not been followed; none: it is. A kind that we may do without, and may not list, is
+    /// left out.
+    pub fn kinds(&self) -> BTreeMap<&'static str, Option<Duration>> {
+        let mut kinds = BTreeMap::new();
+        let all = self.all();
+        let wanted = |one: &&Watched| one.listed || !one.is_dispensed();
+        for one in all.iter().filter(wanted) {
+            let lost = one.lost.as_ref().map(|(since, _)| since.elapsed());
+            let longest = kinds.entry(one.kind.name()).or_insert(None);
+            *longest = lost.max(*longest);
+        }
+        kinds
+    }
+
+    /// What was never listed and has to be, with the reason where there is one: `Secret: 403 Forbidden, Service`.
+    pub fn missing(&self) -> Option<String> {
+        let all = self.all();
+        let missing = all.iter().filter(|one| !one.listed && !one.is_dispensed());
+        let mut words: Vec<String> = missing
+            .map(|one| match &one.lost {
+                Some((_, why)) if !why.is_empty() => format!("{}: {why}", one.kind),
+                _ => one.kind.to_string(),
+            })
+            .collect();
+        words.dedup();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Watched>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Report {
+    /// The list is complete.
+    pub(crate) fn listed(&self) {
+        self.change(|one| (one.listed, one.lost, one.forbidden) = (true, None, false));
+    }
+
+    /// What was listed before is followed again.
+    pub(crate) fn followed(&self) {
+        self.change(|one| (one.lost, one.forbidden) = (None, false));
+    }
+
+    /// It is not followed, for this reason.
+    pub(crate) fn lost(&self, code: Option<u16>, reason: &str) {
+        // What the API server says behind the colon names accounts, which is nobody's business who asks for health.
+        let short =
+            if code.is_some() { reason.split(": ").next().unwrap_or_default() } else { reason };
+        self.change(|one| {
+            let since = one.lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
+            one.lost = Some((since, short.to_owned()));
+            one.forbidden = code == Some(403);
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Watched)) {
+        change(&mut self.following.all()[self.number]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Following;
+    use crate::store::Kind;
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_missing_and_for_how_long_is_told_with_the_reason() {
+        let following = Following::default();
+        let [secrets, classes, services] =
+            [(Kind::Secret, false), (Kind::IngressClass, true), (Kind::Service, false)]
+                .map(|(kind, optional)| following.add(kind, optional));
+        services.listed();
+        assert_eq!(following.missing().as_deref(), Some("Secret, IngressClass"));
+        for one in [&secrets, &classes] {
+            one.lost(Some(403), "403 Forbidden: User \"system:serviceaccount:a:b\" cannot list");
+        }
+        assert_eq!(following.missing().as_deref(), Some("Secret: 403 Forbidden"));
+        tokio::time::advance(Duration::from_secs(9)).await;
+        secrets.lost(None, "Connection refused (os error 111)");
+        let kinds = Vec::from_iter(following.kinds());
+        assert_eq!(kinds, [("Secret", Some(Duration::from_secs(9))), ("Service", None)]);
+        secrets.listed();
+        services.lost(None, "Connection refused");
+        assert_eq!(following.missing(), None, "it was listed once");
+        assert_eq!(following.kinds()["Service"], Some(Duration::ZERO));
+        services.followed();
+        assert!(following.kinds().values().all(Option::is_none));
+    }
+}

@@ -1,0 +1,203 @@
+//! The text of a pattern read: what it says of bytes, and whether automata can do it.
+
+use super::PatternError;
+use fancy_regex::{Assertion, Expr};
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{Capture, Class, ClassBytes, ClassBytesRange, Dot, Hir, Look, Repetition};
+use std::fmt::Write;
+
+/// Bytes of the text of one pattern.
+pub(super) const LONGEST: usize = 4096;
+
+/// Expressions within expressions.
+const DEEPEST: usize = 100;
+
+/// Why an expression has no [`Hir`].
+pub(super) enum Not {
+    /// It needs backtracking.
+    Linear,
+    /// It is wrong.
+    Valid(PatternError),
+}
+
+/// Reads the text. Characters beyond ASCII are the bytes that they are written with, as PCRE has it without UTF.
+pub(super) fn parse(source: &str, ignore_case: bool) -> Result<Expr, PatternError> {
+    if source.len() > LONGEST {
+        let reason = format!("it has {} bytes, {LONGEST} is the most", source.len());
+        return Err(PatternError(reason));
+    }
+    let mut bytes = String::with_capacity(source.len());
+    for character in source.chars() {
+        if character.is_ascii() {
+            bytes.push(character);
+            continue;
+        }
+        for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+            write!(bytes, "\\x{byte:02X}").expect("writing to a String does not fail");
+        }
+    }
+    let flags = if ignore_case { fancy_regex::internal::FLAG_CASEI } else { 0 };
+    match Expr::parse_tree_with_flags(&bytes, flags) {
+        Ok(tree) if is_deep(&tree.expr) => Err(PatternError("it is nested too deeply".to_owned())),
+        Ok(tree) => Ok(tree.expr),
+        Err(error) => Err(PatternError(error.to_string())),
+    }
+}
+
+/// Whether something is nested deeper than recursion should follow it.
+fn is_deep(expr: &Expr) -> bool {
+    let mut waiting = vec![(expr, 0)];
+    while let Some((expr, depth)) = waiting.pop() {
+        if depth > DEEPEST {
+            return true;
+        }
+        waiting.extend(expr.children_iter().map(|child| (child, depth + 1)));
+    }
+    false
+}
+
+/// What automata run; groups are numbered in the order in which they open.
+pub(super) fn hir(expr: &Expr, groups: &mut u32) -> Result<Hir, Not> {
+    Ok(match expr {
+        Expr::Empty => Hir::empty(),
+        Expr::Concat(parts) => Hir::concat(all(parts, groups)?),
+        Expr::Alt(parts) => Hir::alternation(all(parts, groups)?),
+        Expr::Group(inner) => {
+            *groups += 1;
+            let index = *groups;
+            Hir::capture(Capture { index, name: None, sub: Box::new(hir(inner, groups)?) })
+        }
+        // Their groups would be lost, and the numbers of later ones with them.
+        Expr::Repeat { hi: 0, .. } => return Err(Not::Linear),
+        Expr::Repeat { child, lo, hi, greedy } => {
+            let number =
+                |count: usize| u32::try_from(count).map_err(|_| Not::Valid(too_often(count)));
+            let min = number(*lo)?;
+            let max = if *hi == usize::MAX { None } else { Some(number(*hi)?) };
+            let sub = Box::new(hir(child, groups)?);
+            Hir::repetition(Repetition { min, max, greedy: *greedy, sub })
+        }
+        Expr::Assertion(assertion) => Hir::look(look(*assertion).ok_or(Not::Linear)?),
+        leaf => match one(leaf).map_err(Not::Valid)? {
+            Some(bytes) => {
+                Hir::concat(bytes.into_iter().map(|set| Hir::class(Class::Bytes(set))).collect())
+            }
+            None => return Err(Not::Linear),
+        },
+    })
+}
+
+fn all(parts: &[Expr], groups: &mut u32) -> Result<Vec<Hir>, Not> {
+    parts.iter().map(|part| hir(part, groups)).collect()
+}
+
+fn too_often(count: usize) -> PatternError {
+    PatternError(format!("it repeats something {count} times"))
+}
+
+/// The bytes that a leaf stands for, one set after the other; none if it stands for something else.
+pub(super) fn one(leaf: &Expr) -> Result<Option<Vec<ClassBytes>>, PatternError> {
+    let byte = |byte: u8| ClassBytes::new([ClassBytesRange::new(byte, byte)]);
+    Ok(Some(match leaf {
+        Expr::Literal { val, casei } => val
+            .bytes()
+            .map(|value| {
+                let mut set = byte(value);
+                if *casei {
+                    set.case_fold_simple();
+                }
+                set
+            })
+            .collect(),
+        Expr::LiteralBytes { bytes } => bytes.iter().map(|value| byte(*value)).collect(),
+        Expr::Any { newline, crlf } => {
+            let dot = match (newline, crlf) {
+                (true, _) => Dot::AnyByte,
+                (false, true) => Dot::AnyByteExceptCRLF,
+                (false, false) => Dot::AnyByteExceptLF,
+            };
+            class(&Hir::dot(dot)).into_iter().collect()
+        }
+        Expr::Delegate { inner, casei } => {
+            let mut parser = ParserBuilder::new();
+            parser.unicode(false).utf8(false).case_insensitive(*casei);
+            let parsed = parser.build().parse(inner);
+            let set = parsed.ok().as_ref().and_then(class);
+            let wrong = || PatternError(format!("{inner} is no set of bytes"));
+            vec![set.ok_or_else(wrong)?]
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The set of bytes that an expression is, if it is one.
+fn class(hir: &Hir) -> Option<ClassBytes> {
+    use regex_syntax::hir::HirKind;
+    match hir.kind() {
+        HirKind::Class(Class::Bytes(set)) => Some(set.clone()),
+        HirKind::Class(Class::Unicode(set)) => set.to_byte_class(),
+        HirKind::Literal(literal) => match *literal.0 {
+            [byte] => Some(ClassBytes::new([ClassBytesRange::new(byte, byte)])),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The assertion as automata know it; none for `\Z`.
+pub(super) fn look(assertion: Assertion) -> Option<Look> {
+    Some(match assertion {
+        Assertion::StartText => Look::Start,
+        Assertion::EndText => Look::End,
+        Assertion::StartLine { crlf: false } | Assertion::StartLineOniguruma { crlf: false } => {
+            Look::StartLF
+        }
+        Assertion::StartLine { crlf: true } | Assertion::StartLineOniguruma { crlf: true } => {
+            Look::StartCRLF
+        }
+        Assertion::EndLine { crlf: false } => Look::EndLF,
+        Assertion::EndLine { crlf: true } => Look::EndCRLF,
+        Assertion::WordBoundary => Look::WordAscii,
+        Assertion::NotWordBoundary => Look::WordAsciiNegate,
+        Assertion::LeftWordBoundary => Look::WordStartAscii,
+        Assertion::RightWordBoundary => Look::WordEndAscii,
+        Assertion::LeftWordHalfBoundary => Look::WordStartHalfAscii,
+        Assertion::RightWordHalfBoundary => Look::WordEndHalfAscii,
+        Assertion::EndTextIgnoreTrailingNewlines { .. } => return None,
+    })
+}
+
+/// The text up to the first special character of a path that is a pattern, without a character that may be repeated
+/// zero times: what every path starts with that it matches from the beginning.
+pub fn fixed_start(pattern: &str) -> &str {
+    if may_have_alternatives(pattern) {
+        // The anchor belongs to the first alternative only.
+        return "";
+    }
+    let special = |character: char| "\\.+*?()[]{}|^$".contains(character);
+    let Some(end) = pattern.find(special) else { return pattern };
+    let start = &pattern[..end];
+    if !pattern[end..].starts_with(['*', '?', '{']) {
+        return start;
+    }
+    let mut characters = start.chars();
+    characters.next_back();
+    characters.as_str()
+}
+
+/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
+fn may_have_alternatives(pattern: &str) -> bool {
+    let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
+    let mut depth = 0_usize;
+    let mut characters = pattern.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 || hides => return true,
+            _ => {}
+        }
+    }
+    false
+}

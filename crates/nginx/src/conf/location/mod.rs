@@ -1,0 +1,293 @@
+//! The locations of a server: which paths they have in nginx, and what is in them.
+
+mod closed;
+
+use super::http::lua;
+use super::pattern::pattern_keeping;
+use super::policy::{self, client_certificate};
+use super::tree::{put, words};
+use super::{Block, Scope, Word};
+use crate::push;
+use model::policy::{Policy, TlsRedirect};
+use model::{Backend, Kind, Location, PathKind, Server};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet};
+
+/// The hook that redirects to HTTPS, finds out whether anybody is there, and chooses between main side and canary.
+const ENTER: &str = "require(\"fairway.request\").enter()";
+/// The same where a certificate is required: nothing of it is there on plain HTTP (compat/decisions.md).
+const ENTER_BY_TLS: &str = "require(\"fairway.request\").enter()\n\
+    if ngx.var.https ~= \"on\" then return ngx.exit(403) end";
+/// The hook that sees to the header section of the answer.
+const ANSWER: &str = "require(\"fairway.answer\").filter()";
+
+/// Where policies write to.
+pub(super) struct At<'a, 'b> {
+    pub(super) scope: &'b mut Scope<'a>,
+    pub(super) server: &'b Server,
+    pub(super) location: &'b Location,
+    /// Its place among the locations of the server.
+    pub(super) index: usize,
+    /// The location.
+    pub(super) block: Block,
+    /// What stands beside it in the server: locations of its own requests.
+    pub(super) beside: &'b mut Beside,
+}
+
+/// Further locations of a server, each once.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    names: BTreeSet<String>,
+    pub(super) block: Block,
+}
+
+impl Beside {
+    /// Whether a location of this name is new.
+    pub(super) fn is_new(&mut self, name: &str) -> bool {
+        self.names.insert(name.to_owned())
+    }
+}
+
+/// Writes all locations of a server.
+pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
+    let mut beside = Beside::default();
+    let mut taken = HashSet::new();
+    for index in order(scope, server) {
+        let location = &server.locations[index];
+        let is_closed = closed::is_closed(scope, server, location);
+        let mut names = match is_closed {
+            true => closed::names(server, location, &taken),
+            false => names(server, location),
+        };
+        names.retain(|(kind, path)| taken.insert((*kind, path.clone())));
+        if names.is_empty() {
+            continue;
+        }
+        let body = match is_closed {
+            true => closed::body(location),
+            false => body(scope, server, index, &mut beside),
+        };
+        for (modifier, path) in names {
+            let words = match modifier {
+                "" => words![Word::plain(path)],
+                modifier => words![modifier, Word::plain(path)],
+            };
+            let mut whole = Block::default();
+            if remembers(location) && !is_closed {
+                // nginx has two locations where a Prefix path has one, and each remembers for itself.
+                put!(
+                    whole,
+                    "set",
+                    "$fairway_form",
+                    if modifier == "=" { "whole" } else { "below" }
+                );
+            }
+            whole.append(body.clone());
+            block.open_for(location.origin.as_ref(), "location", words, whole);
+        }
+    }
+    block.append(beside.block);
+    if server.locations.is_empty() {
+        // Otherwise nginx would look for files.
+        let mut nothing = Block::default();
+        put!(nothing, "return", 404_u16);
+        block.open("location", words!["/"], nothing);
+    }
+    let health = &scope.place.health_path;
+    if server.name.as_str() == "_" && !health.is_empty() && !taken.contains(&("", health.clone())) {
+        let mut healthy = Block::default();
+        put!(healthy, "access_log", false);
+        put!(healthy, "return", 200_u16);
+        block.open("location", words!["^~", Word::plain(health)], healthy);
+    }
+}
+
+/// Whether what its authenticator says is remembered.
+fn remembers(location: &Location) -> bool {
+    let authenticator = location.policy.auth_external.as_ref();
+    authenticator.is_some_and(|authenticator| authenticator.cache.is_some())
+}
+
+/// Regex hosts try the longest text first; on plain hosts nginx finds the longest prefix itself, but an Exact path
+/// goes before what a Prefix path is split into, and both before what is closed in place of another path.
+fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..server.locations.len()).collect();
+    let location = |index: usize| &server.locations[index];
+    match server.regex {
+        true => order.sort_by_key(|index| {
+            let path = path(location(*index));
+            (Reverse(path.len()), Reverse(path.to_owned()))
+        }),
+        false => order.sort_by_cached_key(|index| {
+            let location = location(*index);
+            (closed::is_closed(scope, server, location), location.kind)
+        }),
+    }
+    order
+}
+
+fn path(location: &Location) -> &str {
+    if location.path.is_empty() { "/" } else { &location.path }
+}
+
+/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words.
+pub(super) fn pattern_for(location: &Location, source: &str) -> Word {
+    pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
+}
+
+/// What nginx calls a location: modifier and path.
+type Name = (&'static str, String);
+
+/// What nginx calls the location (compat/behaviour.md section 5).
+fn names(server: &Server, location: &Location) -> Vec<Name> {
+    let path = path(location);
+    if server.regex {
+        let source = pattern_for(location, path);
+        let path = source.as_str();
+        let splits = location.kind == PathKind::Prefix
+            && !location.whole
+            && path != "/"
+            && !path.ends_with('/');
+        let own = ("~*", format!("^{path}"));
+        return match splits {
+            true => vec![("~*", format!("^{path}/")), own],
+            false => vec![own],
+        };
+    }
+    match location.kind {
+        PathKind::Exact => vec![("=", path.to_owned())],
+        PathKind::Prefix if path.ends_with('/') => vec![("", path.to_owned())],
+        PathKind::Prefix => vec![("=", path.to_owned()), ("", format!("{path}/"))],
+    }
+}
+
+fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Beside) -> Block {
+    let location = &server.locations[index];
+    let mut at = At { scope, server, location, index, block: Block::default(), beside };
+    variables(&mut at);
+    if matches!(location.backend, Backend::Denied(_)) {
+        put!(at.block, "return", 503_u16);
+        return at.block;
+    }
+    policies(&mut at);
+    at.block
+}
+
+fn variables(at: &mut At<'_, '_>) {
+    let Location { path, kind: _, whole: _, backend, canary: _, service, origin, policy, .. } =
+        at.location;
+    let block = &mut at.block;
+    if let Some(origin) = origin.as_ref().filter(|origin| origin.kind == Kind::Ingress) {
+        put!(block, "set", "$namespace", Word::literal(&origin.namespace));
+        put!(block, "set", "$ingress_name", Word::literal(&origin.name));
+    }
+    if let Some(service) = service {
+        put!(block, "set", "$service_name", Word::literal(&service.name));
+        put!(block, "set", "$service_port", Word::literal(&service.port));
+    }
+    put!(block, "set", "$location_path", Word::literal(path));
+    block.open("header_filter_by_lua_block", vec![], lua(ANSWER));
+    let upstream = match backend {
+        Backend::Upstream(id) => id.as_str(),
+        Backend::NotFound => "upstream-default-backend",
+        Backend::Denied(_) => return,
+    };
+    put!(block, "set", "$proxy_upstream_name", Word::literal(upstream));
+    // Lua can only write what is set somewhere.
+    put!(block, "set", "$proxy_alternative_upstream_name", "");
+    put!(block, "set", "$fairway_stands_in", "");
+    let TlsRedirect { with_certificate, always, preserve_trailing_slash, with_port } =
+        policy.tls_redirect;
+    let global = &at.scope.configuration.global;
+    let spared = global.no_tls_redirect.iter().any(|prefix| path.starts_with(prefix));
+    let redirect = match (always, with_certificate) {
+        _ if spared => "off",
+        (true, _) => "always",
+        (false, true) => "certificate",
+        (false, false) => "off",
+    };
+    put!(block, "set", "$fairway_tls_redirect", redirect);
+    let slash = if preserve_trailing_slash { "keep" } else { "cut" };
+    put!(block, "set", "$fairway_tls_redirect_slash", slash);
+    if with_port {
+        put!(block, "set", "$fairway_tls_redirect_port", at.scope.place.https_port);
+    }
+    if let Backend::Upstream(id) = backend {
+        put!(block, "set", "$fairway_upstream", Word::literal(id.as_str()));
+        let route = push::route_key(&at.server.name, at.location);
+        put!(block, "set", "$fairway_route", Word::literal(&route));
+    }
+    let enter = match client_certificate::is_closed_on_plain_http(at) {
+        true => ENTER_BY_TLS,
+        false => ENTER,
+    };
+    at.block.open("rewrite_by_lua_block", vec![], lua(enter));
+    at.block.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));
+}
+
+/// Every policy, in the order in which nginx's rewrite directives have to stand.
+fn policies(at: &mut At<'_, '_>) {
+    let location = at.location;
+    let Policy {
+        protocol,
+        http_version,
+        fastcgi,
+        upstream_tls,
+        timeouts,
+        retries,
+        body,
+        // Lua redirects.
+        tls_redirect: _,
+        client_certificate,
+        // Suites are a matter of the server.
+        ciphers: _,
+        redirect,
+        relative_redirects,
+        upstream_host,
+        rewrite,
+        errors,
+        default_backend,
+        mirror,
+        logging,
+        auth_basic,
+        auth_external,
+        access,
+        limits,
+        limit_rate,
+        cors,
+        answer_rewrites,
+        connection_header,
+        custom_headers,
+        // Debian has no module for it: the native engine alone makes spans.
+        opentelemetry: _,
+        // Lua balances.
+        balance: _,
+        raw,
+    } = &*location.policy;
+    client_certificate::of_location(client_certificate.as_ref(), at);
+    policy::logging::write(*logging, at);
+    policy::access::write(access, at);
+    policy::cors::write(cors.as_ref(), at);
+    policy::custom_headers::write(custom_headers, at);
+    policy::redirects::write(redirect.as_ref(), *relative_redirects, at);
+    policy::auth_basic::write(auth_basic.as_ref(), at);
+    policy::auth_external::write(auth_external.as_ref(), at);
+    policy::limits::write(limits, at);
+    policy::limit_rate::write(*limit_rate, at);
+    policy::mirror::write(mirror.as_ref(), at);
+    policy::body::write(*body, at);
+    policy::timeouts::write(*timeouts, *protocol, at);
+    policy::retries::write(retries, *protocol, at);
+    policy::errors::write(errors.as_ref(), at);
+    // After every redirect, and before a rewrite ends what the rewrite module does.
+    policy::raw::write(raw.as_deref(), at);
+    policy::rewrite::write(rewrite.as_ref(), at);
+    policy::request_headers::write(upstream_host.as_ref(), *connection_header, at);
+    if default_backend.is_some() {
+        policy::errors::stand_in(at);
+    }
+    policy::answer_rewrites::write(answer_rewrites, at);
+    policy::fastcgi::write(fastcgi, *protocol, at);
+    let to = policy::upstream_tls::write(upstream_tls, *protocol, at);
+    policy::protocol::write(*protocol, *http_version, &to, at);
+}

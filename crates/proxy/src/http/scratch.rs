@@ -1,0 +1,215 @@
+//! Room for bodies that are too large for memory: files without names in the folder for temporary files, bounded for
+//! the process and for each namespace.
+
+use rustix::fs::{MemfdFlags, Mode, OFlags};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Bytes of all files together, where nothing else is said.
+const TOTAL: u64 = 1 << 30;
+/// The same in memory, where nothing can be written: enough for a little, and no danger to the rest of the process.
+const IN_MEMORY: u64 = 32 << 20;
+
+/// Where bodies are kept that are too large for memory.
+#[derive(Debug)]
+pub struct Scratch {
+    place: Place,
+    total: Arc<Bound>,
+    shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(PathBuf),
+    /// Nothing can be written; this is why.
+    Memory(String),
+}
+
+/// A number of bytes that may not grow beyond another one.
+#[derive(Debug)]
+struct Bound {
+    most: AtomicU64,
+    used: AtomicU64,
+}
+
+impl Bound {
+    fn new(most: u64) -> Self {
+        Self { most: AtomicU64::new(most), used: AtomicU64::new(0) }
+    }
+
+    fn take(&self, count: u64) -> bool {
+        let most = self.most.load(Ordering::Relaxed);
+        let grown = |used: u64| used.checked_add(count).filter(|used| *used <= most);
+        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, grown).is_ok()
+    }
+
+    fn give_back(&self, count: u64) {
+        self.used.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+/// Why bytes were not kept.
+#[derive(Debug)]
+pub(super) enum NotKept {
+    /// The namespace, or all of them together, has as much as it may.
+    Full,
+    /// The system refuses.
+    Refused(io::Error),
+}
+
+impl Scratch {
+    /// The folder for temporary files, which is tried once. Where nothing can be written there, it is memory.
+    pub fn in_folder(folder: PathBuf) -> Self {
+        let place = match unnamed_file(&folder).and_then(|file| file.write_all_at(b"tried", 0)) {
+            Ok(()) => Place::Folder(folder),
+            Err(error) => Place::Memory(format!(
+                "request bodies that are larger than client-body-buffer-size cannot be kept in {}: {error}; \
+                 mount a folder that can be written there (in a Pod an emptyDir), or let TMPDIR name one",
+                folder.display()
+            )),
+        };
+        let total = match place {
+            Place::Folder(_) => TOTAL,
+            Place::Memory(_) => IN_MEMORY,
+        };
+        Self { place, total: Arc::new(Bound::new(total)), shares: Mutex::default() }
+    }
+
+    /// What is wrong with the folder, if nothing can be written there.
+    pub fn trouble(&self) -> Option<&str> {
+        match &self.place {
+            Place::Folder(_) => None,
+            Place::Memory(why) => Some(why),
+        }
+    }
+
+    /// Lets all files together hold so many bytes, and those of one namespace half of that.
+    pub fn bound(&self, total: u64) {
+        if matches!(self.place, Place::Folder(_)) {
+            self.total.most.store(total, Ordering::Relaxed);
+        }
+    }
+
+    /// An empty file for a body of this namespace.
+    pub(super) fn file(&self, namespace: &Arc<str>) -> Result<Scrap, NotKept> {
+        let file = match &self.place {
+            Place::Folder(folder) => unnamed_file(folder),
+            Place::Memory(_) => rustix::fs::memfd_create("body", MemfdFlags::CLOEXEC)
+                .map(File::from)
+                .map_err(Into::into),
+        };
+        let file = file.map_err(NotKept::Refused)?;
+        let bounds = [self.total.clone(), self.share(namespace)];
+        Ok(Scrap { file, bounds, size: AtomicU64::new(0) })
+    }
+
+    /// The bound of a namespace; it is forgotten with the last file.
+    fn share(&self, namespace: &Arc<str>) -> Arc<Bound> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(namespace).and_then(Weak::upgrade) {
+            return share;
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Bound::new(self.total.most.load(Ordering::Relaxed) / 2));
+        shares.insert(namespace.clone(), Arc::downgrade(&share));
+        share
+    }
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self::in_folder(std::env::temp_dir())
+    }
+}
+
+/// A file without a name. It goes away with its last handle, and its bytes may be used by others.
+#[derive(Debug)]
+pub(super) struct Scrap {
+    file: File,
+    bounds: [Arc<Bound>; 2],
+    size: AtomicU64,
+}
+
+impl Scrap {
+    /// Appends pieces. One writes at a time.
+    pub(super) fn append(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
+        let count = pieces.iter().map(|piece| piece.len() as u64).sum();
+        let [total, share] = &self.bounds;
+        if !total.take(count) {
+            return Err(NotKept::Full);
+        }
+        if !share.take(count) {
+            total.give_back(count);
+            return Err(NotKept::Full);
+        }
+        let mut at = self.size.fetch_add(count, Ordering::Relaxed);
+        for piece in pieces {
+            self.file.write_all_at(piece, at).map_err(NotKept::Refused)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Fills `data` from this place on.
+    pub(super) fn read_exact_at(&self, data: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(data, offset)
+    }
+}
+
+impl Drop for Scrap {
+    fn drop(&mut self) {
+        let size = *self.size.get_mut();
+        self.bounds.iter().for_each(|bound| bound.give_back(size));
+    }
+}
+
+fn unnamed_file(folder: &std::path::Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    Ok(File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NotKept, Scratch};
+    use bytes::Bytes;
+    use std::path::PathBuf;
+    use std::sync::Arc;
+
+    #[test]
+    fn a_namespace_has_half_of_the_room_and_gives_it_back() {
+        let scratch = Scratch::default();
+        scratch.bound(100);
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let piece = [Bytes::from_static(&[0; 25])];
+        let append = |file: &super::Scrap| file.append(&piece).is_ok();
+        let (first, second) =
+            (scratch.file(&a).expect("a file"), scratch.file(&a).expect("a file"));
+        assert!(append(&first) && append(&second));
+        assert!(matches!(first.append(&piece), Err(NotKept::Full)));
+        let other = scratch.file(&b).expect("a file");
+        assert!(append(&other) && append(&other) && !append(&other));
+        drop(second);
+        assert!(append(&first) && !append(&first));
+        drop((first, other));
+        assert_eq!(scratch.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn where_nothing_can_be_written_it_is_memory_within_a_bound() {
+        let scratch = Scratch::in_folder(PathBuf::from("/proc"));
+        let trouble = scratch.trouble().expect("nothing can be written to /proc");
+        assert!(trouble.contains("cannot be kept in /proc: ") && trouble.contains("emptyDir"));
+        let file = scratch.file(&"a".into()).expect("a file in memory");
+        let large = [Bytes::from(vec![7; 1 << 20])];
+        let kept = (0..64).take_while(|_| file.append(&large).is_ok()).count();
+        assert_eq!(kept, 16);
+        let mut read = [0; 2];
+        file.read_exact_at(&mut read, 1 << 20).expect("read");
+        assert_eq!(read, [7, 7]);
+    }
+}

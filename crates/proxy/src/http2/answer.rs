@@ -1,0 +1,223 @@
+//! Answers the request of one stream.
+
+use super::body::poll_send_data;
+use super::flood::Budget;
+use super::held::{Held, LIVELY, Piece};
+use super::stream::ClientStream;
+use super::to_map;
+use crate::exchange::Exchange;
+use crate::http::{Body, Frame, Interims, Length, Response, error_page};
+use crate::patience::Patience;
+use crate::phases;
+use crate::timer::Timer;
+use bytes::{Buf, Bytes};
+use h2::{Reason, SendStream};
+use http::{Method, StatusCode};
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+/// A stream with what it shares with the others of its connection.
+pub(super) struct Turn {
+    pub(super) stream: Rc<ClientStream>,
+    pub(super) held: Rc<Held>,
+    pub(super) budget: Rc<Budget>,
+}
+
+/// Why an answer could not be completed.
+enum Broken {
+    /// The client reset the stream.
+    Reset,
+    /// Anything else.
+    Other,
+}
+
+impl Broken {
+    fn by(reset: Result<Reason, h2::Error>) -> Self {
+        reset.map_or(Self::Other, |_| Self::Reset)
+    }
+}
+
+impl Turn {
+    /// Answers a request.
+    pub(super) async fn serve(self, mut exchange: Exchange) {
+        let interims = Rc::<Interims>::default();
+        exchange.interims = Some(interims.clone());
+        let outcome = match self.response(&mut exchange, &interims).await {
+            Ok(response) => self.deliver(&mut exchange, response).await,
+            Err(broken) => {
+                exchange.log.status = 499;
+                Err(broken)
+            }
+        };
+        match outcome {
+            Ok(()) => self.budget.completed(),
+            Err(Broken::Reset) => self.budget.reset(),
+            Err(Broken::Other) => {}
+        }
+        exchange.finish(0);
+        drop(exchange);
+        if outcome.is_ok() {
+            self.stream.discard_rest().await;
+        }
+    }
+
+    /// The answer, unless the client goes away before it is there.
+    async fn response(
+        &self,
+        exchange: &mut Exchange,
+        interims: &Interims,
+    ) -> Result<Response, Broken> {
+        let mut serving = pin!(phases::serve(exchange));
+        poll_fn(|cx| {
+            let response = serving.as_mut().poll(cx);
+            let reset = self.stream.poll_reset(cx);
+            if reset.is_pending() {
+                for interim in interims.take() {
+                    self.stream.interim(interim.status, &interim.headers);
+                }
+            }
+            match response {
+                Poll::Ready(response) => Poll::Ready(Ok(response)),
+                Poll::Pending => reset.map(|reset| Err(Broken::by(reset))),
+            }
+        })
+        .await
+    }
+
+    async fn deliver(&self, exchange: &mut Exchange, response: Response) -> Result<(), Broken> {
+        exchange.log.status = response.status.as_u16();
+        // What nobody has read by now nobody will.
+        exchange.release_body();
+        let (head, mut body, ended) = head_of(exchange, response);
+        let Ok(mut sending) = self.stream.answer(head, ended) else { return Err(Broken::Other) };
+        exchange.log.sent = 64;
+        if ended {
+            return Ok(());
+        }
+        let sent = self.send_body(&mut sending, &mut body, exchange).await;
+        if sent.is_err() {
+            // An answer that broke off must not look complete.
+            sending.send_reset(Reason::INTERNAL_ERROR);
+        }
+        sent
+    }
+
+    async fn send_body(
+        &self,
+        sending: &mut SendStream<Piece>,
+        body: &mut Body,
+        exchange: &mut Exchange,
+    ) -> Result<(), Broken> {
+        let limit = exchange.generation.global().limits.send_timeout;
+        let (mut patience, timer) = (Patience::new(limit), Timer::new(limit));
+        loop {
+            let frame = poll_fn(|cx| {
+                if let Poll::Ready(reset) = sending.poll_reset(cx) {
+                    return Poll::Ready(Err(Broken::by(reset)));
+                }
+                if Rc::strong_count(&self.stream) == 1 {
+                    // What of the request comes meanwhile must not fill the window of the others.
+                    let _ = self.stream.poll_discard(cx);
+                }
+                if self.held.poll_room(cx, |cx| capacity(sending, cx)).is_pending() {
+                    return patience.poll_exhausted(&timer, cx).map(|_| Err(Broken::Other));
+                }
+                patience.progressed(0);
+                body.poll_frame(cx).map_err(|_| Broken::Other)
+            });
+            let ended = match frame.await? {
+                Some(Frame::Data(data)) => {
+                    let size = data.len() as u64;
+                    self.send_piece(sending, data, &mut patience, &timer).await?;
+                    exchange.log.sent += size;
+                    exchange.log.body_sent += size;
+                    continue;
+                }
+                Some(Frame::Trailers(trailers)) if exchange.wants_trailers() => {
+                    sending.send_trailers(to_map(&trailers))
+                }
+                Some(Frame::Trailers(_)) | None => {
+                    sending.send_data(self.held.piece(Bytes::new()), true)
+                }
+            };
+            return ended.map_err(|_| Broken::Other);
+        }
+    }
+
+    async fn send_piece(
+        &self,
+        sending: &mut SendStream<Piece>,
+        data: Bytes,
+        patience: &mut Patience,
+        timer: &Timer,
+    ) -> Result<(), Broken> {
+        let mut pending = Some(self.held.piece(data));
+        poll_fn(|cx| {
+            // Asked first: to whoever sends, a stream that was reset is only one that takes nothing.
+            if let Poll::Ready(reset) = sending.poll_reset(cx) {
+                return Poll::Ready(Err(Broken::by(reset)));
+            }
+            let left = |pending: &Option<Piece>| pending.as_ref().map_or(0, Piece::remaining);
+            let before = left(&pending);
+            let written = poll_send_data(sending, &mut pending, cx);
+            let moved = before - left(&pending);
+            if moved > 0 {
+                patience.progressed(moved as u64);
+            }
+            if let Poll::Ready(written) = written {
+                return Poll::Ready(written.map_err(|_| Broken::Other));
+            }
+            patience.poll_exhausted(timer, cx).map(|_| Err(Broken::Other))
+        })
+        .await
+    }
+
+    /// Answers what is no request, or what there is no room for.
+    pub(super) async fn turn_away(self, status: StatusCode) {
+        let mut answer = http::Response::new(());
+        *answer.status_mut() = status;
+        answer.headers_mut().insert("content-type", http::HeaderValue::from_static("text/html"));
+        if let Ok(mut sending) = self.stream.answer(answer, false) {
+            // The client may have gone already.
+            let _ = sending.send_data(self.held.piece(error_page(status)), true);
+        }
+        self.stream.discard_rest().await;
+    }
+}
+
+/// The head of an answer, its body, and whether there is none.
+fn head_of(exchange: &Exchange, response: Response) -> (http::Response<()>, Body, bool) {
+    let to_head = exchange.request.method == Method::HEAD;
+    let body = response.body;
+    let mut headers = to_map(&response.headers);
+    if !headers.contains_key("date")
+        && let Ok(date) = http::HeaderValue::from_maybe_shared(exchange.worker.clock.http_date())
+    {
+        headers.insert("date", date);
+    }
+    let bodyless = to_head
+        || response.status.is_informational()
+        || matches!(response.status.as_u16(), 204 | 304);
+    let length = match (body.length(), response.announced_length) {
+        (_, Some(length)) if bodyless => Some(length),
+        (Length::Known(length), _) if !bodyless => Some(length),
+        _ => None,
+    };
+    if let Some(length) = length {
+        headers.insert("content-length", length.into());
+    }
+    let mut answer = http::Response::new(());
+    *answer.status_mut() = response.status;
+    *answer.headers_mut() = headers;
+    let ended = bodyless || body.is_empty();
+    (answer, body, ended)
+}
+
+/// How much of a stream could go at once; the task is woken when that grows.
+fn capacity(sending: &mut SendStream<Piece>, cx: &mut Context<'_>) -> usize {
+    sending.reserve_capacity(LIVELY);
+    while let Poll::Ready(Some(Ok(_))) = sending.poll_capacity(cx) {}
+    sending.capacity()
+}

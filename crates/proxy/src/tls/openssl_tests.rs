@@ -1,0 +1,227 @@
+//! Certificates and lists as `openssl` writes them: what it takes is taken here, what it refuses is refused.
+
+use super::{Verdict, Verifier};
+use model::policy::{ClientDemand, ClientErrorPage, ClientVerification};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, UnixTime};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SETTINGS: &str = "
+[req]
+distinguished_name = name
+[name]
+[ca]
+default_ca = list
+[list]
+database = index.txt
+default_md = sha256
+default_crl_days = 30
+[with_number]
+database = index.txt
+default_md = sha256
+default_crl_days = 30
+crlnumber = number
+[extensions]
+authorityKeyIdentifier = keyid:always
+[root]
+basicConstraints = critical,CA:TRUE
+[signs_nothing]
+basicConstraints = critical,CA:TRUE
+keyUsage = digitalSignature
+[signs_no_lists]
+basicConstraints = critical,CA:TRUE
+keyUsage = keyCertSign
+[signs]
+keyUsage = digitalSignature
+[encrypts]
+keyUsage = keyEncipherment
+[serves]
+extendedKeyUsage = serverAuth
+[anything]
+extendedKeyUsage = anyExtendedKeyUsage
+[strange]
+1.2.3.4 = critical,ASN1:NULL
+";
+
+/// A folder in which `openssl` works.
+struct Bench(tempfile::TempDir);
+
+impl Bench {
+    fn new() -> Self {
+        let bench = Self(tempfile::tempdir().expect("a folder"));
+        bench.write("openssl.cnf", SETTINGS);
+        bench.write("index.txt", "");
+        bench.write("number", "01\n");
+        bench
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.path().join(name), text).expect("a file");
+    }
+
+    /// Runs a command, words separated by spaces; returns whether it succeeded, and what it said.
+    fn tries(&self, command: &str) -> (bool, String) {
+        let run = Command::new("openssl")
+            .args(command.split(' '))
+            .current_dir(self.path())
+            .env("OPENSSL_CONF", self.path().join("openssl.cnf"))
+            .output()
+            .expect("openssl is there");
+        let said = [run.stdout, run.stderr].concat();
+        (run.status.success(), String::from_utf8_lossy(&said).into_owned())
+    }
+
+    fn run(&self, command: &str) {
+        let (done, said) = self.tries(command);
+        assert!(done, "openssl {command}: {said}");
+    }
+
+    fn key(&self, name: &str) {
+        self.run(&format!("ecparam -name prime256v1 -genkey -out {name}.key"));
+        self.run(&format!("req -new -key {name}.key -subj /CN={name} -out {name}.csr"));
+    }
+
+    /// A self-signed certificate; `how` are further words for `openssl x509`.
+    fn root(&self, name: &str, how: &str) {
+        self.key(name);
+        let sign = format!("-signkey {name}.key -out {name}.crt -days 100");
+        self.run(&format!("x509 -req -in {name}.csr {sign}{how}"));
+    }
+
+    /// A certificate that `root` has signed.
+    fn client(&self, name: &str, root: &str, how: &str) {
+        self.key(name);
+        let sign = format!("-CA {root}.crt -CAkey {root}.key -out {name}.crt -days 50");
+        self.run(&format!("x509 -req -in {name}.csr {sign}{how}"));
+    }
+
+    fn revoke(&self, root: &str, client: &str) {
+        self.run(&format!(
+            "ca -config openssl.cnf -keyfile {root}.key -cert {root}.crt -revoke {client}.crt"
+        ));
+    }
+
+    fn list(&self, root: &str, name: &str, how: &str) {
+        let ca = format!("ca -config openssl.cnf -gencrl -keyfile {root}.key -cert {root}.crt");
+        self.run(&format!("{ca} -out {name}.crl{how}"));
+    }
+
+    fn verifier(&self, root: &str, list: Option<&str>) -> Verifier {
+        let path = |name: String| self.path().join(name);
+        let authority = CertificateDer::from_pem_file(path(format!("{root}.crt")));
+        let read = |list: &str| {
+            let list = CertificateRevocationListDer::from_pem_file(path(format!("{list}.crl")));
+            Arc::from(list.expect("a list").as_ref())
+        };
+        Verifier::new(Arc::new(ClientVerification {
+            secret: "demo/ca".to_owned(),
+            authorities: vec![Arc::from(authority.expect("a root").as_ref())],
+            revocations: list.map(read).into_iter().collect(),
+            demand: ClientDemand::Required,
+            depth: 1,
+            subject: None,
+            error_page: ClientErrorPage::Plain,
+            pass_certificate: false,
+        }))
+    }
+
+    /// What is made of a client so many days from now, here and by `openssl verify`, which have to agree.
+    fn verdict(&self, root: &str, list: Option<&str>, client: &str, days: u64) -> Verdict {
+        let now = UnixTime::now().as_secs() + days * 86_400;
+        let lists = list.map(|list| format!(" -crl_check_all -CRLfile {list}.crl"));
+        let (taken, said) = self.tries(&format!(
+            "verify -auth_level 1 -purpose sslclient -attime {now} -CAfile {root}.crt{} {client}.crt",
+            lists.unwrap_or_default()
+        ));
+        let path = self.path().join(format!("{client}.crt"));
+        let chain = [CertificateDer::from_pem_file(path).expect("a certificate")];
+        let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
+        let ours = self.verifier(root, list).verdict(&chain, now);
+        assert_eq!(ours == Verdict::Good, taken, "{client} of {root}: {ours:?}, but {said}");
+        ours
+    }
+}
+
+#[test]
+fn certificates_of_every_kind_are_judged_as_openssl_judges_them() {
+    let bench = Bench::new();
+    let with = |section: &str| format!(" -extfile openssl.cnf -extensions {section}");
+    bench.root("root", &with("root"));
+    bench.root("old-root", "");
+    bench.root("idle", &with("signs_nothing"));
+    let negative = format!("{} -set_serial -77", with("signs"));
+    for root in ["root", "old-root", "idle"] {
+        bench.client(&format!("{root}-old"), root, "");
+        bench.client(&format!("{root}-signs"), root, &with("signs"));
+    }
+    bench.client("encrypts", "root", &with("encrypts"));
+    bench.client("serves", "root", &with("serves"));
+    bench.client("anything", "root", &with("anything"));
+    bench.client("strange", "root", &with("strange"));
+    bench.client("negative", "root", &negative);
+    bench.client("weak", "root", &format!("{} -sha1", with("signs")));
+    bench.client("strong", "root", &format!("{} -sha512", with("signs")));
+    let good = ["root-old", "root-signs", "negative", "strong"];
+    for client in good {
+        assert_eq!(bench.verdict("root", None, client, 0), Verdict::Good, "{client}");
+    }
+    for client in
+        ["encrypts", "serves", "anything", "strange", "weak", "old-root-old", "idle-signs"]
+    {
+        assert_ne!(bench.verdict("root", None, client, 0), Verdict::Good, "{client}");
+    }
+    assert_eq!(bench.verdict("old-root", None, "old-root-old", 0), Verdict::Good);
+    assert_eq!(bench.verdict("old-root", None, "old-root-signs", 0), Verdict::Good);
+    let idle = Verdict::Bad("invalid CA certificate");
+    assert_eq!(bench.verdict("idle", None, "idle-signs", 0), idle);
+    assert_eq!(bench.verdict("idle", None, "idle-old", 0), idle);
+    let expired = Verdict::Bad("certificate has expired");
+    assert_eq!(bench.verdict("root", None, "root-old", 60), expired);
+    assert_eq!(bench.verdict("root", None, "root-signs", 60), expired);
+}
+
+#[test]
+fn lists_of_every_kind_count_as_openssl_counts_them() {
+    let bench = Bench::new();
+    let with = |section: &str| format!(" -extfile openssl.cnf -extensions {section}");
+    bench.root("root", &with("root"));
+    bench.root("other", &with("root"));
+    bench.root("signs-no-lists", &with("signs_no_lists"));
+    for (client, how) in [("alice", with("signs")), ("robert", with("signs"))] {
+        bench.client(client, "root", &how);
+        bench.client(&format!("old-{client}"), "root", "");
+    }
+    bench.client("carol", "signs-no-lists", &with("signs"));
+    bench.revoke("root", "robert");
+    bench.revoke("root", "old-robert");
+    bench.list("root", "first-version", "");
+    bench.list("root", "without-number", " -crlexts extensions");
+    bench.list("other", "others", "");
+    bench.list("signs-no-lists", "unfit", "");
+    bench.list("root", "numbered", " -name with_number -crlexts extensions");
+    let version = |list: &str| bench.tries(&format!("crl -noout -text -in {list}.crl")).1;
+    assert!(version("first-version").contains("Version 1"), "{}", version("first-version"));
+    assert!(version("numbered").contains("CRL Number"), "{}", version("numbered"));
+    for list in ["first-version", "without-number", "numbered"] {
+        for (client, wanted) in
+            [("alice", Verdict::Good), ("robert", Verdict::Bad("certificate revoked"))]
+        {
+            assert_eq!(bench.verdict("root", Some(list), client, 0), wanted, "{list} {client}");
+            let old = format!("old-{client}");
+            assert_eq!(bench.verdict("root", Some(list), &old, 0), wanted, "{list} {old}");
+        }
+        let ended = Verdict::Bad("CRL has expired");
+        assert_eq!(bench.verdict("root", Some(list), "alice", 40), ended, "{list}");
+    }
+    let none = Verdict::Bad("unable to get certificate CRL");
+    assert_eq!(bench.verdict("root", Some("others"), "alice", 0), none);
+    assert_ne!(bench.verdict("signs-no-lists", Some("unfit"), "carol", 0), Verdict::Good);
+}

@@ -1,0 +1,313 @@
+//! What clients of HTTP/2 get, and what they can do; those that keep to no rule speak in frames.
+
+use crate::bed::{MAIN, answering, configuration, connect, start, talk, with_global};
+use crate::{INTERIM, NOTHING, in_two_steps};
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, SendStream};
+use http::{HeaderMap, Method, Request, StatusCode};
+use model::policy::{Policy, Protocol};
+use model::{Global, KeepAlive};
+use proxy::{Native, Pressure};
+use std::future::poll_fn;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+use testkit::http2::{PREFACE, frame};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const GOAWAY: u8 = 7;
+const WINDOW_UPDATE: u8 = 8;
+const ACK: u8 = 1;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+/// GET, POST http://a.test/ (RFC 7541 appendix A).
+const GET: &[u8] = b"\x82\x86\x84\x01\x06a.test";
+const POST: &[u8] = b"\x83\x86\x84\x01\x06a.test";
+
+async fn client(native: &Native) -> SendRequest<Bytes> {
+    let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
+    let tcp = TcpStream::connect(address).await.expect("listening");
+    let (client, connection) = h2::client::handshake(tcp).await.expect("it speaks HTTP/2");
+    tokio::spawn(connection);
+    client.ready().await.expect("a stream")
+}
+
+fn send(
+    client: &mut SendRequest<Bytes>,
+    method: Method,
+    fields: &[(&'static str, &'static str)],
+    ended: bool,
+) -> (ResponseFuture, SendStream<Bytes>) {
+    let mut request = Request::new(());
+    *request.method_mut() = method;
+    *request.uri_mut() = "http://a.test/".parse().expect("a URI");
+    for (name, value) in fields {
+        request.headers_mut().append(*name, http::HeaderValue::from_static(value));
+    }
+    client.send_request(request, ended).expect("sent")
+}
+
+async fn in_time<F: Future>(what: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, what).await.expect("in time")
+}
+
+async fn status(answer: ResponseFuture) -> StatusCode {
+    in_time(answer).await.expect("an answer").status()
+}
+
+async fn interim(answer: &mut ResponseFuture) -> http::Response<()> {
+    in_time(poll_fn(|cx| answer.poll_informational(cx)))
+        .await
+        .expect("there is one")
+        .expect("whole")
+}
+
+#[tokio::test]
+async fn interim_answers_reach_clients_of_http2_before_the_answer_is_there() {
+    let (address, go) = in_two_steps(INTERIM, NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let (mut answer, _) = send(&mut client(&native).await, Method::GET, &[], true);
+    assert_eq!(interim(&mut answer).await.status(), StatusCode::PROCESSING);
+    let hints = interim(&mut answer).await;
+    assert_eq!(hints.status(), StatusCode::EARLY_HINTS);
+    assert!(hints.headers()["link"] == "</a>" && !hints.headers().contains_key("x-hop"));
+    go.send(()).expect("the upstream waits");
+    assert_eq!(status(answer).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_body_that_is_wanted_is_asked_for() {
+    let (address, mut seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let expects = [("expect", "100-Continue"), ("content-length", "4")];
+    let mut client = client(&native).await;
+    let (mut answer, mut body) = send(&mut client, Method::POST, &expects, false);
+    assert_eq!(interim(&mut answer).await.status(), StatusCode::CONTINUE);
+    body.send_data(Bytes::from_static(b"body"), true).expect("sent");
+    assert_eq!(status(answer).await, StatusCode::OK);
+    let seen = seen.recv().await.expect("a request");
+    assert!(seen.ends_with("\r\n\r\nbody") && !seen.to_lowercase().contains("expect"), "{seen}");
+}
+
+#[tokio::test]
+async fn what_nobody_understands_is_refused_as_over_http1() {
+    let (address, _seen) = answering(NOTHING).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut client = client(&native).await;
+    let (unknown, _) = send(&mut client, Method::GET, &[("expect", "100-continue, more")], true);
+    assert_eq!(status(unknown).await, StatusCode::EXPECTATION_FAILED);
+    let (trace, _) = send(&mut client, Method::TRACE, &[], true);
+    assert_eq!(status(trace).await, StatusCode::METHOD_NOT_ALLOWED);
+    let (plain, _) = send(&mut client, Method::GET, &[], true);
+    assert_eq!(status(plain).await, StatusCode::OK);
+}
+
+/// A gRPC service that says which trailers it got.
+async fn service() -> (SocketAddr, oneshot::Receiver<HeaderMap>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let (said, heard) = oneshot::channel();
+    tokio::spawn(async move {
+        let (tcp, _) = listener.accept().await.expect("a connection");
+        let mut session = h2::server::handshake(tcp).await.expect("it speaks HTTP/2");
+        let (request, mut respond) = session.accept().await.expect("a request").expect("whole");
+        tokio::spawn(async move { while session.accept().await.is_some() {} });
+        let mut body = request.into_body();
+        while let Some(data) = body.data().await {
+            let _ = body.flow_control().release_capacity(data.expect("whole").len());
+        }
+        let trailers = body.trailers().await.expect("whole").unwrap_or_default();
+        respond.send_response(http::Response::new(()), true).expect("sent");
+        let _ = said.send(trailers);
+    });
+    (address, heard)
+}
+
+#[tokio::test]
+async fn trailers_of_a_request_say_nothing_that_its_head_may_not() {
+    let (address, heard) = service().await;
+    let policy = Policy { protocol: Protocol::Grpc, ..Policy::default() };
+    let native = start(&configuration(&[(MAIN, vec![address])], policy)).await;
+    let (answer, mut body) = send(&mut client(&native).await, Method::POST, &[], false);
+    body.send_data(Bytes::from_static(b"body"), false).expect("sent");
+    let mut trailers = HeaderMap::new();
+    for name in [
+        "x-real-ip",
+        "x-forwarded-for",
+        "ssl-client-verify",
+        "authorization",
+        "cookie",
+        "proxy",
+        "host",
+        "x-fine",
+    ] {
+        trailers.append(name, http::HeaderValue::from_static("said"));
+    }
+    body.send_trailers(trailers).expect("sent");
+    assert_eq!(status(answer).await, StatusCode::OK);
+    let got = heard.await.expect("the service heard");
+    assert_eq!(got.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-fine"]);
+}
+
+/// A client that sends what it likes and acknowledges nothing but SETTINGS.
+struct Frames {
+    tcp: TcpStream,
+    read: Vec<u8>,
+}
+
+/// A frame: kind, flags, stream, payload.
+type Seen = (u8, u8, u32, Vec<u8>);
+
+impl Frames {
+    async fn open(native: &Native) -> Self {
+        let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
+        let mut tcp = TcpStream::connect(address).await.expect("listening");
+        let opening = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(SETTINGS, ACK, 0, &[])];
+        tcp.write_all(&opening.concat()).await.expect("written");
+        Self { tcp, read: Vec::new() }
+    }
+
+    async fn send(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
+        // A connection that has ended shows in what is read.
+        let _ = self.tcp.write_all(&frame(kind, flags, stream, payload)).await;
+    }
+
+    /// The next frame; none at the end.
+    async fn next(&mut self) -> Option<Seen> {
+        loop {
+            let length = |read: &[u8]| {
+                let &[a, b, c] = read.first_chunk::<3>()?;
+                Some(9 + usize::from(a) * 65536 + usize::from(b) * 256 + usize::from(c))
+            };
+            if let Some(end) = length(&self.read).filter(|end| *end <= self.read.len()) {
+                let rest = self.read.split_off(end);
+                let whole = std::mem::replace(&mut self.read, rest);
+                let stream = u32::from_be_bytes([whole[5], whole[6], whole[7], whole[8]]);
+                return Some((whole[3], whole[4], stream, whole[9..].to_vec()));
+            }
+            if !matches!(in_time(self.tcp.read_buf(&mut self.read)).await, Ok(1..)) {
+                return None;
+            }
+        }
+    }
+
+    /// The first frame that `wanted` says yes to; none if the connection ends before.
+    async fn until(&mut self, wanted: impl Fn(&Seen) -> bool) -> Option<Seen> {
+        loop {
+            match self.next().await {
+                Some(seen) if wanted(&seen) => return Some(seen),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+    }
+}
+
+/// Settings with so many requests for each connection, and so many streams at a time.
+fn few(requests: u64, streams: u32) -> Global {
+    let global = Global::default();
+    let keep_alive = KeepAlive { requests, ..global.keep_alive };
+    Global { keep_alive, http2_streams: streams, ..global }
+}
+
+#[tokio::test]
+async fn who_never_acknowledges_the_end_gets_a_bounded_number_of_requests() {
+    let (address, _seen) = answering(NOTHING).await;
+    let native = start(&with_global(address, few(10, 4))).await;
+    let mut client = Frames::open(&native).await;
+    let mut answered = 0;
+    for stream in (1..100).step_by(2) {
+        client.send(HEADERS, END_STREAM | END_HEADERS, stream, GET).await;
+        let of_it = |seen: &Seen| seen.2 == stream && (seen.0 == HEADERS || seen.0 == RST_STREAM);
+        let (kind, .., payload) = client.until(of_it).await.expect("an end of the stream");
+        match kind {
+            HEADERS => answered += 1,
+            _ => assert_eq!(payload, u32::from(Reason::REFUSED_STREAM).to_be_bytes()),
+        }
+    }
+    assert_eq!(answered, 10 + 2 * 4);
+    // It still has the time that an acknowledgement may take.
+    let goodbye = client.until(|seen| seen.0 == GOAWAY).await.expect("a reason");
+    assert_eq!(goodbye.3[4..8], [0; 4]);
+    assert_eq!(client.until(|_| false).await, None);
+}
+
+#[tokio::test]
+async fn who_breaks_off_what_is_being_answered_is_stopped_at_any_pace() {
+    // An upstream that never answers.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        let mut all = Vec::new();
+        while let Ok((tcp, _)) = listener.accept().await {
+            all.push(tcp);
+        }
+    });
+    let native = start(&with_global(address, few(10_000, 128))).await;
+    let mut client = Frames::open(&native).await;
+    let started = Instant::now();
+    for stream in (1..1201).step_by(2) {
+        client.send(HEADERS, END_STREAM | END_HEADERS, stream, GET).await;
+        // Once this comes back the request has been taken up.
+        client.send(PING, 0, 0, &[0; 8]).await;
+        let back = |seen: &Seen| seen.0 == PING && seen.1 == ACK || seen.0 == GOAWAY;
+        if client.until(back).await.is_none_or(|seen| seen.0 == GOAWAY) {
+            let allowed = 200 + 5 * (started.elapsed().as_secs() + 1);
+            assert!((200..=allowed + 10).contains(&(u64::from(stream) / 2)), "{stream}");
+            return;
+        }
+        client.send(RST_STREAM, 0, stream, &u32::from(Reason::CANCEL).to_be_bytes()).await;
+    }
+    panic!("it was never stopped");
+}
+
+#[tokio::test]
+async fn an_early_answer_does_not_come_with_a_reset() {
+    // Nobody answers here: the request is refused while its body is on its way.
+    let native = start(&configuration(&[(MAIN, Vec::new())], Policy::default())).await;
+    let mut client = Frames::open(&native).await;
+    client.send(HEADERS, END_HEADERS, 1, POST).await;
+    client.send(DATA, 0, 1, b"some of it").await;
+    let ended = |seen: &Seen| seen.0 == DATA && seen.1 & END_STREAM != 0;
+    client.until(ended).await.expect("a whole answer");
+    client.send(DATA, END_STREAM, 1, b"and the rest").await;
+    client.send(PING, 0, 0, &[7; 8]).await;
+    let next = |seen: &Seen| seen.0 == RST_STREAM || seen.0 == PING;
+    assert_eq!(client.until(next).await.map(|seen| seen.0), Some(PING));
+    // Who sends on and on is told to stop after a moment.
+    client.send(HEADERS, END_HEADERS, 3, POST).await;
+    let reset = client.until(|seen| seen.0 == RST_STREAM).await.expect("a reset");
+    assert_eq!((reset.2, reset.3), (3, u32::from(Reason::NO_ERROR).to_be_bytes().to_vec()));
+}
+
+#[tokio::test]
+async fn under_pressure_who_takes_nothing_is_ended_and_others_are_served() {
+    // More than the system keeps for a connection.
+    let large = crate::bed::answer("200 OK", "", &"x".repeat(32 << 20)).leak();
+    let (address, _seen) = answering(large).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut frames = Frames::open(&native).await;
+    frames.send(SETTINGS, 0, 0, &[0, 4, 0x7f, 0xff, 0xff, 0xff]).await;
+    frames.send(WINDOW_UPDATE, 0, 0, &(0x7fff_ffff_u32 - 65_535).to_be_bytes()).await;
+    frames.send(HEADERS, END_STREAM | END_HEADERS, 1, GET).await;
+    let mut plain = connect(&native).await;
+    plain.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
+    native.press(Pressure::High);
+    let ended = async {
+        while native.shed().unread < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    in_time(ended).await;
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    assert!(talk(&native, get).await.len() > 32 << 20);
+    assert_eq!(native.shed().unread, 2);
+}

@@ -1,0 +1,168 @@
+//! What stands at http level: servers, zones, and settings for everybody.
+
+use super::{Compiler, inner, said};
+use crate::Mistake;
+use crate::level::Level;
+use crate::read::{Reader, bytes, invalid, is_digits};
+use crate::syntax::{Directive, Word};
+use crate::table::{Build, Fate};
+use crate::typed::{ConnZone, GlobalScope, Listen, OwnServer, Rate, ReqZone, VirtualName};
+
+/// The least that a zone may have, as in nginx: eight pages.
+const ZONE: u64 = 8 * 4096;
+
+impl Compiler<'_> {
+    pub(super) fn global(&mut self, directives: &[Directive], http: &mut GlobalScope) {
+        for directive in directives {
+            let Some(row) = self.row(Level::Http, directive) else { continue };
+            let Fate::Built(build) = row.fate else {
+                self.setting(directive, row, &mut http.settings);
+                continue;
+            };
+            match build {
+                Build::Map => {
+                    let map = self.map(directive);
+                    http.maps.extend(self.value(map));
+                }
+                Build::Geo => {
+                    let geo = self.geo(directive);
+                    http.geos.extend(self.value(geo));
+                }
+                Build::SplitClients => {
+                    let split = self.split_clients(directive);
+                    http.splits.extend(self.value(split));
+                }
+                Build::RequestZone => {
+                    let zone = request_zone(&self.reader, directive);
+                    http.request_zones.extend(self.value(zone));
+                }
+                Build::ConnectionZone => {
+                    let zone = connection_zone(&self.reader, directive);
+                    http.connection_zones.extend(self.value(zone));
+                }
+                Build::Server => self.server(directive, http),
+                Build::Types => self.types(directive, &mut http.settings),
+                _ => self.wrong(Mistake::refused(directive.at(), said(directive, row))),
+            }
+        }
+    }
+
+    fn server(&mut self, directive: &Directive, http: &mut GlobalScope) {
+        let mut server = OwnServer::default();
+        for directive in inner(directive) {
+            let Some(row) = self.row(Level::Server, directive) else { continue };
+            match row.fate {
+                Fate::Built(Build::Listen) => {
+                    let listen = listen(directive);
+                    server.listens.extend(self.value(listen));
+                }
+                Fate::Built(Build::ServerName) => {
+                    for word in directive.arguments() {
+                        let name = self.server_name(word);
+                        server.names.extend(self.value(name));
+                    }
+                }
+                _ => self.one(Level::Server, directive, row, &mut server.scope, None),
+            }
+        }
+        if server.listens.is_empty() {
+            let text = "a server without \"listen\": port 80 is that of the controller";
+            self.wrong(Mistake::refused(directive.at(), text));
+        }
+        http.servers.push(server);
+    }
+
+    fn server_name(&mut self, word: &Word) -> Result<VirtualName, Mistake> {
+        match word.text.strip_prefix('~') {
+            Some(source) => Ok(VirtualName::Regex(self.reader.regex(source, true, word.at)?)),
+            None => Ok(VirtualName::Name(word.text.to_ascii_lowercase())),
+        }
+    }
+}
+
+fn listen(directive: &Directive) -> Result<Listen, Mistake> {
+    let words = directive.arguments();
+    let word = &words[0];
+    let (address, port) = match word.text.rsplit_once(':') {
+        None => (None, word.text.as_str()),
+        Some(("*" | "[::]", port)) => (None, port),
+        Some(("unix", _)) => {
+            return Err(Mistake::needs_nginx(word.at, "listen on a socket of the file system"));
+        }
+        Some((address, port)) => {
+            let address = address.trim_start_matches('[').trim_end_matches(']');
+            let address = address.parse().map_err(|_| invalid(word, "address and port"))?;
+            (Some(address), port)
+        }
+    };
+    let port = port.parse().ok().filter(|number| *number > 0 && is_digits(port));
+    let port = port.ok_or_else(|| invalid(word, "port"))?;
+    let mut listen = Listen { address, port, default_server: false, proxy_protocol: false };
+    for word in &words[1..] {
+        match word.text.as_str() {
+            "default_server" | "default" => listen.default_server = true,
+            "proxy_protocol" => listen.proxy_protocol = true,
+            "reuseport" | "deferred" | "bind" | "http2" | "so_keepalive=on"
+            | "so_keepalive=off" | "ipv6only=on" | "ipv6only=off" => {}
+            text if text.starts_with("backlog=") || text.starts_with("fastopen=") => {}
+            text if text.starts_with("rcvbuf=") || text.starts_with("sndbuf=") => {}
+            "ssl" => {
+                return Err(Mistake::needs_nginx(
+                    word.at,
+                    "listen with ssl: hosts with TLS are those of Ingresses",
+                ));
+            }
+            _ => return Err(invalid(word, "parameter of listen")),
+        }
+    }
+    Ok(listen)
+}
+
+/// `zone=name:size`.
+fn zone(word: &Word) -> Option<Result<(String, u64), Mistake>> {
+    let zone = word.text.strip_prefix("zone=")?;
+    let read =
+        zone.split_once(':').and_then(|(name, size)| Some((name.to_owned(), bytes(size, "kKmM")?)));
+    Some(match read {
+        Some((name, size)) if !name.is_empty() && size >= ZONE => Ok((name, size)),
+        Some((name, _)) if !name.is_empty() => {
+            Err(Mistake::refused(word.at, format!("zone \"{name}\" is too small: 32k at least")))
+        }
+        _ => Err(invalid(word, "zone such as zone=name:10m")),
+    })
+}
+
+fn request_zone(reader: &Reader<'_>, directive: &Directive) -> Result<ReqZone, Mistake> {
+    let words = directive.arguments();
+    let key = reader.template(&words[0])?;
+    let mut found = None;
+    let mut rate = Rate { requests: 1, per_minute: false };
+    for word in &words[1..] {
+        if let Some(zone) = zone(word) {
+            found = Some(zone?);
+        } else if let Some(text) = word.text.strip_prefix("rate=") {
+            rate = self::rate(text).ok_or_else(|| invalid(word, "rate such as rate=10r/s"))?;
+        } else {
+            return Err(invalid(word, "part of limit_req_zone; zone= and rate= are"));
+        }
+    }
+    let (name, size) =
+        found.ok_or_else(|| Mistake::refused(directive.at(), "limit_req_zone without zone="))?;
+    Ok(ReqZone { key, name, size, rate })
+}
+
+fn rate(text: &str) -> Option<Rate> {
+    let (number, per_minute) = match text.strip_suffix("r/s") {
+        Some(number) => (number, false),
+        None => (text.strip_suffix("r/m")?, true),
+    };
+    let requests = number.parse().ok().filter(|requests| *requests > 0 && is_digits(number))?;
+    Some(Rate { requests, per_minute })
+}
+
+fn connection_zone(reader: &Reader<'_>, directive: &Directive) -> Result<ConnZone, Mistake> {
+    let words = directive.arguments();
+    let (name, size) =
+        zone(&words[1]).ok_or_else(|| invalid(&words[1], "zone such as zone=name:10m"))??;
+    Ok(ConnZone { key: reader.template(&words[0])?, name, size })
+}

@@ -1,0 +1,159 @@
+//! Locations of snippets, and what only locations have.
+
+use super::{Around, Compiler, inner, not_here};
+use crate::Mistake;
+use crate::level::Level;
+use crate::syntax::{Directive, Word};
+use crate::table::{Build, Fate};
+use crate::typed::{LimitExcept, LocationKind, OwnLocation, Scope, Settings};
+
+impl Compiler<'_> {
+    pub(super) fn location(
+        &mut self,
+        level: Level,
+        directive: &Directive,
+        scope: &mut Scope,
+        around: Around<'_>,
+    ) {
+        let kind = self.location_kind(directive);
+        let kind = self.value(kind);
+        let misplaced = kind.as_ref().and_then(|kind| match around {
+            Some(around) => kind.misplaced_in(around),
+            None if level == Level::Location => kind.misplaced_in_any(),
+            None => None,
+        });
+        if let Some(why) = misplaced {
+            self.wrong(not_here(directive, why));
+        }
+        if kind.as_ref().is_some_and(|kind| scope.locations.iter().any(|known| known.kind == *kind))
+        {
+            self.wrong(Mistake::refused(directive.at(), "this location is there already"));
+        }
+        let mut inside = Scope::default();
+        let mut internal = false;
+        for directive in inner(directive) {
+            match self.row(Level::Location, directive) {
+                Some(row) if matches!(row.fate, Fate::Built(Build::Internal)) => internal = true,
+                Some(row) => self.one(Level::Location, directive, row, &mut inside, kind.as_ref()),
+                None => {}
+            }
+        }
+        if let Some(kind) = kind {
+            scope.locations.push(OwnLocation { kind, internal, scope: inside });
+        }
+    }
+
+    /// `[modifier] path`, of which the modifier may touch the path.
+    fn location_kind(&mut self, directive: &Directive) -> Result<LocationKind, Mistake> {
+        let words = directive.arguments();
+        let (modifier, name) = match words {
+            [modifier, name] => (modifier.text.as_str(), name.clone()),
+            words => {
+                let word = &words[0];
+                let modifier = ["=", "^~", "~*", "~"]
+                    .into_iter()
+                    .find(|modifier| word.text.starts_with(modifier));
+                let modifier = modifier.unwrap_or_default();
+                (modifier, Word { text: word.text[modifier.len()..].to_owned(), at: word.at })
+            }
+        };
+        if name.text.is_empty() {
+            return Err(Mistake::refused(name.at, "a location without a path"));
+        }
+        let path = name.text.clone();
+        Ok(match modifier {
+            "=" => LocationKind::Exact(path),
+            "^~" => LocationKind::Prefix { path, final_prefix: true },
+            "~" => LocationKind::Regex(self.reader.regex(&path, false, name.at)?),
+            "~*" => LocationKind::Regex(self.reader.regex(&path, true, name.at)?),
+            "" if path.starts_with('@') => LocationKind::Named(path),
+            "" => LocationKind::Prefix { path, final_prefix: false },
+            _ => {
+                let text =
+                    format!("\"{modifier}\" is no modifier of a location; =, ^~, ~ and ~* are");
+                return Err(Mistake::refused(words[0].at, text));
+            }
+        })
+    }
+
+    pub(super) fn limit_except(&mut self, directive: &Directive, scope: &mut Scope) {
+        const KNOWN: [&str; 15] = [
+            "GET",
+            "HEAD",
+            "POST",
+            "PUT",
+            "DELETE",
+            "MKCOL",
+            "COPY",
+            "MOVE",
+            "OPTIONS",
+            "PROPFIND",
+            "PROPPATCH",
+            "LOCK",
+            "UNLOCK",
+            "PATCH",
+            "TRACE",
+        ];
+        if scope.limit_except.is_some() {
+            self.wrong(Mistake::refused(directive.at(), "\"limit_except\" is said twice"));
+        }
+        let mut methods = Vec::new();
+        for word in directive.arguments() {
+            let method = word.text.to_ascii_uppercase();
+            match KNOWN.contains(&method.as_str()) {
+                true => methods.push(method),
+                false => self.wrong(crate::read::invalid(word, "method")),
+            }
+        }
+        if methods.iter().any(|method| method == "GET")
+            && !methods.iter().any(|method| method == "HEAD")
+        {
+            methods.push("HEAD".to_owned());
+        }
+        let mut settings = Settings::default();
+        for directive in inner(directive) {
+            if let Some(row) = self.row(Level::LimitExcept, directive) {
+                self.setting(directive, row, &mut settings);
+            }
+        }
+        scope.limit_except = Some(LimitExcept { methods, settings: Box::new(settings) });
+    }
+
+    pub(super) fn types(&mut self, directive: &Directive, settings: &mut Settings) {
+        let mut types = Vec::new();
+        for line in inner(directive) {
+            if line.block.is_some() || line.arguments().is_empty() {
+                self.wrong(Mistake::refused(
+                    line.at(),
+                    "a line of types is a type and its extensions",
+                ));
+            }
+            let extensions = line.arguments().iter().map(|word| word.text.to_ascii_lowercase());
+            types.extend(extensions.map(|extension| (extension, line.name().to_owned())));
+        }
+        let said = crate::read::once(&mut settings.answers.types, directive, types);
+        self.value(said);
+    }
+}
+
+impl LocationKind {
+    /// Why a location of this kind may not stand within one of another; none if it may. The locations of Ingresses
+    /// are judged by it too: a `configuration-snippet` with locations stands in each of them.
+    pub fn misplaced_in(&self, around: &Self) -> Option<&'static str> {
+        match (self, around) {
+            (Self::Named(_), _) => self.misplaced_in_any(),
+            (_, Self::Exact(_)) => Some("no location may stand within an exact one"),
+            (_, Self::Named(_)) => Some("no location may stand within a named one"),
+            (Self::Regex(_), _) => None,
+            (inner, around) => match inner.name().starts_with(around.name()) {
+                true => None,
+                false => Some("its path does not begin with that of the location around it"),
+            },
+        }
+    }
+
+    /// Why it may stand within no location.
+    fn misplaced_in_any(&self) -> Option<&'static str> {
+        matches!(self, Self::Named(_)).then_some("a named location stands in a server")
+    }
+}

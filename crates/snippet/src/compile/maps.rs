@@ -1,0 +1,199 @@
+//! `map`, `geo` and `split_clients`: variables that are computed of others.
+
+use super::{Compiler, inner};
+use crate::Mistake;
+use crate::read::guards::network;
+use crate::read::{invalid, is_digits};
+use crate::syntax::{Directive, Word};
+use crate::typed::{Geo, Map, MapKey, Piece, Share, SplitClients, Template};
+use model::Variable;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+impl Compiler<'_> {
+    pub(super) fn map(&mut self, directive: &Directive) -> Result<Map, Mistake> {
+        let words = directive.arguments();
+        let mut map = Map {
+            name: self.reader.names.target(&words[1].text, words[1].at)?,
+            source: self.reader.template(&words[0])?,
+            hostnames: false,
+            volatile: false,
+            keys: BTreeMap::new(),
+            patterns: Vec::new(),
+            default: Template::default(),
+        };
+        let mut has_default = false;
+        for line in inner(directive) {
+            match (line.name(), line.arguments()) {
+                ("hostnames", []) => map.hostnames = true,
+                ("volatile", []) => map.volatile = true,
+                ("include", _) => {
+                    return Err(Mistake::needs_nginx(line.at(), "there are no files to include"));
+                }
+                ("default", [_]) if has_default => {
+                    return Err(Mistake::refused(line.at(), "\"default\" is said twice"));
+                }
+                ("default", [value]) => {
+                    has_default = true;
+                    map.default = self.reader.template(value)?;
+                }
+                (_, [value]) if line.block.is_none() => {
+                    self.map_line(&mut map, &line.words[0], value)?
+                }
+                _ => {
+                    return Err(Mistake::refused(
+                        line.at(),
+                        "a line of a map is a key and a value",
+                    ));
+                }
+            }
+        }
+        Ok(map)
+    }
+
+    fn map_line(&mut self, map: &mut Map, key: &Word, value: &Word) -> Result<(), Mistake> {
+        let value = self.reader.template(value)?;
+        if let Some(source) = key.text.strip_prefix('~') {
+            let (source, ignore_case) = match source.strip_prefix('*') {
+                Some(source) => (source, true),
+                None => (source, false),
+            };
+            map.patterns.push((self.reader.regex(source, ignore_case, key.at)?, value));
+            return Ok(());
+        }
+        // A backslash keeps a key from being a word of its own.
+        let text = key.text.strip_prefix('\\').unwrap_or(&key.text).to_ascii_lowercase();
+        for new in map_keys(&text, map.hostnames) {
+            if map.keys.insert(new, value.clone()).is_some() {
+                return Err(Mistake::refused(
+                    key.at,
+                    format!("the key \"{text}\" is there already"),
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn geo(&mut self, directive: &Directive) -> Result<Geo, Mistake> {
+        let words = directive.arguments();
+        let (name, address) = match words {
+            [address, name] => (name, self.reader.template(address)?),
+            words => (&words[0], Template { pieces: vec![Piece::Known(Variable::RemoteAddr)] }),
+        };
+        let mut geo = Geo {
+            name: self.reader.names.target(&name.text, name.at)?,
+            address,
+            proxies: Vec::new(),
+            proxy_recursive: false,
+            networks: BTreeMap::new(),
+            ranges: Vec::new(),
+            default: String::new(),
+        };
+        let mut by_ranges = false;
+        for line in inner(directive) {
+            match (line.name(), line.arguments()) {
+                ("ranges", []) => by_ranges = true,
+                ("proxy_recursive", []) => geo.proxy_recursive = true,
+                ("default", [value]) => geo.default.clone_from(&value.text),
+                ("include", _) => {
+                    return Err(Mistake::needs_nginx(line.at(), "there are no files to include"));
+                }
+                ("proxy", [proxy]) => {
+                    geo.proxies
+                        .push(network(&proxy.text).ok_or_else(|| invalid(proxy, "network"))?);
+                }
+                ("delete", [gone]) => {
+                    let gone = network(&gone.text).ok_or_else(|| invalid(gone, "network"))?;
+                    geo.networks.remove(&gone);
+                }
+                (key, [value]) if by_ranges => {
+                    let (first, last) =
+                        range(key).ok_or_else(|| invalid(&line.words[0], "range of addresses"))?;
+                    geo.ranges.push((first, last, value.text.clone()));
+                }
+                (key, [value]) => {
+                    let network = network(key).ok_or_else(|| invalid(&line.words[0], "network"))?;
+                    geo.networks.insert(network, value.text.clone());
+                }
+                _ => {
+                    return Err(Mistake::refused(
+                        line.at(),
+                        "a line of geo is a network and a value",
+                    ));
+                }
+            }
+        }
+        Ok(geo)
+    }
+
+    pub(super) fn split_clients(&mut self, directive: &Directive) -> Result<SplitClients, Mistake> {
+        let words = directive.arguments();
+        let source = self.reader.template(&words[0])?;
+        let name = self.reader.names.target(&words[1].text, words[1].at)?;
+        let mut shares = Vec::new();
+        let mut sum = 0;
+        for line in inner(directive) {
+            let [value] = line.arguments() else {
+                return Err(Mistake::refused(
+                    line.at(),
+                    "a line of split_clients is a share and a value",
+                ));
+            };
+            let below = match line.name() {
+                "*" => None,
+                text => {
+                    sum += hundredths(text)
+                        .ok_or_else(|| invalid(&line.words[0], "share such as 0.5%"))?;
+                    if sum > 10_000 {
+                        return Err(Mistake::refused(line.at(), "the shares are more than 100%"));
+                    }
+                    Some(limit(sum))
+                }
+            };
+            shares.push(Share { below, value: self.reader.template(value)? });
+        }
+        Ok(SplitClients { name, source, shares })
+    }
+}
+
+/// Where the hashes of the first `sum` hundredths of a percent end.
+fn limit(sum: u64) -> u32 {
+    u32::try_from(sum * u64::from(u32::MAX) / 10_000).unwrap_or(u32::MAX)
+}
+
+/// `12.34%` in hundredths of a percent, of which there is at least one.
+fn hundredths(text: &str) -> Option<u64> {
+    let number = text.strip_suffix('%')?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let fits = is_digits(whole) && is_digits(part) && whole.len() <= 3 && part.len() <= 2;
+    let part = match part.len() {
+        1 => part.parse::<u64>().ok()? * 10,
+        _ => part.parse::<u64>().ok()?,
+    };
+    let sum = whole.parse::<u64>().ok()? * 100 + part;
+    (fits && sum > 0).then_some(sum)
+}
+
+/// `.example.com` is both the name and what ends in it.
+fn map_keys(text: &str, hostnames: bool) -> Vec<MapKey> {
+    let exact = |text: &str| MapKey::Exact(text.to_owned());
+    if !hostnames {
+        return vec![exact(text)];
+    }
+    if let Some(end) = text.strip_prefix('*').filter(|end| end.starts_with('.')) {
+        return vec![MapKey::Ending(end.to_owned())];
+    }
+    if let Some(name) = text.strip_prefix('.') {
+        return vec![exact(name), MapKey::Ending(text.to_owned())];
+    }
+    match text.strip_suffix(".*") {
+        Some(start) => vec![MapKey::Beginning(format!("{start}."))],
+        None => vec![exact(text)],
+    }
+}
+
+fn range(text: &str) -> Option<(IpAddr, IpAddr)> {
+    let (first, last) = text.split_once('-')?;
+    let (first, last): (IpAddr, IpAddr) = (first.parse().ok()?, last.parse().ok()?);
+    (first.is_ipv4() == last.is_ipv4() && first <= last).then_some((first, last))
+}

@@ -1,0 +1,80 @@
+//! Escapes as nginx writes them where captures of a path become part of a query or a redirect.
+
+/// Escapes what has a meaning in a query (`NGX_ESCAPE_ARGS`).
+pub(super) fn query(text: &str) -> String {
+    let keeps = |byte: u8| byte.is_ascii_graphic() && !b"\"#%&+;<>?\\^`{|}".contains(&byte);
+    escaped(text, keeps)
+}
+
+/// Escapes control characters: nothing may end a header early.
+pub(super) fn header(text: &str) -> String {
+    match text.bytes().any(|byte| byte.is_ascii_control()) {
+        true => escaped(text, |byte| !byte.is_ascii_control()),
+        false => text.to_owned(),
+    }
+}
+
+fn escaped(text: &str, keeps: impl Fn(u8) -> bool) -> String {
+    let mut escaped = Vec::with_capacity(text.len());
+    for byte in text.bytes() {
+        match keeps(byte) {
+            true => escaped.push(byte),
+            false => escaped.extend(format!("%{byte:02X}").into_bytes()),
+        }
+    }
+    // What is kept above ASCII is kept whole, or escaped whole.
+    String::from_utf8_lossy(&escaped).into_owned()
+}
+
+/// Takes escapes back that a redirect does not need, up to its query (`NGX_UNESCAPE_REDIRECT`).
+pub(super) fn redirect(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        match c {
+            '?' => {
+                plain.push_str(rest);
+                return plain;
+            }
+            '%' => {
+                match after.get(..2).and_then(|hex| Some((hex, u8::from_str_radix(hex, 16).ok()?)))
+                {
+                    Some((_, b'?')) => {
+                        plain.push('?');
+                        plain.push_str(&after[2..]);
+                        return plain;
+                    }
+                    Some((_, byte @ 0x26..0x7f)) => {
+                        plain.push(char::from(byte));
+                        rest = &after[2..];
+                    }
+                    Some((hex, _)) => {
+                        plain.push('%');
+                        plain.push_str(hex);
+                        rest = &after[2..];
+                    }
+                    None => rest = after,
+                }
+            }
+            c => {
+                plain.push(c);
+                rest = after;
+            }
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{header, query, redirect};
+
+    #[test]
+    fn a_capture_in_a_query_is_escaped_and_a_redirect_needs_fewer_escapes() {
+        assert_eq!(query("a b&c=d/ü"), "a%20b%26c=d/%C3%BC");
+        assert_eq!(redirect("/a%20b%2Fc%41?x=%41"), "/a%20b/cA?x=%41");
+        assert_eq!(redirect("/a%3Fb%41%zz"), "/a?b%41%zz");
+        assert_eq!(header("/a\r\nSet-Cookie: x"), "/a%0D%0ASet-Cookie: x");
+    }
+}

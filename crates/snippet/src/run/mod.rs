@@ -1,0 +1,235 @@
+//! What programs do: pure, with every step counted.
+
+mod escape;
+mod machine;
+mod referer;
+mod state;
+mod tables;
+
+pub use machine::Machine;
+pub use referer::is_invalid_referer;
+pub use state::{Exceeded, State, Traced};
+pub use tables::{Table, Tables};
+
+use crate::typed::{
+    Comparison, Condition, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
+};
+use crate::variables::Other;
+use model::Variable;
+use std::borrow::Cow;
+
+/// What a program asks of a request.
+pub trait Request {
+    /// A variable; `$uri`, `$document_uri`, `$args`, `$query_string`, `$is_args` and `$arg_…` are never asked for: the
+    /// [`State`] has them.
+    fn variable(&self, variable: &Variable) -> Cow<'_, str>;
+
+    /// A variable that only snippets know.
+    fn other(&self, variable: &Other) -> Cow<'_, str>;
+}
+
+/// Whose program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A server's, before locations are looked for: they are looked for in any case.
+    Server,
+    /// A location's.
+    Location,
+}
+
+/// What a program led to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What happens next.
+    pub next: Next,
+    /// The last `if` that was entered: its settings count, an index into
+    /// [`Scope::branches`](crate::typed::Scope::branches).
+    pub branch: Option<usize>,
+}
+
+/// What happens after a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// The request goes on where it is.
+    Continue,
+    /// The path is another: the location is looked for again.
+    Search,
+    /// The request is answered.
+    Answer(Answer),
+}
+
+/// An answer of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The page of a status, or what `error_page` says for it.
+    Status(u16),
+    /// A body.
+    Text(u16, String),
+    /// A redirect; relative ones are made absolute as `absolute_redirect` says. No control characters are in it.
+    Redirect(u16, String),
+    /// 444: the connection is closed without an answer.
+    Close,
+}
+
+/// What a program could not do: 500, as in nginx.
+const FAILED: Next = Next::Answer(Answer::Status(500));
+
+/// Runs `program`. Path, query, captures and variables change in the machine's state.
+pub fn run(program: &Program, owner: Owner, machine: &mut Machine<'_, impl Request>) -> Outcome {
+    let mut run = Run { machine, owner, changed: false, quotes: true, branch: None };
+    let next = match run.steps(&program.steps) {
+        Ok(Flow::Answer(answer)) => Next::Answer(answer),
+        Ok(Flow::Go | Flow::End) if run.changed && owner == Owner::Location => {
+            match run.machine.state.search_again() {
+                true => Next::Search,
+                false => FAILED,
+            }
+        }
+        Ok(Flow::Go | Flow::End) => Next::Continue,
+        Err(Exceeded) => FAILED,
+    };
+    Outcome { next, branch: run.branch }
+}
+
+struct Run<'r, 'm, R> {
+    machine: &'r mut Machine<'m, R>,
+    owner: Owner,
+    /// Whether the path is another and no `break` said that it does not matter.
+    changed: bool,
+    /// Whether groups are escaped in values: nginx does so until a `rewrite` has changed the path.
+    quotes: bool,
+    branch: Option<usize>,
+}
+
+/// What a step leads to.
+enum Flow {
+    Go,
+    End,
+    Answer(Answer),
+}
+
+impl<R: Request> Run<'_, '_, R> {
+    fn steps(&mut self, steps: &[Step]) -> Result<Flow, Exceeded> {
+        for step in steps {
+            self.machine.state.step()?;
+            match self.step(step)? {
+                Flow::Go => {}
+                flow => return Ok(flow),
+            }
+        }
+        Ok(Flow::Go)
+    }
+
+    fn step(&mut self, step: &Step) -> Result<Flow, Exceeded> {
+        match &step.task {
+            Task::Set(name, value) => {
+                let value = self.value(value)?;
+                self.machine.state.trace(step.at, || format!("set {name} to \"{value}\""));
+                self.machine.state.set(name, value)?;
+                Ok(Flow::Go)
+            }
+            Task::If(block) => {
+                let holds = self.condition(&block.condition)?;
+                let said = if holds { "if: entered" } else { "if: passed by" };
+                self.machine.state.trace(step.at, || said.to_owned());
+                if !holds {
+                    return Ok(Flow::Go);
+                }
+                if self.owner == Owner::Location {
+                    self.branch = block.branch;
+                }
+                self.steps(&block.steps)
+            }
+            Task::Return(answer) => {
+                let answer = self.answer(answer)?;
+                self.machine.state.trace(step.at, || format!("return: {answer:?}"));
+                Ok(Flow::Answer(answer))
+            }
+            Task::Rewrite(rewrite) => {
+                let flow = self.rewrite(rewrite)?;
+                let state = &mut self.machine.state;
+                let (path, query) = (state.path.clone(), state.query.clone());
+                state.trace(step.at, || format!("rewrite: now at \"{path}\" with \"{query}\""));
+                Ok(flow)
+            }
+            Task::Break => {
+                self.machine.state.trace(step.at, || "break".to_owned());
+                self.changed = false;
+                Ok(Flow::End)
+            }
+        }
+    }
+
+    fn value(&mut self, template: &Template) -> Result<String, Exceeded> {
+        match self.quotes {
+            true => self.machine.expand_quoted(template),
+            false => self.machine.expand(template),
+        }
+    }
+
+    fn condition(&mut self, condition: &Condition) -> Result<bool, Exceeded> {
+        let value = self.machine.expand(&condition.variable)?;
+        Ok(match &condition.comparison {
+            Comparison::Set => !value.is_empty() && value != "0",
+            Comparison::Equals(other) => value == self.value(other)?,
+            Comparison::Differs(other) => value != self.value(other)?,
+            Comparison::Matches(regex) => self.machine.state.matches_or_forgets(regex, &value)?,
+            Comparison::DoesNotMatch(regex) => {
+                !self.machine.state.matches_or_forgets(regex, &value)?
+            }
+        })
+    }
+
+    fn answer(&mut self, answer: &Return) -> Result<Answer, Exceeded> {
+        Ok(match answer {
+            Return::Status(444) => Answer::Close,
+            Return::Status(status) => Answer::Status(*status),
+            Return::Text(status, text) => Answer::Text(*status, self.machine.expand(text)?),
+            Return::Redirect(status, location) => {
+                Answer::Redirect(*status, escape::header(&self.machine.expand(location)?))
+            }
+        })
+    }
+
+    fn rewrite(&mut self, rewrite: &Rewrite) -> Result<Flow, Exceeded> {
+        let path = self.machine.state.path.clone();
+        if !self.machine.state.matches_or_forgets(&rewrite.regex, &path)? {
+            return Ok(Flow::Go);
+        }
+        let old = std::mem::take(&mut self.machine.state.query);
+        let kept = if rewrite.keeps_query { old.as_str() } else { "" };
+        match &rewrite.to {
+            Uri::Redirect(redirect) => {
+                self.machine.state.query.clone_from(&old);
+                let mut location =
+                    escape::redirect(&self.machine.expand_quoted(&redirect.location)?);
+                if !kept.is_empty() {
+                    location.push(if redirect.has_query { '&' } else { '?' });
+                    location.push_str(kept);
+                }
+                let status = redirect.status;
+                Ok(Flow::Answer(Answer::Redirect(status, escape::header(&location))))
+            }
+            Uri::Path { path, query, then } => {
+                self.machine.state.query.clone_from(&old);
+                let path = self.machine.expand(path)?;
+                let new =
+                    query.as_ref().map(|query| self.machine.expand_quoted(query)).transpose()?;
+                let state = &mut self.machine.state;
+                state.query = match new {
+                    None => kept.to_owned(),
+                    Some(new) if kept.is_empty() => new,
+                    Some(new) => format!("{new}&{kept}"),
+                };
+                if path.is_empty() {
+                    return Ok(Flow::Answer(Answer::Status(500)));
+                }
+                state.path = path;
+                state.rewritten = true;
+                self.quotes = false;
+                self.changed = *then != Then::Break;
+                Ok(if *then == Then::Next { Flow::Go } else { Flow::End })
+            }
+        }
+    }
+}

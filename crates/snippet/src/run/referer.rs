@@ -1,0 +1,43 @@
+//! `$invalid_referer`.
+
+use super::{Exceeded, State};
+use crate::typed::Referers;
+
+/// Whether `valid_referers` does not take a Referer; `names` are those of the server.
+pub fn is_invalid_referer(
+    referers: &Referers,
+    referer: Option<&str>,
+    names: &[&str],
+    state: &mut State,
+) -> Result<bool, Exceeded> {
+    let Some(referer) = referer else { return Ok(!referers.none) };
+    let lower = referer.to_ascii_lowercase();
+    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"))
+    else {
+        return Ok(!referers.blocked);
+    };
+    let is_host_end = |c: char| matches!(c, '/' | ':');
+    let host = rest.split(is_host_end).next().unwrap_or_default();
+    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    let of_server =
+        referers.server_names && names.iter().any(|name| name.eq_ignore_ascii_case(host));
+    if of_server || referers.hosts.iter().any(|known| fits(known, host, path)) {
+        return Ok(false);
+    }
+    for regex in &referers.patterns {
+        if state.matches(regex, rest)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn fits(known: &str, host: &str, path: &str) -> bool {
+    let (name, start) = known.split_at(known.find('/').unwrap_or(known.len()));
+    let named = match (name.strip_prefix('*'), name.strip_suffix(".*")) {
+        (Some(end), _) => host.len() > end.len() && host.ends_with(end),
+        (None, Some(start)) => host.strip_prefix(start).is_some_and(|rest| rest.starts_with('.')),
+        (None, None) => host == name,
+    };
+    named && path.starts_with(start)
+}

@@ -1,0 +1,131 @@
+//! What changes of a request while programs run, within bounds.
+
+use crate::Position;
+use crate::typed::{Name, Regex};
+use model::{Spent, Steps};
+
+/// Steps of all programs of one request: directives, pieces of text, keys and expressions of maps that are tried.
+const STEPS: u32 = 10_000;
+/// Bytes of one text that a program makes.
+pub(super) const TEXT: usize = 64 << 10;
+/// Bytes of all variables of a request.
+const VARIABLES: usize = 256 << 10;
+/// How often the location of a request may be looked for again, as in nginx.
+const SEARCHES: u32 = 10;
+
+/// More steps or longer texts than a request may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exceeded;
+
+/// One line of the story of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Traced {
+    /// Where it stands in its snippet.
+    pub at: Position,
+    /// What happened.
+    pub text: String,
+}
+
+/// What programs know and change of one request; it lives as long as the request, through every search for a location.
+#[derive(Clone, Debug, Default)]
+pub struct State {
+    /// `$uri`: the path, decoded and normalised.
+    pub path: String,
+    /// `$args`
+    pub query: String,
+    /// Whether the path came with `%` or `+`: captures are then escaped where they become part of a query.
+    pub quoted: bool,
+    /// Whether a `rewrite` changed the path: upstreams get what it says, not what the client wrote.
+    pub rewritten: bool,
+    /// The story, if somebody asks for it.
+    pub story: Option<Vec<Traced>>,
+    pub(super) own: Vec<(Name, String)>,
+    /// Values of maps that are remembered.
+    pub(super) remembered: Vec<(Name, String)>,
+    captures: Vec<String>,
+    steps: u32,
+    bytes: usize,
+    searches: u32,
+    /// What the expressions of the request may take yet.
+    patterns: Steps,
+}
+
+impl State {
+    /// The state of a request as it came.
+    pub fn new(path: &str, query: &str, quoted: bool) -> Self {
+        Self { path: path.to_owned(), query: query.to_owned(), quoted, ..Self::default() }
+    }
+
+    /// A variable that a program or an authenticator has set.
+    pub fn own(&self, name: &str) -> Option<&str> {
+        self.own.iter().find(|(known, _)| &*known.0 == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Sets a variable; `$args` is the query.
+    pub fn set(&mut self, name: &Name, value: String) -> Result<(), Exceeded> {
+        if &*name.0 == "args" {
+            self.query = value;
+            return Ok(());
+        }
+        self.bytes += value.len();
+        match self.own.iter_mut().find(|(known, _)| known == name) {
+            Some((_, known)) => {
+                self.bytes -= known.len();
+                *known = value;
+            }
+            None => self.own.push((name.clone(), value)),
+        }
+        if self.bytes > VARIABLES { Err(Exceeded) } else { Ok(()) }
+    }
+
+    /// Group 0 to 9 of the last match.
+    pub fn capture(&self, group: usize) -> &str {
+        self.captures.get(group).map_or("", String::as_str)
+    }
+
+    pub(super) fn step(&mut self) -> Result<(), Exceeded> {
+        self.steps += 1;
+        if self.steps > STEPS { Err(Exceeded) } else { Ok(()) }
+    }
+
+    pub(super) fn search_again(&mut self) -> bool {
+        self.searches += 1;
+        self.searches <= SEARCHES
+    }
+
+    /// Whether `text` matches; the groups are kept, those with names as variables. What came before stays if not.
+    pub fn matches(&mut self, regex: &Regex, text: &str) -> Result<bool, Exceeded> {
+        self.step()?;
+        let found = regex.pattern.captures(text.as_bytes(), &self.patterns);
+        let Some(found) = found.map_err(|Spent| Exceeded)? else { return Ok(false) };
+        let group = |group: usize| {
+            // A pattern matches bytes, and may part those of a character.
+            let bytes = found.get(group).copied().flatten().unwrap_or_default();
+            String::from_utf8_lossy(bytes).into_owned()
+        };
+        self.captures = (0..found.len().min(10)).map(group).collect();
+        for (number, name) in &regex.names {
+            self.set(name, group(*number))?;
+        }
+        Ok(true)
+    }
+
+    /// As [`Self::matches`], for the rewrite module, where a failed match forgets the groups before it.
+    pub(super) fn matches_or_forgets(
+        &mut self,
+        regex: &Regex,
+        text: &str,
+    ) -> Result<bool, Exceeded> {
+        let matches = self.matches(regex, text)?;
+        if !matches {
+            self.captures.clear();
+        }
+        Ok(matches)
+    }
+
+    pub(super) fn trace(&mut self, at: Position, text: impl FnOnce() -> String) {
+        if let Some(story) = &mut self.story {
+            story.push(Traced { at, text: text() });
+        }
+    }
+}

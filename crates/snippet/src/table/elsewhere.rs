@@ -1,0 +1,138 @@
+//! What takes nginx, or makes no sense here.
+
+use super::{Fate, H, HSL, L, LIF, Levels, M, MANY, Row, S, STREAM, fate, rows};
+
+const ANY: u8 = u8::MAX;
+const FILE: &str = "The image's files are served to nobody: serve files by a Service.";
+const CACHES: &str = "Answers are not cached; put a cache in front, or into the application.";
+const LUA_SAYS: &str = "Lua runs in nginx only; most of it is an annotation, a map, or `auth-url`.";
+const OTHER: &str = "This module of nginx has no counterpart here.";
+const OF_PROCESS: &str = "How nginx's processes run.";
+const LAYER_4: &str = "Layer 4 is Fairway's own: tcp-services and udp-services.";
+
+pub(super) static FILES: &[Row] = rows! { "ngx_http_core_module";
+    "root", HSL | LIF, 1, 1, needs_nginx(), FILE;
+    "alias", L, 1, 1, needs_nginx(), FILE;
+    "try_files", S | L, 2, MANY, needs_nginx(), FILE;
+    "index", HSL, 1, MANY, needs_nginx(), FILE;
+    "autoindex", HSL, 1, 1, needs_nginx(), FILE;
+    "autoindex_*", HSL, 1, 1, needs_nginx(), FILE;
+    "random_index", L, 1, 1, needs_nginx(), FILE;
+    "include", ANY, 1, 1, needs_nginx(), "There are no files to include: write the text into the snippet.";
+    "load_module", M, 1, 1, needs_nginx(), "Modules of nginx run in nginx only.";
+};
+
+pub(super) static CACHE: &[Row] = rows! { "ngx_http_proxy_module, _fastcgi_, _slice_";
+    "proxy_cache", HSL, 1, 1, needs_nginx(), CACHES;
+    "proxy_no_cache", HSL, 1, MANY, no_effect(), CACHES;
+    "proxy_cache_bypass", HSL, 1, MANY, no_effect(), CACHES;
+    "proxy_cache_path", H, 2, MANY, needs_nginx(), CACHES;
+    "proxy_cache_*", HSL, 1, MANY, needs_nginx(), CACHES;
+    "fastcgi_no_cache", HSL, 1, MANY, no_effect(), CACHES;
+    "fastcgi_cache_bypass", HSL, 1, MANY, no_effect(), CACHES;
+    "fastcgi_cache*", HSL, 1, MANY, needs_nginx(), CACHES;
+    "slice", HSL, 1, 1, needs_nginx(), CACHES;
+};
+
+pub(super) static LUA: &[Row] = rows! { "ngx_http_lua_module";
+    "*_by_lua_block", ANY, 0, MANY, needs_nginx(), LUA_SAYS;
+    "*_by_lua_file", ANY, 1, MANY, needs_nginx(), LUA_SAYS;
+    "*_by_lua", ANY, 1, MANY, needs_nginx(), LUA_SAYS;
+    "lua_*", ANY, 1, MANY, needs_nginx(), LUA_SAYS;
+    "set_escape_uri", ANY, 1, 2, needs_nginx(), LUA_SAYS;
+};
+
+pub(super) static PROGRAMS: &[Row] = rows! { "njs, perl";
+    "js_*", ANY, 1, MANY, needs_nginx(), "njs runs in nginx only, and ingress-nginx does not have it.";
+    "perl*", ANY, 1, MANY, needs_nginx(), "Perl runs in nginx only, and ingress-nginx does not have it.";
+};
+
+pub(super) static PROTOCOLS: &[Row] = rows! { "ngx_http_uwsgi_module, _scgi_, _memcached_, _dav_, _mp4_, _flv_";
+    "uwsgi_*", HSL | LIF, 1, MANY, needs_nginx(), "uwsgi is not spoken here; let the application speak HTTP.";
+    "scgi_*", HSL | LIF, 1, MANY, needs_nginx(), "SCGI is not spoken here; let the application speak HTTP.";
+    "memcached_*", HSL | LIF, 1, MANY, needs_nginx(), "memcached is not spoken here.";
+    "dav_*", HSL, 1, MANY, needs_nginx(), FILE;
+    "mp4*", HSL, 0, 1, needs_nginx(), FILE;
+    "flv", L, 0, 0, needs_nginx(), FILE;
+};
+
+pub(super) static MODULES: &[Row] = rows! { "other modules of ingress-nginx's nginx";
+    "add_before_body", HSL, 1, 1, needs_nginx(), OTHER;
+    "add_after_body", HSL, 1, 1, needs_nginx(), OTHER;
+    "addition_types", HSL, 1, MANY, needs_nginx(), OTHER;
+    "secure_link*", HSL, 1, 1, needs_nginx(), OTHER;
+    "mirror", HSL, 1, 1, needs_nginx(), "Use `mirror-target`.";
+    "mirror_request_body", HSL, 1, 1, needs_nginx(), "Use `mirror-request-body`.";
+    "ssi*", HSL | LIF, 1, MANY, needs_nginx(), OTHER;
+    "userid*", HSL, 1, MANY, needs_nginx(), OTHER;
+    "image_filter*", HSL, 1, 3, needs_nginx(), OTHER;
+    "xslt_*", HSL, 1, MANY, needs_nginx(), OTHER;
+    "xml_entities", HSL, 1, 1, needs_nginx(), OTHER;
+    "modern_browser*", HSL, 1, 2, needs_nginx(), "A map of $http_user_agent does it.";
+    "ancient_browser*", HSL, 1, MANY, needs_nginx(), "A map of $http_user_agent does it.";
+    "geoip_*", H, 1, 2, needs_nginx(), "Use the keys of `use-geoip2`.";
+    "geoip2*", H, 1, MANY, needs_nginx(), "Use the keys of `use-geoip2`.";
+    "modsecurity*", HSL, 1, 1, needs_nginx(), "ModSecurity runs in nginx only.";
+    "subs_filter*", HSL, 1, MANY, needs_nginx(), "Use `sub_filter`.";
+    "auth_digest*", HSL, 1, 3, needs_nginx(), "Use `auth-type: digest`.";
+};
+
+pub(super) static TELEMETRY: &[Row] = rows! { "ngx_http_opentelemetry_module";
+    "opentelemetry", HSL, 1, 1, needs_nginx(), "Use `enable-opentelemetry`.";
+    "opentelemetry_*", HSL, 1, MANY, needs_nginx(), "Use `opentelemetry-operation-name` and the keys of the ConfigMap.";
+    "otel_*", HSL, 1, MANY, needs_nginx(), "Use `enable-opentelemetry`.";
+};
+
+pub(super) static MAIN: &[Row] = rows! { "nginx core";
+    "worker_processes", M, 1, 1, no_effect(), OF_PROCESS;
+    "worker_priority", M, 1, 1, no_effect(), OF_PROCESS;
+    "worker_rlimit_nofile", M, 1, 1, no_effect(), OF_PROCESS;
+    "worker_rlimit_core", M, 1, 1, no_effect(), OF_PROCESS;
+    "worker_shutdown_timeout", M, 1, 1, no_effect(), OF_PROCESS;
+    "worker_cpu_affinity", M, 1, MANY, no_effect(), OF_PROCESS;
+    "working_directory", M, 1, 1, no_effect(), OF_PROCESS;
+    "thread_pool", M, 2, 3, no_effect(), OF_PROCESS;
+    "timer_resolution", M, 1, 1, no_effect(), OF_PROCESS;
+    "pcre_jit", M, 1, 1, no_effect(), "Expressions run with a bound on their steps.";
+    "debug_points", M, 1, 1, no_effect(), OF_PROCESS;
+    "env", M, 1, 1, no_effect(), "No program reads it.";
+    "daemon", M, 1, 1, refused(), OF_PROCESS;
+    "master_process", M, 1, 1, refused(), OF_PROCESS;
+    "pid", M, 1, 1, refused(), OF_PROCESS;
+    "lock_file", M, 1, 1, refused(), OF_PROCESS;
+    "user", M, 1, 2, refused(), OF_PROCESS;
+    "events", M, 0, 0, refused(), OF_PROCESS;
+    "http", M, 0, 0, refused(), "There is one already: use `http-snippet`.";
+    "stream", M, 0, 0, refused(), "There is one already: use `stream-snippet`.";
+    "mail", M, 0, 0, needs_nginx(), OTHER;
+};
+
+pub(super) static STREAM_ROWS: &[Row] = rows! { "ngx_stream_core_module and others of stream";
+    "server", STREAM, 0, 0, needs_nginx(), LAYER_4;
+    "upstream", STREAM, 1, 1, needs_nginx(), LAYER_4;
+    "map", STREAM, 2, 2, needs_nginx(), LAYER_4;
+    "geo", STREAM, 1, 2, needs_nginx(), LAYER_4;
+    "split_clients", STREAM, 2, 2, needs_nginx(), LAYER_4;
+    "limit_conn_zone", STREAM, 2, 2, needs_nginx(), LAYER_4;
+    "limit_conn", STREAM, 2, 2, needs_nginx(), LAYER_4;
+    "allow", STREAM, 1, 1, needs_nginx(), LAYER_4;
+    "deny", STREAM, 1, 1, needs_nginx(), LAYER_4;
+    "set_real_ip_from", STREAM, 1, 1, needs_nginx(), LAYER_4;
+    "log_format", STREAM, 2, MANY, no_effect(), "A key of the ConfigMap: `log-format-stream`.";
+    "access_log", STREAM, 1, MANY, no_effect(), "Keys of the ConfigMap say where lines go.";
+    "error_log", STREAM, 1, 2, no_effect(), "A key of the ConfigMap: `error-log-level`.";
+    "proxy_timeout", STREAM, 1, 1, no_effect(), "A key of the ConfigMap: `proxy-stream-timeout`.";
+    "proxy_connect_timeout", STREAM, 1, 1, no_effect(), "Ports of layer 4 have a time-out of their own.";
+    "tcp_nodelay", STREAM, 1, 1, no_effect(), "It is always on.";
+    "proxy_protocol_timeout", STREAM, 1, 1, no_effect(), "Ports of layer 4 have a time-out of their own.";
+    "preread_timeout", STREAM, 1, 1, no_effect(), "Ports of layer 4 have a time-out of their own.";
+    "preread_buffer_size", STREAM, 1, 1, no_effect(), "Memory of nginx.";
+    "proxy_buffer_size", STREAM, 1, 1, no_effect(), "Memory of nginx.";
+    "variables_hash_max_size", STREAM, 1, 1, no_effect(), "Tables grow as needed.";
+    "variables_hash_bucket_size", STREAM, 1, 1, no_effect(), "Tables grow as needed.";
+    "map_hash_max_size", STREAM, 1, 1, no_effect(), "Tables grow as needed.";
+    "map_hash_bucket_size", STREAM, 1, 1, no_effect(), "Tables grow as needed.";
+    "resolver", STREAM, 1, MANY, no_effect(), "Names are resolved as the Pod's resolv.conf says.";
+    "resolver_timeout", STREAM, 1, 1, no_effect(), "Names are resolved as the Pod's resolv.conf says.";
+    "lua_add_variable", STREAM, 1, 1, needs_nginx(), LUA_SAYS;
+};

@@ -1,0 +1,130 @@
+//! Guards: who may pass, how often, and who a client is.
+
+use super::inherit::settings;
+use super::{Name, Settings, Template};
+use ipnet::IpNet;
+use serde::Serialize;
+
+settings! {
+    /// Who may pass.
+    pub struct Access {
+        /// `allow` and `deny`, in order; the first that fits decides, and who fits none passes.
+        pub rules: Vec<AccessRule>,
+        /// `satisfy`
+        pub satisfy: Option<Satisfy>,
+        /// `auth_basic`
+        pub auth_basic: Option<AuthBasic>,
+        /// `auth_request off`
+        pub auth_request_off: Option<bool>,
+        /// `auth_request_set`: variables of what the authenticator answered.
+        pub auth_request_set: Vec<(Name, Template)>,
+        /// `valid_referers`
+        pub valid_referers: Option<super::Referers>,
+    }
+
+    /// Who the client is, behind proxies.
+    pub struct RealIp {
+        /// `set_real_ip_from`
+        pub trusted: Vec<ClientAddress>,
+        /// `real_ip_header`, in lower case; `proxy_protocol` is a value too.
+        pub header: Option<String>,
+        /// `real_ip_recursive`
+        pub recursive: Option<bool>,
+    }
+
+    /// How often and how fast.
+    pub struct Limits {
+        /// `limit_req`
+        pub requests: Vec<LimitReq>,
+        /// `limit_req_status`
+        pub request_status: Option<u16>,
+        /// `limit_req_dry_run`
+        pub request_dry_run: Option<bool>,
+        /// `limit_conn`
+        pub connections: Vec<LimitConn>,
+        /// `limit_conn_status`
+        pub connection_status: Option<u16>,
+        /// `limit_conn_dry_run`
+        pub connection_dry_run: Option<bool>,
+        /// `limit_rate`: bytes in a second, 0 for no bound.
+        pub rate: Option<Template>,
+        /// `limit_rate_after`: bytes.
+        pub rate_after: Option<Template>,
+    }
+}
+
+/// One `allow` or `deny`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct AccessRule {
+    /// Whether it lets in.
+    pub allow: bool,
+    /// Whom.
+    pub whom: ClientAddress,
+}
+
+/// Addresses of clients.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum ClientAddress {
+    /// `all`
+    All,
+    /// A network.
+    Network(IpNet),
+    /// `unix:`: nobody comes from there.
+    Unix,
+}
+
+/// `satisfy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Satisfy {
+    /// Every guard must let in.
+    All,
+    /// One will do.
+    Any,
+}
+
+/// `auth_basic`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum AuthBasic {
+    /// `off`
+    Off,
+    /// The realm; the passwords are those of the Ingress.
+    Realm(Template),
+}
+
+/// `limit_except GET … { … }`: what counts for all other methods.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitExcept {
+    /// The methods that are free, HEAD with GET.
+    pub methods: Vec<String>,
+    /// What counts for the others, beside what counts for all.
+    pub settings: Box<Settings>,
+}
+
+/// `limit_req zone=name [burst=n] [nodelay | delay=n]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitReq {
+    /// Its zone, declared at http level.
+    pub zone: String,
+    /// How many more than the rate are taken.
+    pub burst: u32,
+    /// Which of those wait.
+    pub delay: RequestDelay,
+}
+
+/// Which requests of a burst wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum RequestDelay {
+    /// None: `nodelay`.
+    Never,
+    /// Those beyond this many.
+    Beyond(u32),
+}
+
+/// `limit_conn zone n`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LimitConn {
+    /// Its zone, declared at http level.
+    pub zone: String,
+    /// How many requests at once.
+    pub most: u16,
+}

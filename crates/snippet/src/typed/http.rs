@@ -1,0 +1,180 @@
+//! What is said at http level.
+
+use super::{LocationKind, Name, Regex, Scope, Settings, Template};
+use ipnet::IpNet;
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+/// What an `http-snippet` says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GlobalScope {
+    /// Settings that every server inherits.
+    pub settings: Settings,
+    /// `map`
+    pub maps: Vec<Map>,
+    /// `geo`
+    pub geos: Vec<Geo>,
+    /// `split_clients`
+    pub splits: Vec<SplitClients>,
+    /// `limit_req_zone`
+    pub request_zones: Vec<ReqZone>,
+    /// `limit_conn_zone`
+    pub connection_zones: Vec<ConnZone>,
+    /// `server`
+    pub servers: Vec<OwnServer>,
+}
+
+/// `map source $name { … }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Map {
+    /// The variable.
+    pub name: Name,
+    /// What is looked up.
+    pub source: Template,
+    /// `hostnames`: keys may begin with `*.` or `.`, or end with `.*`.
+    pub hostnames: bool,
+    /// `volatile`: the value is not remembered for the request.
+    pub volatile: bool,
+    /// Keys without expressions, in lower case.
+    #[serde(serialize_with = "pairs")]
+    pub keys: BTreeMap<MapKey, Template>,
+    /// Expressions, tried in order.
+    pub patterns: Vec<(Regex, Template)>,
+    /// `default`, else empty.
+    pub default: Template,
+}
+
+/// Keys that are no text: as pairs.
+fn pairs<S: Serializer>(
+    keys: &BTreeMap<MapKey, Template>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(keys)
+}
+
+/// A key of a `map`, in the order in which kinds are tried.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum MapKey {
+    /// Text, without regard to case.
+    Exact(String),
+    /// `*.example.com`: what the host ends with, its dot included.
+    Ending(String),
+    /// `example.*`: what the host begins with, its dot included.
+    Beginning(String),
+}
+
+/// `geo [$address] $name { … }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Geo {
+    /// The variable.
+    pub name: Name,
+    /// The address that is looked up; `$remote_addr` if not said.
+    pub address: Template,
+    /// `proxy`: peers whose X-Forwarded-For is looked up instead.
+    pub proxies: Vec<IpNet>,
+    /// `proxy_recursive`
+    pub proxy_recursive: bool,
+    /// Networks; the narrowest counts.
+    pub networks: BTreeMap<IpNet, String>,
+    /// `ranges`: first and last address of each.
+    pub ranges: Vec<(std::net::IpAddr, std::net::IpAddr, String)>,
+    /// `default`, else empty.
+    pub default: String,
+}
+
+/// `split_clients source $name { … }`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SplitClients {
+    /// The variable.
+    pub name: Name,
+    /// What is hashed.
+    pub source: Template,
+    /// In order.
+    pub shares: Vec<Share>,
+}
+
+/// One line of `split_clients`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// Hashes up to this one, the last line without it.
+    pub below: Option<u32>,
+    /// Its value.
+    pub value: Template,
+}
+
+/// `limit_req_zone key zone=name:size rate=…`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReqZone {
+    /// Whose requests are counted; an empty key is not counted.
+    pub key: Template,
+    /// The name.
+    pub name: String,
+    /// Bytes, which bound how many keys are known.
+    pub size: u64,
+    /// How many in which time.
+    pub rate: Rate,
+}
+
+/// `rate=10r/s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// Requests.
+    pub requests: u32,
+    /// Whether in a minute, not in a second.
+    pub per_minute: bool,
+}
+
+/// `limit_conn_zone key zone=name:size`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ConnZone {
+    /// Whose requests are counted; an empty key is not counted.
+    pub key: Template,
+    /// The name.
+    pub name: String,
+    /// Bytes, which bound how many keys are known.
+    pub size: u64,
+}
+
+/// `server { listen …; … }`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct OwnServer {
+    /// Its ports.
+    pub listens: Vec<Listen>,
+    /// Its names.
+    pub names: Vec<VirtualName>,
+    /// What it says.
+    pub scope: Scope,
+}
+
+/// `listen 8080`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listen {
+    /// The address; all if none.
+    pub address: Option<std::net::IpAddr>,
+    /// The port.
+    pub port: u16,
+    /// `default_server`
+    pub default_server: bool,
+    /// `proxy_protocol`
+    pub proxy_protocol: bool,
+}
+
+/// A name of a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum VirtualName {
+    /// A name, perhaps with `*.` or `.*` at an end, in lower case.
+    Name(String),
+    /// `~expression`
+    Regex(Regex),
+}
+
+impl LocationKind {
+    /// What nginx calls the location by: its path, its expression, its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Exact(path) | Self::Prefix { path, .. } => path,
+            Self::Regex(regex) => regex.pattern.source(),
+            Self::Named(name) => name,
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Scopes: what one snippet says for its level, and the locations of its own.
+
+use super::inherit::settings;
+use super::{
+    Access, Answers, Client, Headers, IfBlock, Inherit, LimitExcept, Limits, Program, RealIp,
+    Regex, Task, Template, Transfer,
+};
+use serde::Serialize;
+
+settings! {
+    /// All settings of one level.
+    pub struct Settings {
+        /// Headers.
+        pub headers: Headers,
+        /// Guards.
+        pub access: Access,
+        /// Addresses of clients.
+        pub real_ip: RealIp,
+        /// Limits.
+        pub limits: Limits,
+        /// Upstreams that speak HTTP.
+        pub proxy: Transfer,
+        /// Upstreams that speak gRPC.
+        pub grpc: Transfer,
+        /// Upstreams that speak FastCGI.
+        pub fastcgi: Transfer,
+        /// Answers.
+        pub answers: Answers,
+        /// Clients.
+        pub client: Client,
+        /// `proxy_pass`, `grpc_pass`
+        pub pass: Option<Pass>,
+        /// `stub_status`
+        pub stub_status: bool,
+        /// `empty_gif`
+        pub empty_gif: bool,
+    }
+}
+
+/// What one level says: a snippet, a location, a server.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Scope {
+    /// The rewrite module.
+    pub program: Program,
+    /// Everything else.
+    pub settings: Settings,
+    /// Settings of `if` blocks: nameless locations that inherit [`Self::settings`].
+    pub branches: Vec<Settings>,
+    /// `limit_except`
+    pub limit_except: Option<LimitExcept>,
+    /// Locations within.
+    pub locations: Vec<OwnLocation>,
+}
+
+impl Scope {
+    /// Adds what another text says for the same level, behind this one.
+    pub fn join(&mut self, behind: &Self) {
+        let branches = self.branches.len();
+        for step in &behind.program.steps {
+            let mut step = step.clone();
+            if let Task::If(IfBlock { branch: Some(branch), .. }) = &mut step.task {
+                *branch += branches;
+            }
+            self.program.steps.push(step);
+        }
+        self.branches.extend(behind.branches.iter().cloned());
+        self.settings.join(&behind.settings);
+        self.limit_except.join(&behind.limit_except);
+        self.locations.join(&behind.locations);
+    }
+}
+
+/// A location that a snippet has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OwnLocation {
+    /// For which paths.
+    pub kind: LocationKind,
+    /// `internal`: for requests that are led there, not for clients.
+    pub internal: bool,
+    /// What it says.
+    pub scope: Scope,
+}
+
+/// For which paths a location is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum LocationKind {
+    /// `=`
+    Exact(String),
+    /// A prefix; `final_prefix` for `^~`: no expression is tried after it.
+    Prefix {
+        /// The prefix.
+        path: String,
+        /// `^~`
+        final_prefix: bool,
+    },
+    /// `~` and `~*`
+    Regex(Regex),
+    /// `@name`
+    Named(String),
+}
+
+/// Where `proxy_pass` or `grpc_pass` leads.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Pass {
+    /// Whether it is gRPC.
+    pub grpc: bool,
+    /// Whether TLS is spoken.
+    pub tls: bool,
+    /// To whom.
+    pub target: PassTarget,
+    /// A path that replaces what the location matched, or with variables the whole.
+    pub path: Option<Template>,
+}
+
+/// Whom requests are passed to: upstreams of Kubernetes, nothing else.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum PassTarget {
+    /// `upstream_balancer`: the upstream that `$proxy_upstream_name` names.
+    Balancer,
+    /// A Service by its name in the cluster.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its port.
+        port: u16,
+    },
+}

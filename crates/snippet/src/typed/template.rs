@@ -1,0 +1,87 @@
+//! Text with variables, and regular expressions with named groups.
+
+use crate::variables::Other;
+use model::{Pattern, Variable};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// The name of a variable that a snippet declares, in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Name(pub Arc<str>);
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "${}", self.0)
+    }
+}
+
+/// One piece of a [`Template`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text as it is.
+    Text(String),
+    /// A variable of a request that templates of annotations know too.
+    Known(Variable),
+    /// A variable of a request that only snippets know.
+    Other(Other),
+    /// A variable that a snippet declares.
+    Own(Name),
+    /// Group 1 to 9 of the regular expression that matched last.
+    Capture(usize),
+}
+
+/// Text with variables, parsed once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Template {
+    /// In order; no two neighbours are text.
+    pub pieces: Vec<Piece>,
+}
+
+impl Template {
+    /// The text, if it has no variable.
+    pub fn literal(&self) -> Option<&str> {
+        match self.pieces.as_slice() {
+            [] => Some(""),
+            [Piece::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The same for whoever knows no variables of snippets, if it has none.
+    pub fn without_own(&self) -> Option<model::Template> {
+        let parts = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => Some(model::Part::Text(text.clone())),
+            Piece::Known(variable) => Some(model::Part::Variable(variable.clone())),
+            Piece::Other(_) | Piece::Own(_) | Piece::Capture(_) => None,
+        });
+        Some(model::Template::from_parts(parts.collect::<Option<_>>()?))
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Known(variable) => write!(f, "${{{}}}", variable.name()),
+            Piece::Other(variable) => write!(f, "${{{}}}", variable.name()),
+            Piece::Own(name) => write!(f, "${{{}}}", name.0),
+            Piece::Capture(group) => write!(f, "${group}"),
+        })
+    }
+}
+
+impl Serialize for Template {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A regular expression and the variables that its named groups set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Regex {
+    /// The expression, bounded in steps.
+    pub pattern: Pattern,
+    /// Groups with names.
+    pub names: Vec<(usize, Name)>,
+}

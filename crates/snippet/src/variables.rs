@@ -1,0 +1,419 @@
+//! The variables that a snippet may name: those of a request, those that only snippets know, and those it declares.
+
+use crate::mistake::{meant, shown};
+use crate::syntax::{Block, Directive};
+use crate::typed::{Name, Piece, Template};
+use crate::{Mistake, Position};
+use model::Variable;
+use std::collections::BTreeSet;
+
+/// What becomes of a variable that templates of annotations do not know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Knowledge {
+    /// It has its value.
+    Native,
+    /// It is always empty here, as what it tells of does not exist.
+    Empty,
+    /// It takes nginx.
+    NeedsNginx,
+}
+
+/// One variable that only snippets know.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OtherRow {
+    /// Its name, or what it begins with.
+    pub name: &'static str,
+    /// Whether `name` is a beginning.
+    pub prefix: bool,
+    /// What becomes of it.
+    pub fate: Knowledge,
+    /// What it says.
+    pub doc: &'static str,
+}
+
+/// A variable of [`OTHERS`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    /// Its row.
+    pub row: &'static OtherRow,
+    /// What follows the row's beginning.
+    pub rest: String,
+}
+
+impl Other {
+    /// Its name without `$`.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.row.name, self.rest)
+    }
+}
+
+const fn native(name: &'static str, doc: &'static str) -> OtherRow {
+    OtherRow { name, prefix: false, fate: Knowledge::Native, doc }
+}
+
+const fn empty(name: &'static str, doc: &'static str) -> OtherRow {
+    OtherRow { name, prefix: false, fate: Knowledge::Empty, doc }
+}
+
+const fn nginx(name: &'static str, doc: &'static str) -> OtherRow {
+    OtherRow { name, prefix: false, fate: Knowledge::NeedsNginx, doc }
+}
+
+const fn prefix(row: OtherRow) -> OtherRow {
+    OtherRow { prefix: true, ..row }
+}
+
+/// Variables of nginx and of ingress-nginx's template that [`Variable`] lacks.
+pub const OTHERS: &[OtherRow] = &[
+    native("binary_remote_addr", "the client's address as bytes; as a key it is the address"),
+    native("limit_rate", "what `set $limit_rate` or `limit_rate` says"),
+    native("limit_req_status", "PASSED, DELAYED, REJECTED and their dry runs"),
+    native("limit_conn_status", "PASSED, REJECTED and their dry runs"),
+    native("invalid_referer", "1 unless `valid_referers` takes the Referer"),
+    native("date_gmt", "the time in GMT"),
+    native("date_local", "the time of the machine's zone"),
+    native("request_filename", "`$document_root` and the path"),
+    native("realpath_root", "as `$document_root`"),
+    native("connections_active", "connections of clients"),
+    native("connections_reading", "connections whose request is being read"),
+    native("connections_writing", "connections whose answer is being written"),
+    native("connections_waiting", "idle connections"),
+    native("upstream_bytes_received", "bytes of the upstream's answer"),
+    native("upstream_bytes_sent", "bytes sent to the upstream"),
+    native("ssl_curve", "the group of the key exchange"),
+    native("ssl_ciphers", "suites that the client offers"),
+    native("ssl_curves", "groups that the client offers"),
+    native("ssl_early_data", "1 while the handshake is not complete"),
+    native("ssl_session_id", "the session's identifier"),
+    native("ssl_client_s_dn_legacy", "the subject as nginx wrote it before 1.11.6"),
+    native("ssl_client_i_dn_legacy", "the issuer as nginx wrote it before 1.11.6"),
+    native("connection_upgrade", "`upgrade` if the client asks for one, else empty"),
+    native("full_x_forwarded_for", "X-Forwarded-For with the peer's address behind it"),
+    native("auth_cookie", "Set-Cookie of the authenticator"),
+    native("loggable", "1 unless skip-access-log-urls has the path"),
+    native("balancer_ewma_score", "the score of the endpoint under EWMA"),
+    native("tcpinfo_rtt", "round-trip time of the client's connection"),
+    native("tcpinfo_rttvar", "its variation"),
+    native("tcpinfo_snd_cwnd", "its window"),
+    native("tcpinfo_rcv_space", "its space"),
+    prefix(native("sent_trailer_", "a trailer of the answer")),
+    prefix(native("upstream_trailer_", "a trailer of the upstream's answer")),
+    prefix(native("upstream_cookie_", "a cookie that the upstream sets")),
+    prefix(native("proxy_protocol_tlv_", "a value of the PROXY protocol's header")),
+    empty("http3", "HTTP/3 is not served"),
+    empty("quic", "HTTP/3 is not served"),
+    empty("proxy_internal_body_length", "internal to nginx"),
+    empty("proxy_internal_chunked", "internal to nginx"),
+    nginx("request_body", "bodies stream through and are not kept"),
+    nginx("request_body_file", "bodies are not written to files"),
+    nginx("secure_link", "links with signatures are not checked here"),
+    nginx("secure_link_expires", "links with signatures are not checked here"),
+    nginx("slice_range", "answers are not sliced here"),
+    nginx("memcached_key", "memcached is not spoken here"),
+    nginx("modern_browser", "browsers are not told apart here; a map of $http_user_agent does"),
+    nginx("ancient_browser", "browsers are not told apart here; a map of $http_user_agent does"),
+    nginx("msie", "browsers are not told apart here; a map of $http_user_agent does"),
+    nginx("uid_got", "cookies of nginx's userid module are not given here"),
+    nginx("uid_set", "cookies of nginx's userid module are not given here"),
+    nginx("uid_reset", "cookies of nginx's userid module are not given here"),
+    nginx("brotli_ratio", "it is not counted here"),
+    prefix(nginx("geoip_", "the old GeoIP format is not read here; use $geoip2_ variables")),
+];
+
+/// Variables that nginx or ingress-nginx's template lets `set` change.
+const CHANGEABLE: &[&str] = &[
+    "args",
+    "limit_rate",
+    "namespace",
+    "ingress_name",
+    "service_name",
+    "service_port",
+    "location_path",
+    "proxy_upstream_name",
+    "proxy_alternative_upstream_name",
+    "proxy_host",
+    "pass_access_scheme",
+    "pass_server_port",
+    "best_http_host",
+    "pass_port",
+    "req_id",
+    "connection_upgrade",
+    "auth_cookie",
+    "loggable",
+    "balancer_ewma_score",
+    "proxy_port",
+    "invalid_referer",
+    "full_x_forwarded_for",
+];
+
+/// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.
+const CHANGEABLE_PREFIXES: &[&str] = &[
+    "http_",
+    "sent_http_",
+    "sent_trailer_",
+    "upstream_http_",
+    "upstream_trailer_",
+    "upstream_cookie_",
+    "cookie_",
+    "arg_",
+    "geoip2_",
+    "ssl_",
+    "proxy_protocol_tlv_",
+];
+
+/// What a name stands for, where no snippet sets it.
+pub(crate) fn of_request(name: &str) -> Option<Piece> {
+    if let Some(variable) = Variable::named(name) {
+        return Some(Piece::Known(variable));
+    }
+    let fits = |row: &&OtherRow| match row.prefix {
+        true => name.len() > row.name.len() && name.starts_with(row.name),
+        false => name == row.name,
+    };
+    let row = OTHERS.iter().find(fits)?;
+    Some(Piece::Other(Other { row, rest: name[row.name.len()..].to_owned() }))
+}
+
+/// The variables that snippets declare: by `set`, `map`, `geo`, `split_clients`, `auth_request_set` and named groups of
+/// expressions. One set is for all snippets that a request may meet: in nginx a name is known wherever one of them
+/// declares it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Names {
+    own: BTreeSet<Name>,
+}
+
+impl Names {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.own.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.own.is_empty()
+    }
+
+    /// Adds those of other snippets.
+    pub fn merge(&mut self, others: &Self) {
+        self.own.extend(others.own.iter().cloned());
+    }
+
+    /// Adds what `directives` declare.
+    pub fn declare(&mut self, directives: &[Directive]) {
+        for directive in directives {
+            self.declare_one(directive);
+            if let Some(Block::Directives(inner)) = &directive.block {
+                self.declare(inner);
+            }
+        }
+    }
+
+    fn declare_one(&mut self, directive: &Directive) {
+        let arguments = directive.arguments();
+        let target = match directive.name() {
+            "set" | "auth_request_set" => arguments.first(),
+            "map" | "geo" | "split_clients" => arguments.last(),
+            _ => None,
+        };
+        let name = target.and_then(|word| word.text.strip_prefix('$')).filter(|name| is_name(name));
+        self.own.extend(name.map(own));
+        for word in &directive.words {
+            self.own
+                .extend(groups(&word.text).into_iter().filter_map(|(_, name)| Some(own(&name?))));
+        }
+    }
+
+    /// The variable that a directive declares, `word` being `$name`.
+    pub(crate) fn target(&self, word: &str, at: Position) -> Result<Name, Mistake> {
+        let name = word.strip_prefix('$').ok_or_else(|| {
+            Mistake::refused(
+                at,
+                format!("\"{}\" is no variable: it must begin with \"$\"", shown(word)),
+            )
+        })?;
+        if !is_name(name) {
+            return Err(Mistake::refused(
+                at,
+                format!("\"{}\" is no name of a variable", shown(word)),
+            ));
+        }
+        let name = own(name);
+        let changeable = CHANGEABLE.contains(&&*name.0)
+            || CHANGEABLE_PREFIXES.iter().any(|prefix| name.0.starts_with(prefix));
+        match changeable || of_request(&name.0).is_none() {
+            true => Ok(name),
+            false => Err(Mistake::refused(
+                at,
+                format!("{name} is a variable of nginx that nobody may set"),
+            )),
+        }
+    }
+
+    fn find(&self, name: &str, at: Position) -> Result<Piece, Mistake> {
+        let lower = name.to_ascii_lowercase();
+        if lower == "args" {
+            return Ok(Piece::Known(Variable::Args));
+        }
+        if let Some(own) = self.own.get(&own(&lower)) {
+            return Ok(Piece::Own(own.clone()));
+        }
+        match of_request(&lower) {
+            Some(Piece::Other(Other {
+                row: OtherRow { fate: Knowledge::NeedsNginx, doc, .. },
+                ..
+            })) => Err(Mistake::needs_nginx(at, format!("the variable ${lower}: {doc}"))),
+            Some(piece) => Ok(piece),
+            None => {
+                let others = OTHERS.iter().map(|row| row.name);
+                let own = self.own.iter().map(|name| &*name.0);
+                let hint = meant(&lower, others.chain(own).chain(OFTEN.iter().copied()));
+                Err(Mistake::refused(at, format!("unknown variable ${}{hint}", shown(name))))
+            }
+        }
+    }
+
+    /// Reads text with variables as nginx does: `$name`, `${name}`, `$1` to `$9`.
+    pub(crate) fn template(&self, text: &str, at: Position) -> Result<Template, Mistake> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while let Some(dollar) = rest.find('$') {
+            push(&mut pieces, &rest[..dollar]);
+            let after = &rest[dollar + 1..];
+            if let Some(digit @ '1'..='9') = after.chars().next() {
+                pieces.push(Piece::Capture(digit as usize - '0' as usize));
+                rest = &after[1..];
+                continue;
+            }
+            let (name, left) = variable_name(after, at)?;
+            pieces.push(self.find(name, at)?);
+            rest = left;
+        }
+        push(&mut pieces, rest);
+        Ok(Template { pieces })
+    }
+}
+
+/// Names for the hint about an unknown one: those that are met most.
+const OFTEN: &[&str] = &[
+    "host",
+    "uri",
+    "args",
+    "scheme",
+    "request_uri",
+    "request_method",
+    "remote_addr",
+    "http_host",
+    "http_user_agent",
+    "http_upgrade",
+    "http_origin",
+    "http_referer",
+    "best_http_host",
+    "server_name",
+    "server_port",
+    "proxy_add_x_forwarded_for",
+    "proxy_upstream_name",
+    "req_id",
+    "request_id",
+    "is_args",
+    "query_string",
+    "document_uri",
+    "service_name",
+    "service_port",
+    "namespace",
+    "ingress_name",
+    "status",
+    "pass_access_scheme",
+    "pass_port",
+    "remote_user",
+    "ssl_client_verify",
+];
+
+pub(crate) fn own(name: &str) -> Name {
+    Name(name.to_ascii_lowercase().into())
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+fn push(pieces: &mut Vec<Piece>, text: &str) {
+    if !text.is_empty() {
+        pieces.push(Piece::Text(text.to_owned()));
+    }
+}
+
+/// Splits what follows a `$` into the name and the rest.
+fn variable_name(text: &str, at: Position) -> Result<(&str, &str), Mistake> {
+    let inner = text.strip_prefix('{');
+    let text = inner.unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    let rest = match inner {
+        None => rest,
+        Some(_) => rest.strip_prefix('}').ok_or_else(|| {
+            Mistake::refused(
+                at,
+                format!("the \"}}\" that closes the variable \"{}\" is missing", shown(name)),
+            )
+        })?,
+    };
+    match name.is_empty() {
+        false => Ok((name, rest)),
+        true => Err(Mistake::refused(at, "a \"$\" without the name of a variable")),
+    }
+}
+
+/// The groups of a regular expression that capture, counted from 1, with their names.
+pub(crate) fn groups(source: &str) -> Vec<(usize, Option<String>)> {
+    let mut groups = Vec::new();
+    let mut rest = source;
+    let mut in_class = false;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        rest = match c {
+            '\\' => after.get(after.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default(),
+            ']' if in_class => {
+                in_class = false;
+                after
+            }
+            '[' if !in_class => {
+                in_class = true;
+                // A bracket that closes at once is one of the class.
+                let negated = after.strip_prefix('^').unwrap_or(after);
+                negated.strip_prefix(']').unwrap_or(negated)
+            }
+            '(' if !in_class => {
+                match (after.strip_prefix('?'), group_name(after)) {
+                    (None, _) if !after.starts_with('*') => groups.push((groups.len() + 1, None)),
+                    (Some(_), Some(name)) => groups.push((groups.len() + 1, Some(name))),
+                    _ => {}
+                }
+                after
+            }
+            _ => after,
+        };
+    }
+    groups
+}
+
+/// The name of a group whose parenthesis was just passed.
+fn group_name(after: &str) -> Option<String> {
+    let (start, close) = [("?<", '>'), ("?P<", '>'), ("?'", '\'')]
+        .into_iter()
+        .find(|(start, _)| after.starts_with(start))?;
+    let name = after[start.len()..].split(close).next()?;
+    is_name(name).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::groups;
+
+    #[test]
+    fn groups_are_counted_as_pcre_counts_them() {
+        let named = |text: &str| Some(text.to_owned());
+        let expected = vec![(1, None), (2, named("a")), (3, named("b"))];
+        assert_eq!(groups(r"^(x)(?:y)(?<a>[()])(?P<b>\()(?=z)(?<!q)"), expected);
+        assert_eq!(groups(r"[](]"), []);
+    }
+}

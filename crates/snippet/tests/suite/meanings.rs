@@ -1,0 +1,303 @@
+//! Typed values of directives, and how levels inherit them.
+
+use snippet::typed::{
+    AccessRule, AuthBasic, ClientAddress, ErrorCode, ErrorTarget, Expires, HeaderPattern, Inherit,
+    InputAction, LocationKind, MoreAction, PassTarget, Rate, RequestDelay, Scope, Settings,
+    Template,
+};
+use snippet::{Meaning, Place, understand};
+use std::time::Duration;
+
+fn meaning(place: Place, text: &str) -> Meaning {
+    understand(place, text).unwrap_or_else(|mistakes| panic!("{mistakes:?}"))
+}
+
+fn settings(text: &str) -> Settings {
+    meaning(Place::Location, text).scope.settings
+}
+
+fn server(text: &str) -> Scope {
+    meaning(Place::Server, text).scope
+}
+
+fn literal(template: &Template) -> &str {
+    template.literal().expect("text without variables")
+}
+
+#[test]
+fn headers_more_has_options_and_patterns() {
+    let more = settings(
+        "more_set_headers -s '404 410' -t 'Text/HTML' 'X-A: b: c' X-Gone;
+         more_set_headers -a 'Set-Cookie: x=1';
+         more_clear_headers 'X-Hidden-*' Server;",
+    );
+    let more = more.headers.more.0;
+    assert_eq!(more.len(), 5);
+    assert!(
+        matches!(&more[0].action, MoreAction::Set(name, value) if name == "X-A" && literal(value) == "b: c")
+    );
+    assert_eq!(
+        (more[0].statuses.as_slice(), more[0].types.as_slice()),
+        ([404, 410].as_slice(), ["text/html".to_owned()].as_slice())
+    );
+    assert!(matches!(&more[1].action, MoreAction::Clear(pattern) if pattern.name == "x-gone"));
+    assert!(matches!(&more[2].action, MoreAction::Append(name, _) if name == "Set-Cookie"));
+    let MoreAction::Clear(pattern) = &more[3].action else { panic!("{:?}", more[3]) };
+    assert_eq!(*pattern, HeaderPattern { name: "x-hidden-".to_owned(), wildcard: true });
+    assert!(pattern.matches("X-HIDDEN-b") && !pattern.matches("X-Hidde"));
+    assert!(
+        matches!(&more[4].action, MoreAction::Clear(pattern) if pattern.matches("server") && !pattern.matches("Server2"))
+    );
+    let input =
+        settings("more_set_input_headers -r 'X-A: $host' 'X-B:'; more_clear_input_headers 'X-*';")
+            .headers
+            .input
+            .0;
+    assert!(matches!(&input[0].action, InputAction::Replace(name, _) if name == "X-A"));
+    assert!(matches!(&input[1].action, InputAction::Clear(pattern) if pattern.name == "x-b"));
+    assert!(matches!(&input[2].action, InputAction::Clear(pattern) if pattern.wildcard));
+}
+
+#[test]
+fn a_header_that_nobody_takes_is_noted_and_left_out() {
+    let meaning = meaning(
+        Place::Location,
+        "add_header X-A: 1; proxy_set_header \"X B\" 1; more_set_headers \"X C: 1\" \"X-D: 1\";",
+    );
+    let headers = meaning.scope.settings.headers;
+    assert_eq!((headers.add.len(), headers.proxy_set.len(), headers.more.0.len()), (0, 0, 1));
+    assert_eq!(meaning.notes.len(), 3);
+}
+
+#[test]
+fn a_header_over_several_lines_is_one_line() {
+    let headers = settings("add_header X-A \"\n  a;\n\n  b;\n\" always;").headers;
+    assert_eq!((literal(&headers.add[0].value), headers.add[0].always), ("a; b;", true));
+}
+
+#[test]
+fn times_and_sizes_have_nginxs_units() {
+    let text = "proxy_read_timeout 1h30m; proxy_send_timeout 60; proxy_connect_timeout 500ms; proxy_buffer_size 16k;
+        client_max_body_size 5g; proxy_buffers 8 32k; keepalive_timeout 1m 30s;";
+    let found = settings(text);
+    assert_eq!(found.proxy.read_timeout, Some(Duration::from_secs(5400)));
+    assert_eq!(found.proxy.send_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(found.proxy.connect_timeout, Some(Duration::from_millis(500)));
+    assert_eq!(found.proxy.buffer_size, Some(16 << 10));
+    assert_eq!(found.client.max_body_size, Some(5 << 30));
+    assert_eq!(found.proxy.buffers, Some((8, 32 << 10)));
+    assert_eq!(found.client.keepalive_timeout, Some(Duration::from_secs(60)));
+    assert_eq!(found.grpc.read_timeout, None, "protocols have settings of their own");
+}
+
+#[test]
+fn expires_has_all_its_forms() {
+    let cases = [
+        ("30d", Expires::After(30 * 86_400)),
+        ("-1", Expires::After(-1)),
+        ("epoch", Expires::Epoch),
+        ("max", Expires::Max),
+        ("off", Expires::Off),
+        ("@15h30m", Expires::Daily(Duration::from_secs(55_800))),
+        ("modified +24h", Expires::Modified(86_400)),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(settings(&format!("expires {text};")).headers.expires, Some(expected), "{text}");
+    }
+    assert!(matches!(
+        settings("expires $arg_e;").headers.expires,
+        Some(Expires::Variable { modified: false, .. })
+    ));
+    assert!(understand(Place::Location, "expires modified @1h;").is_err());
+}
+
+#[test]
+fn guards_are_values() {
+    let text = "satisfy any; allow 10.1.2.3/8; allow unix:; deny all; auth_basic off; auth_request off;
+        limit_req zone=a burst=5 nodelay; limit_req zone=b burst=9 delay=3; limit_conn c 7; limit_req_status 429;
+        limit_except GET POST { deny all; }";
+    let scope = meaning(Place::Location, text).scope;
+    let found = &scope.settings;
+    let network = |text: &str| ClientAddress::Network(text.parse().expect("a network"));
+    let rule = |allow, whom| AccessRule { allow, whom };
+    let expected = [
+        rule(true, network("10.0.0.0/8")),
+        rule(true, ClientAddress::Unix),
+        rule(false, ClientAddress::All),
+    ];
+    assert_eq!(found.access.rules, expected);
+    assert_eq!(
+        (found.access.auth_basic.clone(), found.access.auth_request_off),
+        (Some(AuthBasic::Off), Some(true))
+    );
+    assert_eq!(
+        (found.limits.requests[0].burst, found.limits.requests[0].delay),
+        (5, RequestDelay::Never)
+    );
+    assert_eq!(found.limits.requests[1].delay, RequestDelay::Beyond(3));
+    assert_eq!((found.limits.connections[0].most, found.limits.request_status), (7, Some(429)));
+    let except = scope.limit_except.expect("limit_except");
+    assert_eq!(except.methods, ["GET", "POST", "HEAD"]);
+    assert_eq!(except.settings.access.rules, [rule(false, ClientAddress::All)]);
+}
+
+#[test]
+fn error_pages_have_codes_and_targets() {
+    let pages = settings(
+        "error_page 502 503 =200 /sorry?x=$uri; error_page 404 = @missing; error_page 401 https://a.test/;",
+    );
+    let pages = pages.answers.error_pages;
+    assert_eq!(
+        (pages[0].statuses.as_slice(), pages[0].code),
+        ([502, 503].as_slice(), ErrorCode::Code(200))
+    );
+    assert!(matches!(&pages[0].target, ErrorTarget::Path(_)));
+    assert_eq!(
+        (pages[1].code, &pages[1].target),
+        (ErrorCode::OfTarget, &ErrorTarget::Named("@missing".to_owned()))
+    );
+    assert!(matches!((&pages[2].code, &pages[2].target), (ErrorCode::Same, ErrorTarget::Url(_))));
+}
+
+#[test]
+fn locations_are_of_every_kind() {
+    let scope = server(
+        "location = /a { } location /b { } location ^~ /c { internal; } location ~ \\.d$ { } location ~*\\.e$ { } location @f { }",
+    );
+    let prefix =
+        |path: &str, final_prefix| LocationKind::Prefix { path: path.to_owned(), final_prefix };
+    let kinds: Vec<&LocationKind> = scope.locations.iter().map(|location| &location.kind).collect();
+    assert_eq!(kinds[0], &LocationKind::Exact("/a".to_owned()));
+    assert_eq!((kinds[1], kinds[2]), (&prefix("/b", false), &prefix("/c", true)));
+    assert!(matches!(kinds[3], LocationKind::Regex(regex) if !regex.pattern.ignores_case()));
+    assert!(
+        matches!(kinds[4], LocationKind::Regex(regex) if regex.pattern.ignores_case() && regex.pattern.source() == "\\.e$")
+    );
+    assert_eq!(kinds[5], &LocationKind::Named("@f".to_owned()));
+    assert!(scope.locations[2].internal && !scope.locations[1].internal);
+}
+
+#[test]
+fn requests_are_passed_to_kubernetes_only() {
+    let pass = |text: &str| {
+        let scope = server(&format!("location /x {{ {text} }}"));
+        scope.locations[0].scope.settings.pass.clone().expect("a pass")
+    };
+    assert_eq!(pass("proxy_pass http://upstream_balancer;").target, PassTarget::Balancer);
+    let service =
+        |port| PassTarget::Service { namespace: "demo".to_owned(), name: "a-b".to_owned(), port };
+    assert_eq!(pass("proxy_pass https://a-b.demo.svc;").target, service(443));
+    let with_path = pass("proxy_pass http://a-b.demo.svc.cluster.local:8080/y/;");
+    assert_eq!(
+        (with_path.target, with_path.path.as_ref().map(literal)),
+        (service(8080), Some("/y/"))
+    );
+    assert!(pass("grpc_pass grpcs://upstream_balancer;").tls);
+}
+
+#[test]
+fn the_http_level_has_zones_tables_and_servers() {
+    let http = meaning(
+        Place::Http,
+        "limit_req_zone $binary_remote_addr zone=a:10m rate=30r/m;
+         limit_conn_zone $server_name zone=b:64k;
+         server { listen 127.0.0.1:2443 default_server; listen [::]:2444; server_name a.test ~^b; return 308 https://$host$request_uri; }
+         set_real_ip_from 10.0.0.0/8;",
+    )
+    .http;
+    assert_eq!(
+        (http.request_zones[0].rate, http.request_zones[0].size),
+        (Rate { requests: 30, per_minute: true }, 10 << 20)
+    );
+    assert_eq!(
+        (http.connection_zones[0].name.as_str(), http.connection_zones[0].size),
+        ("b", 64 << 10)
+    );
+    let server = &http.servers[0];
+    assert_eq!(
+        (server.listens[0].port, server.listens[0].default_server, server.listens[1].address),
+        (2443, true, None)
+    );
+    assert_eq!((server.names.len(), server.scope.program.steps.len()), (2, 1));
+    assert_eq!(http.settings.real_ip.trusted.len(), 1);
+}
+
+#[test]
+fn an_inner_level_replaces_lists_and_values_and_stacks_headers_more() {
+    let outer = settings(
+        "add_header X-A 1; add_header X-B 1; more_set_headers \"X-M: outer\"; proxy_read_timeout 5s; allow all; proxy_hide_header X-H;",
+    );
+    let mut inner =
+        settings("add_header X-C 1; more_set_headers \"X-M: inner\"; proxy_send_timeout 6s;");
+    inner.inherit(&outer);
+    assert_eq!(inner.headers.add.len(), 1, "one add_header hides those around");
+    let values: Vec<String> = inner
+        .headers
+        .more
+        .0
+        .iter()
+        .map(|header| match &header.action {
+            MoreAction::Set(_, value) => value.to_string(),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(values, ["outer", "inner"], "the inner level has the last word");
+    assert_eq!(inner.proxy.read_timeout, Some(Duration::from_secs(5)));
+    assert_eq!(inner.proxy.send_timeout, Some(Duration::from_secs(6)));
+    assert_eq!((inner.access.rules.len(), inner.proxy.hide_headers.len()), (1, 1));
+}
+
+#[test]
+fn two_texts_for_one_level_are_one_level() {
+    let mut global = meaning(
+        Place::Location,
+        "set $a 1; if ($a) { add_header X 1; } more_set_headers \"X-G: 1\";",
+    )
+    .scope;
+    let own = meaning(
+        Place::Location,
+        "if ($host) { add_header X 2; } add_header Y 3; proxy_read_timeout 9s;",
+    )
+    .scope;
+    global.join(&own);
+    assert_eq!((global.program.steps.len(), global.branches.len()), (3, 2));
+    let last = format!("{:?}", global.program.steps[2]);
+    assert!(last.contains("branch: Some(1)"), "{last}");
+    assert_eq!((global.settings.headers.add.len(), global.settings.headers.more.0.len()), (1, 1));
+    assert_eq!(global.settings.proxy.read_timeout, Some(Duration::from_secs(9)));
+}
+
+#[test]
+fn a_meaning_can_be_written_as_json_and_is_small() {
+    let http =
+        meaning(Place::Http, "map $host $x { hostnames; .a b; ~c d; } geo $y { 10.0.0.0/8 1; }")
+            .http;
+    let text = serde_json::to_string(&http).expect("JSON");
+    assert!(text.contains("10.0.0.0/8"), "{text}");
+    let scope = server("location ~ ^/(?<a>.) { if ($a) { expires 1d; } return 200 $a; }");
+    assert!(serde_json::to_string(&scope).expect("JSON").contains("${a}"));
+    assert!(size_of::<Settings>() < 4096, "{} bytes for each level", size_of::<Settings>());
+}
+
+#[test]
+fn what_has_no_effect_is_said() {
+    let notes =
+        meaning(Place::Server, "tcp_nodelay on;\nserver_name _;\naccess_log /dev/stdout;").notes;
+    let said: Vec<(u32, &str)> =
+        notes.iter().map(|note| (note.at.line, note.directive.as_str())).collect();
+    assert_eq!(said, [(1, "tcp_nodelay"), (2, "server_name"), (3, "access_log")]);
+}
+
+#[test]
+fn variables_have_no_case_and_own_ones_come_first() {
+    let scope =
+        meaning(Place::Location, "set $Mine 1; proxy_set_header X \"$mine $HOST ${MINE}s\";").scope;
+    assert_eq!(scope.settings.headers.proxy_set[0].value.to_string(), "${mine} ${host} ${mine}s");
+    let template = &settings("proxy_set_header X $host;").headers.proxy_set[0].value;
+    assert_eq!(
+        template.without_own().map(|template| template.to_string()),
+        Some("${host}".to_owned())
+    );
+    let own = &settings("set $a 1; proxy_set_header X $a;").headers.proxy_set[0].value;
+    assert_eq!(own.without_own(), None);
+}

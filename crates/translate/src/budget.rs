@@ -1,0 +1,296 @@
+//! What the Ingresses of one namespace may take together. Beyond it the newest of them wait, and nobody else does.
+
+use crate::Options;
+use crate::ingress::{Age, annotation_of, references};
+use kubernetes::objects::{Ingress, ObjectKey};
+use kubernetes::{Reference, Snapshot};
+use model::{Problem, Severity};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The key of the ConfigMap, and with `--` the flag.
+pub(crate) const KEY: &str = "namespace-budget";
+
+/// Names of what is counted, in the order of [`Budget`].
+const NAMES: [&str; KINDS] =
+    ["ingresses", "hosts", "paths", "patterns", "pattern-bytes", "certificate-bytes", "problems"];
+const KINDS: usize = 7;
+const CERTIFICATE_BYTES: usize = 5;
+/// Problems are counted where they are published, not in objects.
+pub(crate) const PROBLEMS: usize = 6;
+/// Annotations that make regular expressions of the paths.
+const OF_PATHS: [&str; 2] = ["use-regex", "rewrite-target"];
+/// Annotations that are one themselves.
+const PATTERNS: [&str; 2] = ["canary-by-header-pattern", "auth-tls-match-cn"];
+
+type Amounts = [u64; KINDS];
+
+/// What one namespace may have (`--namespace-budget`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget(Amounts);
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000])
+    }
+}
+
+/// Some amounts in place of others.
+pub(crate) type Changes = Vec<(usize, u64)>;
+
+/// Reads `paths=1000, hosts=100`.
+pub(crate) fn changes(text: &str) -> Result<Changes, String> {
+    let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+    let read = items.map(|item| {
+        let (name, number) = item.split_once('=').unwrap_or((item, ""));
+        let kind = NAMES.iter().position(|known| *known == name.trim());
+        kind.zip(number.trim().parse().ok()).ok_or_else(|| {
+            format!("has {item:?} in it: write name=number with one of {}", NAMES.join(", "))
+        })
+    });
+    read.collect()
+}
+
+impl std::str::FromStr for Budget {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Ok(Self::default().with(&changes(text)?))
+    }
+}
+
+impl Budget {
+    /// With some amounts in place of its own.
+    #[must_use]
+    pub(crate) fn with(mut self, changes: &Changes) -> Self {
+        for (kind, amount) in changes {
+            self.0[*kind] = *amount;
+        }
+        self
+    }
+
+    /// Problems that are published of a namespace.
+    pub(crate) fn problems(&self) -> usize {
+        usize::try_from(self.0[PROBLEMS]).unwrap_or(usize::MAX)
+    }
+
+    /// The first that is exceeded.
+    fn exceeded(&self, amounts: &Amounts) -> Option<usize> {
+        (0..KINDS).find(|kind| amounts[*kind] > self.0[*kind])
+    }
+}
+
+/// What one Ingress takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Weight {
+    age: Age,
+    amounts: Amounts,
+    secrets: BTreeSet<ObjectKey>,
+}
+
+impl Weight {
+    fn of(ingress: &Ingress, age: Age, options: &Options) -> Self {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let aliases = annotation_of(ingress, "server-alias", options).unwrap_or_default();
+        let paths = || ingress.rules.iter().flat_map(|rule| rule.paths.iter().flatten());
+        let of_paths = OF_PATHS.iter().any(|name| annotation_of(ingress, name, options).is_some());
+        let mut patterns: Vec<usize> =
+            paths().filter(|_| of_paths).map(|path| path.path.len()).collect();
+        let aliases = || aliases.split(',').map(str::trim).filter(|alias| !alias.is_empty());
+        patterns.extend(aliases().filter(|alias| alias.starts_with('~')).map(str::len));
+        patterns.extend(
+            PATTERNS.iter().filter_map(|name| {
+                annotation_of(ingress, name, options).map(|pattern| pattern.len())
+            }),
+        );
+        let hosts: BTreeSet<_> = ingress.rules.iter().map(|rule| &rule.host).collect();
+        let amounts = [
+            1,
+            count(hosts.len() + aliases().count()),
+            count(paths().count()),
+            count(patterns.len()),
+            count(patterns.iter().sum()),
+            0,
+            0,
+        ];
+        let secrets = references(ingress, options).into_iter().filter_map(|found| match found {
+            Reference::Secret(key) => Some(key),
+            Reference::ConfigMap(_) | Reference::Service(_) => None,
+        });
+        Self { age, amounts, secrets: secrets.collect() }
+    }
+
+    /// At least as much as another one.
+    fn or(mut self, other: Self) -> Self {
+        for (own, other) in self.amounts.iter_mut().zip(other.amounts) {
+            *own = (*own).max(other);
+        }
+        self.secrets.extend(other.secrets);
+        self
+    }
+}
+
+/// What a namespace takes, and who waits.
+#[derive(Debug, Default)]
+struct Namespace {
+    total: Amounts,
+    /// The Secrets of all, with the number of their users and their bytes.
+    secrets: BTreeMap<ObjectKey, (usize, u64)>,
+    weights: BTreeMap<ObjectKey, Weight>,
+    /// Who waits, and for want of what.
+    waiting: BTreeMap<ObjectKey, usize>,
+}
+
+/// What every namespace takes: costs time by what changes, unless a namespace has too much.
+#[derive(Debug, Default)]
+pub(crate) struct Budgets {
+    namespaces: BTreeMap<Arc<str>, Namespace>,
+}
+
+/// An Ingress to be weighed: the current version, and the one that is served in its stead.
+pub(crate) struct Versions<'a> {
+    pub(crate) age: Age,
+    pub(crate) current: &'a Ingress,
+    pub(crate) kept: Option<&'a Ingress>,
+}
+
+impl Budgets {
+    /// Weighs an Ingress again, or forgets it.
+    pub(crate) fn weigh(
+        &mut self,
+        key: &ObjectKey,
+        versions: Option<Versions<'_>>,
+        snapshot: &Snapshot,
+        options: &Options,
+    ) {
+        let namespace = self.namespaces.entry(Arc::clone(&key.namespace)).or_default();
+        namespace.take_out(key);
+        if let Some(Versions { age, current, kept }) = versions {
+            let own = Weight::of(current, age.clone(), options);
+            let weight = match kept {
+                Some(kept) => own.or(Weight::of(kept, age, options)),
+                None => own,
+            };
+            namespace.put_in(key, weight, snapshot);
+        }
+        if namespace.weights.is_empty() && namespace.waiting.is_empty() {
+            self.namespaces.remove(&key.namespace);
+        }
+    }
+
+    /// Decides again who of a namespace waits; returns those of whom it is news.
+    pub(crate) fn admit(&mut self, name: &Arc<str>, budget: &Budget) -> Vec<ObjectKey> {
+        let Some(namespace) = self.namespaces.get_mut(name) else { return Vec::new() };
+        let waiting = match budget.exceeded(&namespace.total) {
+            None => BTreeMap::new(),
+            Some(_) => namespace.newest(budget),
+        };
+        let before = std::mem::replace(&mut namespace.waiting, waiting);
+        let now = &namespace.waiting;
+        let keys: BTreeSet<&ObjectKey> = before.keys().chain(now.keys()).collect();
+        let news = keys.into_iter().filter(|key| before.get(*key) != now.get(*key));
+        let news = news.cloned().collect();
+        if namespace.weights.is_empty() {
+            self.namespaces.remove(name);
+        }
+        news
+    }
+
+    /// Why an Ingress waits.
+    pub(crate) fn problem(&self, key: &ObjectKey) -> Option<Problem> {
+        let kind = self.namespaces.get(&key.namespace)?.waiting.get(key)?;
+        Some(Problem {
+            origin: crate::ingress::origin(key),
+            key: None,
+            severity: Severity::Error,
+            message: format!(
+                "the Ingress is not served: the older ones of its namespace leave too little of the {} that it may have; \
+                 remove some, or raise {} in {KEY} of the ConfigMap",
+                NAMES[*kind], NAMES[*kind]
+            ),
+        })
+    }
+}
+
+impl Namespace {
+    fn put_in(&mut self, key: &ObjectKey, weight: Weight, snapshot: &Snapshot) {
+        for (total, own) in self.total.iter_mut().zip(weight.amounts) {
+            *total = total.saturating_add(own);
+        }
+        for secret in &weight.secrets {
+            let bytes = bytes_of(secret, snapshot);
+            let (users, known) = self.secrets.entry(secret.clone()).or_default();
+            self.total[CERTIFICATE_BYTES] += bytes;
+            self.total[CERTIFICATE_BYTES] -= *known;
+            (*users, *known) = (*users + 1, bytes);
+        }
+        self.weights.insert(key.clone(), weight);
+    }
+
+    fn take_out(&mut self, key: &ObjectKey) {
+        let Some(weight) = self.weights.remove(key) else { return };
+        for (total, own) in self.total.iter_mut().zip(weight.amounts) {
+            *total -= own;
+        }
+        for secret in &weight.secrets {
+            let Some((users, bytes)) = self.secrets.get_mut(secret) else { continue };
+            *users -= 1;
+            if *users == 0 {
+                self.total[CERTIFICATE_BYTES] -= *bytes;
+                self.secrets.remove(secret);
+            }
+        }
+    }
+
+    /// Those for whom the older ones leave too little.
+    fn newest(&self, budget: &Budget) -> BTreeMap<ObjectKey, usize> {
+        let mut order: Vec<(&ObjectKey, &Weight)> = self.weights.iter().collect();
+        order.sort_by(|(_, a), (_, b)| a.age.cmp(&b.age));
+        let mut taken = Amounts::default();
+        let mut secrets = BTreeSet::new();
+        let mut waiting = BTreeMap::new();
+        for (key, weight) in order {
+            let mut then = taken;
+            for (total, own) in then.iter_mut().zip(weight.amounts) {
+                *total = total.saturating_add(own);
+            }
+            let new = weight.secrets.iter().filter(|secret| !secrets.contains(*secret));
+            let bytes: u64 =
+                new.filter_map(|secret| self.secrets.get(secret)).map(|(_, bytes)| *bytes).sum();
+            then[CERTIFICATE_BYTES] = then[CERTIFICATE_BYTES].saturating_add(bytes);
+            match budget.exceeded(&then) {
+                Some(kind) => drop(waiting.insert(key.clone(), kind)),
+                None => {
+                    taken = then;
+                    secrets.extend(&weight.secrets);
+                }
+            }
+        }
+        waiting
+    }
+}
+
+fn bytes_of(secret: &ObjectKey, snapshot: &Snapshot) -> u64 {
+    let data = snapshot.secrets.get(secret).and_then(|secret| secret.data.as_ref());
+    let bytes = data.into_iter().flat_map(BTreeMap::values).map(Vec::len).sum::<usize>();
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, KINDS};
+
+    #[test]
+    fn amounts_are_read_by_name_and_others_stay() {
+        let read: Budget = "paths=3, hosts = 2".parse().expect("a budget");
+        let plain = Budget::default();
+        assert_eq!((read.0[1], read.0[2]), (2, 3));
+        assert!((3..KINDS).all(|kind| read.0[kind] == plain.0[kind]));
+        for wrong in ["tea=1", "paths", "paths=many", "paths=-1"] {
+            assert!(
+                wrong.parse::<Budget>().is_err_and(|why| why.contains("certificate-bytes")),
+                "{wrong}"
+            );
+        }
+    }
+}

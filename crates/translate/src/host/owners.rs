@@ -1,0 +1,278 @@
+//! Who owns a host and its paths: the namespace of the oldest Ingress that names them, whether it is taken or not, so
+//! that nobody loses a path by a mistake or a restart (docs/tenancy.md).
+
+use super::{Host, Won};
+use crate::ingress::{Draft, Rank, Standing};
+use crate::tenancy::{CrossNamespace, Item, remedy};
+use model::{PathKind, ServerName, Severity};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+type Drafts = BTreeMap<Rank, Arc<Draft>>;
+/// A path as its owner has it.
+type Claim = (PathKind, String);
+
+/// The namespace of an Ingress.
+pub(super) fn namespace(draft: &Draft) -> &Arc<str> {
+    &draft.ingress.meta.key.namespace
+}
+
+/// Whether two Ingresses are of different namespaces.
+pub(super) fn is_foreign(draft: &Draft, other: &Draft) -> bool {
+    namespace(draft) != namespace(other)
+}
+
+/// The namespace that owns a host.
+pub(crate) fn owner<'a>(name: &ServerName, drafts: &'a Drafts) -> Option<&'a Arc<str>> {
+    let claims = |draft: &&Arc<Draft>| draft.claims(name);
+    drafts
+        .values()
+        .filter(claims)
+        .min_by(|a, b| a.age().cmp(&b.age()))
+        .map(|first| namespace(first))
+}
+
+/// The Ingresses that are heard about a host as a whole: those of its owner, or all where that is allowed.
+pub(crate) fn heard<'a>(
+    name: &ServerName,
+    drafts: &'a Drafts,
+    allowed: CrossNamespace,
+    item: Item,
+) -> impl Iterator<Item = &'a Arc<Draft>> {
+    let owner = owner(name, drafts).filter(|_| !allowed.allows(item)).cloned();
+    let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
+    taken.filter(move |draft| owner.as_ref().is_none_or(|owner| owner == namespace(draft)))
+}
+
+/// Those who ask for something of a host that is another namespace's.
+pub(crate) fn unheard<'a>(
+    name: &ServerName,
+    drafts: &'a Drafts,
+    allowed: CrossNamespace,
+    item: Item,
+) -> impl Iterator<Item = &'a Arc<Draft>> {
+    let owner = owner(name, drafts).cloned();
+    let taken = drafts.values().filter(|draft| draft.standing == Standing::Taken);
+    taken.filter(move |draft| {
+        !allowed.allows(item) && owner.as_ref().is_some_and(|owner| owner != namespace(draft))
+    })
+}
+
+/// The sentence for somebody who is not heard.
+pub(crate) fn not_heard(name: &ServerName, item: Item) -> String {
+    format!(
+        "has no effect for host {name}, which another namespace owns: ask for it in an Ingress there, or {}",
+        remedy(item)
+    )
+}
+
+/// A path of the host, as far as it matters to others.
+struct Path<'a> {
+    draft: &'a Draft,
+    kind: PathKind,
+    text: &'a str,
+}
+
+/// The paths of all Ingresses of a host that more than one namespace has; empty where only one has.
+#[derive(Default)]
+pub(super) struct Owners<'a> {
+    /// By path, who is oldest.
+    oldest: HashMap<Claim, &'a Draft>,
+    /// By path without its final slash, in lower case.
+    bare: HashMap<String, Vec<Path<'a>>>,
+    /// By what every path that a path matches begins with.
+    starts: BTreeMap<String, Vec<&'a Draft>>,
+    /// The same of patterns that say more than "and what is below".
+    closed: Vec<(String, &'a Draft)>,
+}
+
+impl<'a> Owners<'a> {
+    pub(super) fn of(name: &ServerName, drafts: &'a Drafts, allowed: CrossNamespace) -> Self {
+        let mut owners = Self::default();
+        let claiming = || drafts.values().filter(|draft| draft.claims(name));
+        let mut namespaces = claiming().map(|draft| namespace(draft));
+        let Some(first) = namespaces.next() else { return owners };
+        if allowed.allows(Item::Paths) || namespaces.all(|other| other == first) {
+            return owners;
+        }
+        let host = owner(name, drafts);
+        let is_catch_all = *name == ServerName::catch_all();
+        for draft in claiming() {
+            let catch_all = draft.catch_all.iter().filter(|_| is_catch_all);
+            for route in draft.hosts.get(name).into_iter().flatten().chain(catch_all) {
+                let (kind, text) = (route.location.kind, route.location.path.as_str());
+                owners.add(Path { draft, kind, text });
+            }
+            // What it says for everything else is its path /.
+            if draft.default.is_some() && !is_catch_all && Some(namespace(draft)) == host {
+                owners.add(Path { draft, kind: PathKind::Prefix, text: "/" });
+            }
+        }
+        owners
+    }
+
+    fn add(&mut self, path: Path<'a>) {
+        let oldest = self.oldest.entry((path.kind, path.text.to_owned())).or_insert(path.draft);
+        if path.draft.age() < oldest.age() {
+            *oldest = path.draft;
+        }
+        let (start, rest) = split(path.text);
+        if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {
+            self.closed.push((bare(start), path.draft));
+        }
+        self.starts.entry(bare(start)).or_default().push(path.draft);
+        self.bare.entry(bare(path.text)).or_default().push(path);
+    }
+
+    /// Whose path it is, if it is that of another namespace.
+    pub(super) fn stranger(&self, draft: &Draft, kind: PathKind, path: &str) -> Option<&'a Draft> {
+        if self.oldest.is_empty() {
+            return None;
+        }
+        let oldest = *self.oldest.get(&(kind, path.to_owned()))?;
+        is_foreign(oldest, draft).then_some(oldest)
+    }
+
+    /// Whose requests a path would take, if they are those of an older Ingress of another namespace. `regex`: whether
+    /// the paths of the host are regular expressions.
+    fn taken_from(&self, path: &Path<'_>, regex: bool) -> Option<&'a Draft> {
+        let is_older =
+            |other: &Draft| is_foreign(other, path.draft) && other.age() < path.draft.age();
+        let same = self.bare.get(&bare(path.text)).into_iter().flatten();
+        let mut same = same.filter(|other| is_older(other.draft) && overlap(path, other, regex));
+        if let Some(other) = same.next() {
+            return Some(other.draft);
+        }
+        if !regex || is_literal(path.text) {
+            return None;
+        }
+        let start = bare(split(path.text).0);
+        let literal = start.split('.').next().unwrap_or_default();
+        let from = literal.strip_suffix('/').unwrap_or(literal);
+        let near = self.starts.range(from.to_owned()..);
+        let near = near.take_while(|(other, _)| other.starts_with(from));
+        let mut near = near.filter(|(other, _)| reaches(&start, other));
+        let by_start =
+            near.find_map(|(_, drafts)| drafts.iter().find(|draft| is_older(draft)).copied());
+        by_start.or_else(|| {
+            let closed = self.closed.iter().filter(|(other, _)| agree(&start, other));
+            closed.map(|(_, draft)| *draft).find(|draft| is_older(draft))
+        })
+    }
+}
+
+/// Whether two texts are the same as far as both go; a dot is any character.
+fn agree(one: &str, other: &str) -> bool {
+    let same = |(a, b): (u8, u8)| a == b || a == b'.' || b == b'.';
+    one.bytes().zip(other.bytes()).all(same)
+}
+
+/// Whether a pattern that begins with `start` may have what is at or right below `other`, rather than something with a
+/// name of its own there.
+fn reaches(start: &str, other: &str) -> bool {
+    if !agree(start, other) || other.len() >= start.len() {
+        return agree(start, other);
+    }
+    let (within, beyond) = start.as_bytes().split_at(other.len());
+    within.contains(&b'.') || beyond.iter().all(|byte| matches!(byte, b'/' | b'.'))
+}
+
+/// Whether a path, written like another one but for case, kind and final slash, has requests of the other one.
+fn overlap(path: &Path<'_>, other: &Path<'_>, regex: bool) -> bool {
+    if regex {
+        return true;
+    }
+    let bare = |text: &'_ str| text.strip_suffix('/').unwrap_or(text).to_owned();
+    if bare(path.text) != bare(other.text) {
+        return false;
+    }
+    match (path.kind, other.kind) {
+        (_, PathKind::Prefix) => true,
+        // Who has exactly `/p/` also has the redirect from `/p`, and nothing below.
+        (kind, PathKind::Exact) => {
+            other.text.len() > path.text.len()
+                || (kind == PathKind::Exact && path.text == other.text)
+        }
+    }
+}
+
+fn bare(path: &str) -> String {
+    path.strip_suffix('/').unwrap_or(path).to_ascii_lowercase()
+}
+
+impl Host<'_> {
+    /// Leaves out the paths that would take requests from older ones of other namespaces, and those that would make
+    /// the paths of another namespace's host regular expressions.
+    pub(super) fn leave_to_owners<'a>(
+        &mut self,
+        owners: &Owners<'_>,
+        won: Vec<Won<'a>>,
+    ) -> Vec<Won<'a>> {
+        let mut stay = Vec::new();
+        for (draft, route) in won {
+            let (kind, text) = (route.location.kind, route.location.path.as_str());
+            let is_pattern = route.regex && !is_literal(text);
+            let (item, why) = if is_pattern && !self.regex && !self.is_heard(draft, Item::Regex) {
+                let why = "it is a regular expression, which would make all paths of the host such"
+                    .to_owned();
+                (Item::Regex, why)
+            } else if let Some(other) = owners.taken_from(&Path { draft, kind, text }, self.regex) {
+                let other = &other.ingress.meta.key;
+                let why = format!(
+                    "it would take requests from Ingress {}/{}, which is older",
+                    other.namespace, other.name
+                );
+                (Item::Paths, why)
+            } else {
+                stay.push((draft, route));
+                continue;
+            };
+            let message = format!(
+                "path {text} ({kind:?}) of host {}, which another namespace has a part in, is not served: {why}; take a \
+                 path of its own, or {}",
+                self.name,
+                remedy(item)
+            );
+            self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
+        }
+        stay
+    }
+}
+
+/// Whether a path means the same as a regular expression.
+fn is_literal(path: &str) -> bool {
+    !path.contains(|character: char| "\\.+*?()[]{}|^$".contains(character))
+}
+
+/// A path as a regular expression: what every path that it matches begins with, where a dot is any character, and the
+/// rest.
+fn split(path: &str) -> (&str, &str) {
+    let special = |character: char| "\\+*?()[]{}|^$".contains(character);
+    let Some(end) = path.find(special) else { return (path, "") };
+    if may_begin_otherwise(path) {
+        return ("", path);
+    }
+    // What may be repeated zero times does not belong to the beginning.
+    let end = match path[end..].starts_with(['*', '?', '{']) {
+        true => path[..end].char_indices().next_back().map_or(0, |(at, _)| at),
+        false => end,
+    };
+    path.split_at(end)
+}
+
+/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
+fn may_begin_otherwise(path: &str) -> bool {
+    let hides = ["[", "(?", "\\Q"].iter().any(|part| path.contains(part));
+    let mut depth = 0_usize;
+    let mut characters = path.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => drop(characters.next()),
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '|' if depth == 0 || hides => return true,
+            _ => {}
+        }
+    }
+    false
+}

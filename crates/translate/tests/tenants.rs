@@ -1,0 +1,474 @@
+//! What one namespace may do to what another one owns (docs/tenancy.md), and what it may take of everything.
+
+mod objects;
+mod sets;
+
+use kubernetes::Snapshot;
+use kubernetes::objects::{Ingress, PathType, PortRef};
+use model::{Backend, Configuration, PathKind, Server, ServerName};
+use objects::*;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use translate::{Budget, Options, Standing, Translator, check, needs, review, translate};
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn what_a_tenant_has_does_not_depend_on_another_one(bytes in vec(any::<u8>(), 0..120)) {
+        sets::Sets::read(&bytes).check();
+    }
+}
+
+const ITEMS: &str = "allow-cross-namespace";
+
+fn with(data: &[(&str, &str)], ingresses: &[Ingress]) -> (Configuration, String) {
+    let mut snapshot = cluster();
+    put_config_map(&mut snapshot, config_map("system", "settings", data));
+    for namespace in ["a", "b"] {
+        let (certificate, key) = certificate(&["shop.test"]);
+        let data = [("ca.crt", certificate.as_str()), ("tls.crt", &certificate), ("tls.key", &key)];
+        put_secret(&mut snapshot, secret(namespace, "ca", &data));
+        put_service(&mut snapshot, service(namespace, "s", 80));
+        put_config_map(&mut snapshot, config_map(namespace, "headers", &[("X-One", "1")]));
+    }
+    for ingress in ingresses {
+        put_ingress(&mut snapshot, ingress.clone());
+    }
+    let found = translate(&snapshot, &options());
+    (found.configuration, found.problems.to_string())
+}
+
+fn options() -> Options {
+    let config_map = Some(key("system", "settings"));
+    Options { config_map, passthrough: true, raw: true, ..Options::default() }
+}
+
+/// An Ingress of shop.test, those of `b` younger.
+fn of(namespace: &str, name: &str, at: &str, annotations: &[(&str, &str)]) -> Ingress {
+    let mut made = simple(namespace, name, "shop.test", at, "s");
+    made.meta.created = i64::from(namespace == "b");
+    for (name, value) in annotations {
+        annotate(&mut made, name, value);
+    }
+    made
+}
+
+fn shop(configuration: &Configuration) -> &Server {
+    &configuration.servers[&ServerName::new("shop.test")]
+}
+
+/// What the server of shop.test has for a, without what b added.
+fn as_a_sees(configuration: &Configuration) -> Server {
+    let mut server = shop(configuration).clone();
+    server.locations.retain(|location| {
+        // The root that nobody wrote is for others to add.
+        let is_written = location.backend != Backend::NotFound;
+        is_written && location.origin.as_ref().is_some_and(|origin| &*origin.namespace == "a")
+    });
+    server
+}
+
+/// Item, Ingresses of a, Ingresses of b: what b asks for changes nothing for a, unless the item allows it.
+fn table() -> Vec<(&'static str, Vec<Ingress>, Ingress)> {
+    let guarded = || of("a", "guarded", "/app", &[("allowlist-source-range", "10.0.0.0/8")]);
+    let root = || of("a", "root", "/", &[("backend-protocol", "HTTPS")]);
+    let other = |annotations: &[(&str, &str)]| of("b", "other", "/b", annotations);
+    let mut tls = other(&[]);
+    tls.tls = vec![objects::tls(&["shop.test"], Some("ca"))];
+    let mut exact = of("b", "other", "/app", &[]);
+    exact.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
+    let mut taking = of("b", "other", "/(app|zzzzzzzzzzz)", &[("use-regex", "true")]);
+    taking.meta.created = 1;
+    let canary = [("canary", "true"), ("canary-weight", "100")];
+    let mut beside = of("b", "other", "/app", &canary);
+    beside.rules[0]
+        .paths
+        .iter_mut()
+        .flatten()
+        .for_each(|path| path.backend = backend("s", Some(PortRef::Number(80))));
+    let wild = of("a", "wild", "/", &[]);
+    let wild =
+        Ingress { rules: vec![rule(Some("*.shop.test"), wild.rules[0].paths.clone())], ..wild };
+    let broad = simple("b", "broad", "broad.test", "/", "s");
+    let broad = {
+        let mut broad = broad;
+        annotate(&mut broad, "server-alias", "*.test");
+        broad
+    };
+    let regex = || {
+        of(
+            "a",
+            "guarded",
+            "/app",
+            &[("use-regex", "true"), ("allowlist-source-range", "10.0.0.0/8")],
+        )
+    };
+    vec![
+        ("aliases", vec![guarded()], other(&[("server-alias", "alias.test")])),
+        ("aliases", vec![guarded(), wild], broad),
+        ("app-root", vec![guarded(), root()], other(&[("app-root", "/b")])),
+        ("canary", vec![guarded()], beside),
+        ("certificate", vec![guarded()], tls),
+        ("ciphers", vec![guarded()], other(&[("ssl-ciphers", "ECDHE-RSA-AES128-GCM-SHA256")])),
+        ("client-certificate", vec![guarded()], other(&[("auth-tls-secret", "b/ca")])),
+        ("passthrough", vec![guarded(), root()], other(&[("ssl-passthrough", "true")])),
+        ("passthrough", vec![guarded()], of("b", "other", "/", &[("ssl-passthrough", "true")])),
+        ("paths", vec![guarded()], exact),
+        ("paths", vec![guarded()], of("b", "other", "/app/", &[])),
+        ("paths", vec![regex()], taking),
+        ("regex", vec![guarded()], other(&[("use-regex", "true")])),
+        ("regex", vec![guarded()], of("b", "other", "/b(.*)", &[("rewrite-target", "/$1")])),
+        ("www", vec![guarded()], other(&[("from-to-www-redirect", "true")])),
+    ]
+}
+
+#[test]
+fn what_concerns_a_host_is_its_owners_to_ask_for() {
+    for (item, ours, theirs) in table() {
+        let alone = as_a_sees(&with(&[], &ours).0);
+        let all: Vec<Ingress> = ours.iter().cloned().chain([theirs.clone()]).collect();
+        let (closed, problems) = with(&[], &all);
+        assert_eq!(as_a_sees(&closed), alone, "{item}: {theirs:?}");
+        let is_told = problems.contains("Ingress b/") && problems.contains(ITEMS);
+        // A path without special characters means the same either way.
+        let is_silent =
+            item == "regex" && theirs.rules[0].paths.iter().flatten().all(|path| path.path == "/b");
+        assert!(is_told || is_silent, "{item}: {theirs:?}\n{problems}");
+        let (open, problems) = with(&[(ITEMS, item)], &all);
+        assert!(!problems.contains(ITEMS), "{item}: {problems}");
+        let differs = open != closed;
+        assert!(differs, "{item} gives nothing back: {theirs:?}");
+        let others = "aliases,app-root,canary,certificate,ciphers,client-certificate,custom-headers,passthrough,paths,regex,www";
+        let others: Vec<&str> = others.split(',').filter(|other| *other != item).collect();
+        let (still, _) = with(&[(ITEMS, &others.join(","))], &all);
+        assert_eq!(as_a_sees(&still), alone, "{item} is given back by another item: {theirs:?}");
+    }
+}
+
+#[test]
+fn check_names_who_is_concerned() {
+    for (item, ours, theirs) in table() {
+        let mut snapshot = cluster();
+        for ingress in ours.iter().chain([&theirs]) {
+            put_ingress(&mut snapshot, ingress.clone());
+        }
+        let found = check(&snapshot, &options(), 0);
+        let name = format!("b/{}", theirs.meta.key.name);
+        let finding = found.ingresses.iter().find(|finding| finding.ingress == name);
+        let finding = finding.expect("every Ingress has a finding");
+        let named = finding.reasons.iter().any(|reason| reason.message.contains(ITEMS));
+        let is_plain = item == "regex"
+            && theirs.meta.annotations.len() == 1
+            && theirs.rules[0].paths.iter().flatten().all(|path| path.path == "/b");
+        assert!(
+            is_plain || (named && finding.standing >= Standing::Differs),
+            "{item}: {finding:?}"
+        );
+    }
+}
+
+#[test]
+fn an_identity_towards_upstreams_stays_in_its_namespace_whatever_is_allowed() {
+    let ours =
+        of("a", "own", "/app", &[("proxy-ssl-secret", "a/ca"), ("backend-protocol", "HTTPS")]);
+    let beside = of("a", "beside", "/beside", &[("backend-protocol", "HTTPS")]);
+    let theirs = of("b", "other", "/b", &[("backend-protocol", "HTTPS")]);
+    for data in [&[][..], &[(ITEMS, "all")]] {
+        let (configuration, _) = with(data, &[ours.clone(), beside.clone(), theirs.clone()]);
+        let has = |path| {
+            let found =
+                location(&configuration, "shop.test", path, PathKind::Prefix).expect("a path");
+            found.policy.upstream_tls.identity.is_some()
+        };
+        assert!(has("/app") && has("/beside") && !has("/b"), "{data:?}");
+    }
+}
+
+#[test]
+fn server_snippets_and_headers_of_others_are_not_taken() {
+    let ours = of("a", "own", "/app", &[]);
+    let theirs =
+        of("b", "other", "/b", &[("server-snippet", "# b"), ("custom-headers", "a/headers")]);
+    let all = [ours, theirs];
+    let base = [
+        ("allow-snippet-annotations", "true"),
+        ("annotations-risk-level", "Critical"),
+        ("global-allowed-response-headers", "X-One"),
+    ];
+    let snippet = |configuration: &Configuration| {
+        let found = location(configuration, "shop.test", "/b", PathKind::Prefix).expect("b's path");
+        found.policy.raw.as_ref().is_some_and(|raw| raw.server.is_some())
+    };
+    let (closed, problems) = with(&base, &all);
+    assert!(is_denied(&closed, "shop.test", "/b") && !snippet(&closed));
+    assert!(problems.contains("custom-headers in allow-cross-namespace"), "{problems}");
+    assert!(problems.contains("server-snippet in allow-cross-namespace"), "{problems}");
+    let both = [&base[..], &[(ITEMS, "custom-headers, server-snippet")]].concat();
+    let (open, _) = with(&both, &all);
+    assert!(!is_denied(&open, "shop.test", "/b") && snippet(&open));
+    let none = translate(&Snapshot::default(), &options()).problems.to_string();
+    assert!(none.is_empty(), "{none}");
+}
+
+#[test]
+fn a_path_without_special_characters_is_rewritten_on_a_plain_host_of_another_namespace() {
+    let ours = of("a", "own", "/", &[]);
+    let theirs = of("b", "other", "/b", &[("rewrite-target", "/")]);
+    let (configuration, problems) = with(&[], &[ours, theirs]);
+    assert!(!shop(&configuration).regex);
+    let found = location(&configuration, "shop.test", "/b", PathKind::Prefix).expect("b's path");
+    assert!(found.policy.rewrite.is_some(), "{problems}");
+}
+
+#[test]
+fn a_passed_through_host_stays_so_and_has_no_paths_of_others() {
+    let ours = of("a", "own", "/", &[("ssl-passthrough", "true")]);
+    let theirs = of("b", "other", "/b", &[]);
+    let (configuration, problems) = with(&[], &[ours.clone(), theirs.clone()]);
+    assert!(shop(&configuration).passthrough.is_some());
+    assert_eq!(upstream(&configuration, "shop.test", "/b"), None);
+    assert!(
+        problems.contains("Ingress b/other") && problems.contains("passed through"),
+        "{problems}"
+    );
+    // A host that others were on before is not passed through.
+    let mut younger = ours;
+    younger.meta.created = 5;
+    let (configuration, problems) = with(&[], &[younger, theirs]);
+    assert_eq!(shop(&configuration).passthrough, None);
+    assert!(upstream(&configuration, "shop.test", "/b").is_some());
+    assert!(problems.contains("another namespace has a part in the host"), "{problems}");
+}
+
+#[test]
+fn whoever_owns_a_path_keeps_it_over_a_mistake_and_a_restart() {
+    const BAD: (&str, &str) = ("client-body-buffer-size", "much");
+    let mut snapshot = cluster();
+    put_ingress(&mut snapshot, of("a", "own", "/app", &[]));
+    put_ingress(&mut snapshot, of("b", "copy", "/app", &[]));
+    let mut translator = Translator::new(options());
+    translator.update(&snapshot);
+    put_ingress(&mut snapshot, of("a", "own", "/app", &[BAD]));
+    let kept = translator.update(&snapshot).configuration;
+    assert_eq!(upstream(&kept, "shop.test", "/app").as_deref(), Some("a-s-80"));
+    let restarted = translate(&snapshot, &options()).configuration;
+    assert!(is_denied(&restarted, "shop.test", "/app"), "{:?}", shop(&restarted));
+
+    let suspicious = ("/etc/nginx", &[][..]);
+    let mut attack = of("a", "own", "/app", suspicious.1);
+    let odd = path(suspicious.0, PathType::Prefix, backend("s", Some(PortRef::Number(80))));
+    attack.rules[0].paths.iter_mut().for_each(|paths| paths.push(odd.clone()));
+    put_ingress(&mut snapshot, attack);
+    let restarted = translate(&snapshot, &options()).configuration;
+    assert!(is_denied(&restarted, "shop.test", "/app"));
+    assert!(location(&restarted, "shop.test", "/etc/nginx", PathKind::Prefix).is_none());
+    // Within one namespace the next one has it.
+    put_ingress(&mut snapshot, of("a", "second", "/app", &[]));
+    let second = translate(&snapshot, &options()).configuration;
+    assert_eq!(upstream(&second, "shop.test", "/app").as_deref(), Some("a-s-80"));
+}
+
+#[test]
+fn a_default_backend_of_the_owner_is_its_path_root() {
+    let mut ours = of("a", "own", "/app", &[]);
+    ours.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    let theirs = of("b", "other", "/", &[]);
+    let (configuration, problems) = with(&[], &[ours.clone(), theirs.clone()]);
+    assert_eq!(upstream(&configuration, "shop.test", "/").as_deref(), Some("a-s-80"), "{problems}");
+    // Nor does a mistake give it away.
+    annotate(&mut ours, "client-body-buffer-size", "much");
+    let (configuration, problems) = with(&[], &[ours, theirs.clone()]);
+    assert!(is_denied(&configuration, "shop.test", "/"), "{problems}");
+    // What nobody has is free.
+    let (configuration, _) = with(&[], &[of("a", "own", "/app", &[]), theirs]);
+    assert_eq!(upstream(&configuration, "shop.test", "/").as_deref(), Some("b-s-80"));
+}
+
+/// One that takes one of everything; the smaller the number, the younger.
+fn numbered(namespace: &str, number: i64) -> Ingress {
+    let host = format!("{namespace}{number}.test");
+    let mut made = simple(namespace, &format!("i{number}"), &host, "/p", "s");
+    made.meta.created = 10 - number;
+    made.tls = vec![tls(&[], Some(&format!("s{number}")))];
+    annotate(&mut made, "use-regex", "true");
+    made
+}
+
+#[test]
+fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
+    let budgets = [
+        "ingresses=2",
+        "hosts=2",
+        "paths=2",
+        "patterns=2",
+        "pattern-bytes=4",
+        "certificate-bytes=20",
+    ];
+    for budget in budgets {
+        let mut snapshot = cluster();
+        let options =
+            Options { namespace_budget: budget.parse::<Budget>().expect("a budget"), ..options() };
+        let mut translator = Translator::new(options.clone());
+        for namespace in ["a", "b"] {
+            for number in 0..4 {
+                put_secret(
+                    &mut snapshot,
+                    secret(namespace, &format!("s{number}"), &[("tls.crt", "0123456789")]),
+                );
+            }
+        }
+        put_ingress(&mut snapshot, numbered("b", 9));
+        let served = |translator: &mut Translator, snapshot: &Snapshot| {
+            let found = translator.update(snapshot);
+            let anew = translate(snapshot, &options);
+            assert_eq!(found.configuration, anew.configuration, "{budget}");
+            assert_eq!(found.problems, anew.problems, "{budget}");
+            let hosts: Vec<String> =
+                found.configuration.servers.keys().map(ToString::to_string).collect();
+            (hosts.join(" "), found.problems.to_string())
+        };
+        // The older ones come later, and push the younger ones out.
+        for (number, expected) in [
+            (0, "_ a0.test b9.test"),
+            (1, "_ a0.test a1.test b9.test"),
+            (2, "_ a1.test a2.test b9.test"),
+            (3, "_ a2.test a3.test b9.test"),
+        ] {
+            put_ingress(&mut snapshot, numbered("a", number));
+            let (hosts, problems) = served(&mut translator, &snapshot);
+            assert_eq!(hosts, expected, "{budget}: {problems}");
+            assert_eq!(
+                problems.matches("leave too little").count(),
+                usize::try_from(number - 1).unwrap_or(0),
+                "{problems}"
+            );
+        }
+        snapshot.ingresses.remove(&key("a", "i2"));
+        assert_eq!(served(&mut translator, &snapshot).0, "_ a1.test a3.test b9.test", "{budget}");
+        put_config_map(
+            &mut snapshot,
+            config_map(
+                "system",
+                "settings",
+                &[(
+                    "namespace-budget",
+                    "ingresses=9, hosts=9, paths=9, patterns=9, pattern-bytes=99, certificate-bytes=99",
+                )],
+            ),
+        );
+        assert_eq!(
+            served(&mut translator, &snapshot).0,
+            "_ a0.test a1.test a3.test b9.test",
+            "{budget}"
+        );
+        // A Secret that grows.
+        put_secret(&mut snapshot, secret("a", "s1", &[("tls.crt", &"x".repeat(100))]));
+        assert_eq!(served(&mut translator, &snapshot).0, "_ a0.test a3.test b9.test", "{budget}");
+    }
+}
+
+#[test]
+fn a_version_that_is_kept_counts_as_long_as_it_is_served() {
+    let options = Options { namespace_budget: "paths=3".parse().expect("a budget"), ..options() };
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options);
+    let mut big = simple("a", "big", "big.test", "/1", "s");
+    for at in ["/2", "/3"] {
+        let more = path(at, PathType::Prefix, backend("s", Some(PortRef::Number(80))));
+        big.rules[0].paths.iter_mut().for_each(|paths| paths.push(more.clone()));
+    }
+    put_ingress(&mut snapshot, big);
+    translator.update(&snapshot);
+    let mut small = simple("a", "big", "big.test", "/1", "s");
+    annotate(&mut small, "client-body-buffer-size", "much");
+    put_ingress(&mut snapshot, small);
+    let mut young = simple("a", "young", "young.test", "/1", "s");
+    young.meta.created = 1;
+    put_ingress(&mut snapshot, young);
+    let hosts = |translator: &mut Translator, snapshot: &Snapshot| {
+        translator.update(snapshot).configuration.servers.len()
+    };
+    assert_eq!(hosts(&mut translator, &snapshot), 2, "the kept version has all paths");
+    put_ingress(&mut snapshot, simple("a", "big", "big.test", "/1", "s"));
+    assert_eq!(hosts(&mut translator, &snapshot), 3, "it is gone");
+}
+
+#[test]
+fn problems_of_one_object_and_of_one_namespace_are_bounded() {
+    let mut snapshot = cluster();
+    let budget: Budget = "problems=150".parse().expect("a budget");
+    let options = Options { namespace_budget: budget, ..options() };
+    let mut translator = Translator::new(options.clone());
+    let many = |namespace: &str, name: &str| {
+        let mut made = simple(namespace, name, "many.test", "/", "s");
+        for number in 0..500 {
+            let wrong = path(
+                &format!("no{}{number}", "x".repeat(4000)),
+                PathType::Prefix,
+                backend("s", None),
+            );
+            made.rules[0].paths.iter_mut().for_each(|paths| paths.push(wrong.clone()));
+        }
+        made
+    };
+    put_ingress(&mut snapshot, many("a", "one"));
+    assert_eq!(translator.update(&snapshot).problems.iter().count(), 100);
+    for name in ["two", "three"] {
+        put_ingress(&mut snapshot, many("a", name));
+    }
+    put_ingress(&mut snapshot, many("b", "own"));
+    let found = translator.update(&snapshot).problems;
+    assert_eq!(found, translate(&snapshot, &options).problems);
+    let count = |namespace: &str| {
+        found.iter().filter(|problem| &*problem.origin.namespace == namespace).count()
+    };
+    assert_eq!((count("a"), count("b")), (150, 100));
+    assert!(found.iter().all(|problem| problem.message.len() < 2100));
+    snapshot.ingresses.remove(&key("a", "one"));
+    snapshot.ingresses.remove(&key("a", "two"));
+    let found = translator.update(&snapshot).problems;
+    assert_eq!(found, translate(&snapshot, &options).problems);
+}
+
+#[test]
+fn reviews_say_nothing_of_what_other_namespaces_have_or_lack() {
+    let mut snapshot = cluster();
+    put_secret(&mut snapshot, secret("a", "there", &[]));
+    put_ingress(
+        &mut snapshot,
+        of("a", "own", "/app", &[("auth-tls-secret", "b/mine"), ("auth-secret", "a/there")]),
+    );
+    let options = options();
+    let mut translator = Translator::new(options.clone());
+    let served = translator.update(&snapshot).configuration;
+    let ask = |secret: &str| {
+        let asked = of(
+            "b",
+            "asks",
+            "/b",
+            &[("auth-tls-secret", secret), ("auth-type", "basic"), ("auth-secret", secret)],
+        );
+        let said = review(&asked, &snapshot, &served, &options);
+        (said.refusal, said.warnings, needs::missing(&asked, &snapshot, &options))
+    };
+    assert_eq!(ask("a/there"), ask("a/there"));
+    let same = |text: (Option<String>, Vec<String>, Vec<String>)| {
+        format!("{text:?}").replace("nope", "there")
+    };
+    assert_eq!(same(ask("a/there")), same(ask("a/nope")));
+    let twice = review(&of("b", "asks", "/app", &[]), &snapshot, &served, &options).refusal;
+    assert!(
+        twice
+            .is_some_and(|refusal| refusal.contains("already defined") && !refusal.contains("own"))
+    );
+    let mine = kubernetes::Reference::Secret(key("b", "mine"));
+    assert!(needs::lost(&mine, &snapshot, translator.references(), &options).is_empty());
+}
+
+#[test]
+fn a_route_of_nobody_is_nobodys() {
+    let (configuration, _) = with(&[], &[of("a", "own", "/app", &[])]);
+    let root = location(&configuration, "shop.test", "/", PathKind::Prefix).expect("there is one");
+    assert!(matches!(root.backend, Backend::NotFound));
+}
