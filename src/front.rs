@@ -85,13 +85,6 @@ impl Engine for Front {
         }
     }
 
-    async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
-        match self {
-            Self::Native(native) => native.check(next).await,
-            Self::Nginx(nginx) => nginx.check(next).await,
-        }
-    }
-
     async fn drain(self: Arc<Self>, deadline: Duration) {
         match &*self {
             Self::Native(native) => native.clone().drain(deadline).await,

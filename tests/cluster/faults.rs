@@ -327,7 +327,7 @@ fn what_is_waited_for_is_said_and_a_right_that_comes_late_counts_within_seconds(
         cluster.fairway_kubeconfig().await?;
         cluster.apply(&POOR.replace("services, secrets, ", "services, ")).await?;
         let kubeconfig = cluster.kubeconfig_of("fairway", "poor").await?;
-        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;
+        let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &["--enable-metrics"])?;
         eventually("it to say what it waits for", PATIENCE, async || {
             let page = fairway.page("/healthz").await?;
             let wanted = "waiting for the first configuration (Secret: 403 Forbidden)\n";

@@ -52,7 +52,7 @@ impl Unseen {
 fn the_api_server_is_restarted() {
     cluster::test(async |cluster| {
         let unseen = Unseen::prepare(cluster).await?;
-        let fairway = Fairway::start(cluster).await?;
+        let fairway = Fairway::start_with(cluster, &["--enable-metrics"]).await?;
         let traffic = fairway.traffic("a.test");
         cluster.restart_apiserver().await?;
         fairway.healthy().await.context("an absent API server is no reason to be unhealthy")?;

@@ -94,6 +94,8 @@ fn it_starts_as_nobody_special_on_a_read_only_root_with_low_ports_and_without_th
     cluster::private_network(async || {
         let folder = tempfile::tempdir()?;
         let place = assemble(folder.path()).await?;
+        let temporary = format!("{}/tmp", place.display());
+        run("mount", &["-t", "tmpfs", "-o", "mode=1777", "tmpfs", &temporary]).await?;
         let log = folder.path().join("fairway.log");
         let mut low = start(
             &place,
@@ -203,6 +205,11 @@ fn bodies_above_their_buffer_pass_with_the_mounts_and_rights_of_every_manifest()
 }
 
 const OBJECTS: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx}
+spec: {controller: k8s.io/ingress-nginx}
+---
 apiVersion: networking.k8s.io/v1
 kind: Ingress
 metadata: {name: a, annotations: {nginx.ingress.kubernetes.io/proxy-body-size: 2m}}

@@ -1,6 +1,6 @@
 //! The seam between what should be served and what serves it.
 
-use model::{Changes, Configuration, Origin, Problem};
+use model::{Changes, Configuration, Problem};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,6 @@ pub trait Engine: Send + Sync + 'static {
         next: &Configuration,
         changes: &Changes,
     ) -> impl Future<Output = Result<Applied, Rejected>> + Send;
-
-    /// Would `next` be accepted? Must not disturb traffic.
-    fn check(&self, next: &Configuration) -> impl Future<Output = Result<(), Rejected>> + Send;
 
     /// Stops accepting, lets requests finish for at most `deadline`, returns.
     fn drain(self: Arc<Self>, deadline: Duration) -> impl Future<Output = ()> + Send;
@@ -39,6 +36,4 @@ pub struct Rejected {
     pub generation: u64,
     /// What the engine said.
     pub reason: String,
-    /// The object to blame, where the engine knows.
-    pub culprit: Option<Origin>,
 }

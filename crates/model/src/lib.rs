@@ -53,7 +53,7 @@ pub use networks::Networks;
 pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};
 pub use outside::Outside;
-pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start};
+pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alternatives};
 pub use problem::{Printable, Problem, Severity};
 pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
 pub use set_header::SetHeader;

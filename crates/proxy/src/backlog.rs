@@ -39,6 +39,11 @@ impl Backlog {
         self.moved.set(self.moved.get() + bytes as u64);
     }
 
+    /// So many of them will never go.
+    pub fn forget(&self, bytes: usize) {
+        self.held.set(self.held.get().saturating_sub(bytes));
+    }
+
     /// Looks at it; twice a second.
     pub fn look(&self) {
         let moved = self.moved.get();

@@ -285,7 +285,7 @@ impl Engine for Native {
     async fn apply(&self, next: &Configuration, changes: &Changes) -> Result<Applied, Rejected> {
         let before = self.shared.current.load_full();
         let number = before.number + 1;
-        let rejected = |reason: String| Rejected { generation: number, reason, culprit: None };
+        let rejected = |reason: String| Rejected { generation: number, reason };
         let generation = self
             .compiler
             .next(&before, next, changes)
@@ -301,18 +301,6 @@ impl Engine for Native {
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
         Ok(Applied { generation: number, left_out })
-    }
-
-    async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
-        let before = self.shared.current.load_full();
-        let changes = Changes::between(&before.configuration, next);
-        // Compiling moves the endpoints of living groups; a trial gets groups of its own.
-        let trial = Compiler::default();
-        let rejected =
-            |reason: String| Rejected { generation: before.number + 1, reason, culprit: None };
-        let nothing = trial.nothing().map_err(|error| rejected(error.to_string()))?;
-        trial.next(&nothing, next, &changes).map_err(|error| rejected(error.to_string()))?;
-        Ok(())
     }
 
     async fn drain(self: Arc<Self>, deadline: Duration) {

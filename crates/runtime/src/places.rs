@@ -4,7 +4,7 @@
 //! doing nothing with them, not even from an address that others share, and a probe always has its turn.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -55,7 +55,7 @@ impl Places {
 
     /// A place for a connection from an address.
     pub fn take(self: &Arc<Self>, address: IpAddr) -> Place {
-        let (address, lost) = (address.to_canonical(), Arc::new(Notify::new()));
+        let (address, lost) = (party(address), Arc::new(Notify::new()));
         let mut held = self.held();
         while held.connections.len() >= self.all {
             match held.dispensable(address).and_then(|number| held.connections.remove(&number)) {
@@ -79,6 +79,16 @@ impl Places {
 
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whose address it is: nobody has fewer than 2^64 of IPv6.
+fn party(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            IpAddr::V6(Ipv6Addr::from(u128::from(address) & !u128::from(u64::MAX)))
+        }
+        old => old,
     }
 }
 

@@ -72,6 +72,8 @@ impl PatternBudget {
                     self.used += FLOOR / 4;
                     self.full =
                         Some(self.reason()).filter(|_| self.used > self.allowed.min(self.most));
+                    // What it may guard is closed, not left to others.
+                    return Err(Refused::TooLarge(error.0));
                 }
                 Err(Refused::Invalid(error.0))
             }

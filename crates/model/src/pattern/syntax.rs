@@ -186,7 +186,7 @@ pub fn fixed_start(pattern: &str) -> &str {
 }
 
 /// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
-fn may_have_alternatives(pattern: &str) -> bool {
+pub fn may_have_alternatives(pattern: &str) -> bool {
     let hides = ["[", "(?", "\\Q"].iter().any(|part| pattern.contains(part));
     let mut depth = 0_usize;
     let mut characters = pattern.chars();

@@ -155,7 +155,7 @@ impl Search<'_> {
         }
         let Some(mut best) = best else {
             let reason = "nothing that is asked for is in it, and it is still not taken".to_owned();
-            return Err(Failure::Refused { reason, culprit: None });
+            return Err(Failure::Refused { reason });
         };
         while let Some(mut group) = groups.pop_front() {
             if group.is_empty() || self.tests == 0 {

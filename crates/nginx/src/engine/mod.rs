@@ -3,7 +3,7 @@
 mod acceptable;
 
 use crate::blame::{self, LeftOut, Verdicts};
-use crate::conf::{self, Owner, Place, Written};
+use crate::conf::{self, Place, Written};
 use crate::directory::{Directory, DirectoryError};
 use crate::leaving::Leaving;
 use crate::names::{Known, Names};
@@ -111,7 +111,7 @@ struct State {
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("nginx does not take it: {reason}")]
-    Refused { reason: String, culprit: Option<Owner> },
+    Refused { reason: String },
     #[error(transparent)]
     Directory(#[from] DirectoryError),
     #[error("cannot start nginx: {0}")]
@@ -240,28 +240,8 @@ impl Engine for Nginx {
                 if matches!(failure, Failure::Refused { .. }) {
                     self.inner.sweep(&state);
                 }
-                Err(rejected(generation, failure))
+                Err(rejected(generation, &failure))
             }
-        }
-    }
-
-    async fn check(&self, next: &Configuration) -> Result<(), Rejected> {
-        let generation = self.inner.generation.load(Ordering::Relaxed) + 1;
-        let written = conf::write(next, &self.inner.place).map_err(|unwritable| {
-            let reason = unwritable.to_string();
-            rejected(
-                generation,
-                Failure::Refused { reason, culprit: unwritable.owners.into_iter().next() },
-            )
-        })?;
-        let _state = self.inner.state.lock().await;
-        match self.inner.test(&written).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(fault)) => {
-                let culprit = fault.owner(&written.text).cloned();
-                Err(rejected(generation, Failure::Refused { reason: fault.message, culprit }))
-            }
-            Err(failure) => Err(rejected(generation, failure)),
         }
     }
 
@@ -279,13 +259,8 @@ impl Engine for Nginx {
     }
 }
 
-fn rejected(generation: u64, failure: Failure) -> Rejected {
-    let reason = failure.to_string();
-    let culprit = match failure {
-        Failure::Refused { culprit, .. } => culprit.map(|owner| owner.origin),
-        _ => None,
-    };
-    Rejected { generation, reason, culprit }
+fn rejected(generation: u64, failure: &Failure) -> Rejected {
+    Rejected { generation, reason: failure.to_string() }
 }
 
 impl Inner {
@@ -360,10 +335,8 @@ impl Inner {
     ) -> Result<(), Failure> {
         self.unless_stopping()?;
         process::end_left_behind(&self.place).await;
-        let refused = |unwritable: conf::Unwritable| Failure::Refused {
-            reason: unwritable.to_string(),
-            culprit: None,
-        };
+        let refused =
+            |unwritable: conf::Unwritable| Failure::Refused { reason: unwritable.to_string() };
         let idle = conf::idle(&self.place).map_err(refused)?;
         self.directory.install(&idle)?;
         // A socket that a crash left behind would be taken for one that somebody listens on.

@@ -2,6 +2,7 @@
 //! the process and for each namespace.
 
 use rustix::fs::{MemfdFlags, Mode, OFlags};
+use rustix::io::Errno;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
@@ -168,9 +169,22 @@ impl Drop for Scrap {
     }
 }
 
+/// A file that nobody else finds. Where the file system knows none without a name (overlayfs before Linux 6.1, NFS), it
+/// loses its name at once.
 fn unnamed_file(folder: &std::path::Path) -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    Ok(File::from(rustix::fs::open(folder, flags, Mode::RUSR | Mode::WUSR)?))
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(folder, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(File::from(file)),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let name = format!(".fairway-body-{:016x}", fastrand::u64(..));
+            let path = folder.join(name);
+            let file = rustix::fs::open(&path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+            rustix::fs::unlink(&path)?;
+            Ok(File::from(file))
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

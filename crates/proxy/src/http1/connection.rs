@@ -392,8 +392,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    async fn flush(&self) -> Result<(), Broken> {
-        self.client.flush().await.map_err(|_| Broken)
+    async fn flush(&mut self) -> Result<(), Broken> {
+        self.client.flush(&mut self.patience).await.map_err(|_| Broken)
     }
 }
 

@@ -22,6 +22,8 @@ use tokio::time::Instant;
 const EMPTY_LINES: usize = 4;
 /// Bytes read ahead of a request that is still being answered.
 const READ_AHEAD: usize = 64 << 10;
+/// Bytes that TLS may hold for a client that takes nothing.
+const TLS_HOLDS: usize = 64 << 10;
 
 /// The client's connection.
 #[derive(Debug)]
@@ -262,12 +264,32 @@ impl Client {
         written
     }
 
-    /// Pushes out what TLS may still hold.
-    pub(super) async fn flush(&self) -> io::Result<()> {
+    /// Pushes out what TLS may still hold, as long as `patience` lasts.
+    pub(super) async fn flush(&self, patience: &mut Patience) -> io::Result<()> {
         if matches!(&*self.io.borrow(), Io::Plain(_)) {
             return Ok(());
         }
-        poll_fn(|cx| self.io.borrow_mut().poll_flush_all(cx)).await
+        let backlog = &self.connection.backlog;
+        let mut held = 0;
+        let flushed = poll_fn(|cx| {
+            let flushed = self.io.borrow_mut().poll_flush_all(cx);
+            if flushed.is_ready() {
+                return flushed;
+            }
+            if held == 0 {
+                held = TLS_HOLDS;
+                backlog.hold(held);
+            }
+            if self.connection.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+        });
+        let flushed = flushed.await;
+        if held > 0 {
+            backlog.release(held);
+        }
+        flushed
     }
 
     /// Ends the connection so that the client can still read what was written: closes the way out, then reads and

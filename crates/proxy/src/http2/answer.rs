@@ -121,11 +121,25 @@ impl Turn {
                     // What of the request comes meanwhile must not fill the window of the others.
                     let _ = self.stream.poll_discard(cx);
                 }
-                if self.held.poll_room(cx, |cx| capacity(sending, cx)).is_pending() {
-                    return patience.poll_exhausted(&timer, cx).map(|_| Err(Broken::Other));
+                let mut reserved = false;
+                let room = self.held.poll_room(cx, |cx| {
+                    reserved = true;
+                    capacity(sending, cx)
+                });
+                let frame = match room {
+                    Poll::Pending => {
+                        patience.poll_exhausted(&timer, cx).map(|_| Err(Broken::Other))
+                    }
+                    Poll::Ready(()) => {
+                        patience.progressed(0);
+                        body.poll_frame(cx).map_err(|_| Broken::Other)
+                    }
+                };
+                if reserved && frame.is_pending() {
+                    // The connection's window is for those who have something to send.
+                    sending.reserve_capacity(0);
                 }
-                patience.progressed(0);
-                body.poll_frame(cx).map_err(|_| Broken::Other)
+                frame
             });
             let ended = match frame.await? {
                 Some(Frame::Data(data)) => {

@@ -28,7 +28,8 @@ impl Held {
         Rc::new(Self { connection, moving: Cell::new(0), waiting: RefCell::default() })
     }
 
-    /// Ready when another piece may be read for a stream, of which `capacity` bytes could go at once.
+    /// Ready when another piece may be read for a stream, of which `capacity` bytes could go at once. Who waits gives
+    /// back what `capacity` took of the connection's window.
     pub(super) fn poll_room(
         &self,
         cx: &mut Context<'_>,
@@ -73,7 +74,10 @@ impl Piece {
 impl Drop for Piece {
     fn drop(&mut self) {
         let Held { connection, moving, waiting } = &*self.held;
-        connection.backlog.release(self.size);
+        // What a reset threw away was not taken.
+        let left = if self.moves { self.data.remaining() } else { self.size };
+        connection.backlog.release(self.size - left);
+        connection.backlog.forget(left);
         if self.moves {
             moving.set(moving.get() - self.size);
         }

@@ -27,8 +27,7 @@ pub(super) fn judge(
     }
     let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
     let target = Bytes::copy_from_slice(target.as_bytes());
-    let asterisk = target.as_ref() == b"*" && head.method != Method::OPTIONS;
-    if asterisk || head.method == Method::CONNECT {
+    if target.as_ref() == b"*" || head.method == Method::CONNECT {
         return Err(BAD);
     }
     if head.method == Method::TRACE {

@@ -13,7 +13,6 @@ use rustls::{
     SignatureScheme, version,
 };
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
@@ -23,11 +22,19 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 /// The name that nginx verifies where `proxy-ssl-name` is absent: that of its proxy_pass.
 const DEFAULT_NAME: &str = "upstream_balancer";
 
+/// Tells profiles apart: by the number of their settings, and by the host where a request says it. The host itself, no
+/// hash of it: a client may choose it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProfileId {
+    settings: u64,
+    host: Option<Arc<str>>,
+}
+
 /// TLS towards the upstreams of locations with the same settings.
 #[derive(Debug)]
 pub struct Profile {
-    /// Its number; connections of different profiles are never exchanged for one another.
-    pub id: u64,
+    /// Connections of different profiles are never exchanged for one another.
+    pub id: ProfileId,
     /// How TLS is spoken.
     pub config: Arc<ClientConfig>,
     name: Option<ServerName<'static>>,
@@ -36,10 +43,7 @@ pub struct Profile {
 impl Profile {
     /// The same settings towards a host that is known only once a request is there.
     pub fn named(&self, host: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        (self.id, host).hash(&mut hasher);
-        // Profiles are counted from one: the upper half is free for hosts.
-        let id = hasher.finish() | 1 << 63;
+        let id = ProfileId { host: Some(host.into()), ..self.id };
         let name = ServerName::try_from(host.to_owned()).ok();
         Self { id, config: self.config.clone(), name }
     }
@@ -78,7 +82,7 @@ impl Profiles {
             known.enough = 2 * known.profiles.len().max(16);
         }
         known.made += 1;
-        let id = known.made;
+        let id = ProfileId { settings: known.made, host: None };
         let name = settings.name.as_deref().or(settings.verify.then_some(DEFAULT_NAME));
         let name = name.and_then(|name| ServerName::try_from(name.to_owned()).ok());
         let profile = Arc::new(Profile { id, config: Arc::new(config(settings, http2)?), name });

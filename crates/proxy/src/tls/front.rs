@@ -148,12 +148,17 @@ impl TlsFront {
     }
 
     /// How TLS is spoken with clients that ask for this name.
-    fn config_for(&self, name: Option<&str>, generation: &Generation) -> &Arc<ServerConfig> {
+    fn config_for(
+        &self,
+        name: Option<&str>,
+        generation: &Generation,
+        steps: &Steps,
+    ) -> &Arc<ServerConfig> {
         if self.own.is_empty() {
             return &self.config;
         }
         let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        let site = generation.sites.find(&name, &Steps::default()).ok().flatten();
+        let site = generation.sites.find(&name, steps).ok().flatten();
         let own = site.and_then(|site| self.own.get(&site.server.name));
         own.map_or(&self.config, |(_, config)| config)
     }
@@ -166,10 +171,10 @@ impl TlsFront {
     ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
         let hello = start.client_hello();
-        let is_known = |name| generation.has_host(name, &Steps::default()) == Ok(true);
-        let known = hello.server_name().is_some_and(is_known);
-        let config = self.config_for(hello.server_name(), generation).clone();
-        if self.settings.reject_unknown_names && !known {
+        let steps = Steps::default();
+        let config = self.config_for(hello.server_name(), generation, &steps).clone();
+        let is_known = |name| generation.has_host(name, &steps) == Ok(true);
+        if self.settings.reject_unknown_names && !hello.server_name().is_some_and(is_known) {
             refuse(start.io).await?;
             return Ok(None);
         }

@@ -18,7 +18,7 @@ mod verifier;
 
 pub use certificates::{Certificates, self_signed};
 pub use ciphers::openssl_name;
-pub use client::{Profile, Profiles};
+pub use client::{Profile, ProfileId, Profiles};
 pub use front::TlsFront;
 pub use peer::Peer;
 pub use verifier::{Verdict, Verifier, Verifiers};

@@ -4,7 +4,7 @@ use super::TryError;
 use crate::io::Io;
 use crate::load;
 use crate::timer::Timer;
-use crate::tls::Profile;
+use crate::tls::{Profile, ProfileId};
 use bytes::BytesMut;
 use rustix::io::Errno;
 use std::io;
@@ -14,6 +14,9 @@ use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::time::Instant;
 use tokio_rustls::{TlsConnector, TlsStream};
+
+/// What connections have in common that are exchanged for one another.
+pub(super) type Key = (SocketAddr, Option<ProfileId>);
 
 /// Where to connect, and how.
 #[derive(Clone, Debug)]
@@ -26,8 +29,8 @@ pub struct Target {
 
 impl Target {
     /// What connections must have in common to be exchanged for one another.
-    pub(super) fn key(&self) -> (SocketAddr, u64) {
-        (self.address, self.tls.as_ref().map_or(0, |profile| profile.id))
+    pub(super) fn key(&self) -> Key {
+        (self.address, self.tls.as_ref().map(|profile| profile.id.clone()))
     }
 }
 
@@ -44,7 +47,7 @@ pub struct Connection {
     pub since: Instant,
     /// Its deadlines.
     pub timer: Timer,
-    pub(super) key: (SocketAddr, u64),
+    pub(super) key: Key,
 }
 
 impl Connection {

@@ -1,6 +1,6 @@
 //! Idle connections of one thread, the most recently used first.
 
-use super::connect::{Connection, Target};
+use super::connect::{Connection, Key, Target};
 use super::http2::Session;
 use crate::generation::Generation;
 use foldhash::fast::RandomState;
@@ -9,8 +9,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use tokio::time::Instant;
-
-type Key = (SocketAddr, u64);
 
 /// The connections of one thread that wait for their next request.
 #[derive(Debug, Default)]
@@ -58,7 +56,7 @@ impl Pool {
         let mut connection = connection;
         connection.buffer = bytes::BytesMut::new();
         let entry = Idle { since: Instant::now(), connection };
-        self.idle.borrow_mut().entry(entry.connection.key).or_default().push_back(entry);
+        self.idle.borrow_mut().entry(entry.connection.key.clone()).or_default().push_back(entry);
         self.count.set(self.count.get() + 1);
     }
 

@@ -46,8 +46,8 @@ pub struct State {
     steps: u32,
     bytes: usize,
     searches: u32,
-    /// What the expressions of the request may take yet.
-    patterns: Steps,
+    /// What the regular expressions of the request may take yet: those of its location, too.
+    pub steps_of_patterns: Steps,
 }
 
 impl State {
@@ -96,7 +96,7 @@ impl State {
     /// Whether `text` matches; the groups are kept, those with names as variables. What came before stays if not.
     pub fn matches(&mut self, regex: &Regex, text: &str) -> Result<bool, Exceeded> {
         self.step()?;
-        let found = regex.pattern.captures(text.as_bytes(), &self.patterns);
+        let found = regex.pattern.captures(text.as_bytes(), &self.steps_of_patterns);
         let Some(found) = found.map_err(|Spent| Exceeded)? else { return Ok(false) };
         let group = |group: usize| {
             // A pattern matches bytes, and may part those of a character.

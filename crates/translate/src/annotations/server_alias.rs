@@ -79,9 +79,10 @@ fn compiled(text: &str, budget: &mut PatternBudget) -> Result<Vec<Alias>, String
     let aliases = Alias::parse(text)?;
     for alias in &aliases {
         let Alias::Pattern(pattern) = alias else { continue };
-        if pattern.most_steps(LONGEST_NAME).is_some_and(|steps| steps > STEPS) {
+        if pattern.most_steps(LONGEST_NAME).is_none_or(|steps| steps > STEPS) {
             return Err(
-                "takes too long for a pattern that every unknown name is compared with: repeat less"
+                "takes too long for a pattern that every unknown name is compared with: repeat less, without \
+                 look-around and back-references"
                     .to_owned(),
             );
         }

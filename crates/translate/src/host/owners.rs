@@ -4,7 +4,7 @@
 use super::{Host, Won};
 use crate::ingress::{Draft, Rank, Standing};
 use crate::tenancy::{CrossNamespace, Item, remedy};
-use model::{PathKind, ServerName, Severity};
+use model::{PathKind, ServerName, Severity, may_have_alternatives};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -81,9 +81,28 @@ pub(super) struct Owners<'a> {
     /// By path without its final slash, in lower case.
     bare: HashMap<String, Vec<Path<'a>>>,
     /// By what every path that a path matches begins with.
-    starts: BTreeMap<String, Vec<&'a Draft>>,
+    starts: Oldest<'a>,
     /// The same of patterns that say more than "and what is below".
-    closed: Vec<(String, &'a Draft)>,
+    closed: Oldest<'a>,
+}
+
+/// The oldest Ingress of each start, by namespace: who has many paths costs others little.
+type Oldest<'a> = BTreeMap<&'a str, BTreeMap<String, &'a Draft>>;
+
+fn note<'a>(all: &mut Oldest<'a>, start: String, draft: &'a Draft) {
+    let oldest = all.entry(namespace(draft)).or_default().entry(start).or_insert(draft);
+    if draft.age() < oldest.age() {
+        *oldest = draft;
+    }
+}
+
+/// Those of other namespaces than that of `draft`.
+fn foreign<'o, 'a>(
+    all: &'o Oldest<'a>,
+    draft: &Draft,
+) -> impl Iterator<Item = &'o BTreeMap<String, &'a Draft>> {
+    let own = namespace(draft).clone();
+    all.iter().filter(move |(namespace, _)| ***namespace != *own).map(|(_, starts)| starts)
 }
 
 impl<'a> Owners<'a> {
@@ -118,9 +137,9 @@ impl<'a> Owners<'a> {
         }
         let (start, rest) = split(path.text);
         if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {
-            self.closed.push((bare(start), path.draft));
+            note(&mut self.closed, bare(start), path.draft);
         }
-        self.starts.entry(bare(start)).or_default().push(path.draft);
+        note(&mut self.starts, bare(start), path.draft);
         self.bare.entry(bare(path.text)).or_default().push(path);
     }
 
@@ -149,15 +168,14 @@ impl<'a> Owners<'a> {
         let start = bare(split(path.text).0);
         let literal = start.split('.').next().unwrap_or_default();
         let from = literal.strip_suffix('/').unwrap_or(literal);
-        let near = self.starts.range(from.to_owned()..);
-        let near = near.take_while(|(other, _)| other.starts_with(from));
-        let mut near = near.filter(|(other, _)| reaches(&start, other));
-        let by_start =
-            near.find_map(|(_, drafts)| drafts.iter().find(|draft| is_older(draft)).copied());
-        by_start.or_else(|| {
-            let closed = self.closed.iter().filter(|(other, _)| agree(&start, other));
-            closed.map(|(_, draft)| *draft).find(|draft| is_older(draft))
-        })
+        let near = foreign(&self.starts, path.draft).flat_map(|starts| {
+            let near = starts.range(from.to_owned()..);
+            near.take_while(|(other, _)| other.starts_with(from))
+        });
+        let near = near.filter(|(other, _)| reaches(&start, other));
+        let closed = foreign(&self.closed, path.draft).flatten();
+        let closed = closed.filter(|(other, _)| agree(&start, other));
+        near.chain(closed).map(|(_, draft)| *draft).find(|draft| is_older(draft))
     }
 }
 
@@ -249,7 +267,7 @@ fn is_literal(path: &str) -> bool {
 fn split(path: &str) -> (&str, &str) {
     let special = |character: char| "\\+*?()[]{}|^$".contains(character);
     let Some(end) = path.find(special) else { return (path, "") };
-    if may_begin_otherwise(path) {
+    if may_have_alternatives(path) {
         return ("", path);
     }
     // What may be repeated zero times does not belong to the beginning.
@@ -258,21 +276,4 @@ fn split(path: &str) -> (&str, &str) {
         false => end,
     };
     path.split_at(end)
-}
-
-/// Whether there may be a `|` outside of all groups. Where brackets could hide parentheses, any `|` counts.
-fn may_begin_otherwise(path: &str) -> bool {
-    let hides = ["[", "(?", "\\Q"].iter().any(|part| path.contains(part));
-    let mut depth = 0_usize;
-    let mut characters = path.chars();
-    while let Some(character) = characters.next() {
-        match character {
-            '\\' => drop(characters.next()),
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            '|' if depth == 0 || hides => return true,
-            _ => {}
-        }
-    }
-    false
 }

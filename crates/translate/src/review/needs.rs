@@ -113,8 +113,8 @@ impl<'a> Users<'a> {
     fn names(&self, namespace: &str) -> Option<String> {
         const SHOWN: usize = 3;
         let own = self.looked_at.iter().filter(|user| *user.meta.key.namespace == *namespace);
+        let rest = own.clone().count().saturating_sub(SHOWN);
         let shown: Vec<String> = own.take(SHOWN).map(|user| shown(&user.meta.key)).collect();
-        let rest = self.looked_at.len() - shown.len();
         let others = match (rest, self.more) {
             (0, false) => String::new(),
             (rest, false) => format!(" and {rest} more"),

@@ -48,16 +48,10 @@ pub(super) fn names(server: &Server, location: &Location, taken: &HashSet<Name>)
 
 /// What the paths of a pattern begin with at least, as a pattern.
 fn beginning(path: &str) -> &str {
-    if path.contains('|') {
-        return "/";
-    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_-~".contains(c);
-    let mut length = path.find(|c| !is_plain(c)).unwrap_or(path.len()).min(BEGINNING);
-    if path[length..].starts_with(['?', '*', '+', '{']) {
-        // The last character need not be there.
-        length = length.saturating_sub(1);
-    }
-    if length == 0 { "/" } else { &path[..length] }
+    let start = model::fixed_start(path);
+    let length = start.find(|c| !is_plain(c)).unwrap_or(start.len()).min(BEGINNING);
+    if length == 0 { "/" } else { &start[..length] }
 }
 
 /// What is in it.
@@ -83,6 +77,7 @@ mod tests {
             ("/?", "/"),
             ("/ab{2}", "/a"),
             ("/a|/b", "/"),
+            ("/app(/|$)(.*)", "/app"),
             ("/é", "/"),
             ("(", "/"),
         ] {
