@@ -97,14 +97,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class, following.clone());
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
-    let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let zone = match classes.enable_topology_aware_routing {
-        true => own_zone(&source).await,
-        false => None,
-    };
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
-    let options = Options { watch_namespace, zone, reserved_ports, raw, ..options(&classes) };
+    let options = Options { reserved_ports, raw, ..of_source(&classes, &source).await };
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
@@ -312,6 +307,16 @@ async fn feed(
         following,
     };
     Ok(kubernetes::cluster(cluster).await?)
+}
+
+/// What flags say about the meaning of objects, with what depends on where these come from.
+async fn of_source(classes: &Classes, source: &Source) -> Options {
+    let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
+    let zone = match classes.enable_topology_aware_routing {
+        true => own_zone(source).await,
+        false => None,
+    };
+    Options { watch_namespace, zone, ..options(classes) }
 }
 
 /// The zone of this Pod's node; none, and a word about it, where it cannot be found out.

@@ -295,17 +295,12 @@ fn numbered(namespace: &str, number: i64) -> Ingress {
     made
 }
 
+const BUDGETS: [&str; 6] =
+    ["ingresses=2", "hosts=2", "paths=2", "patterns=2", "pattern-bytes=4", "certificate-bytes=20"];
+
 #[test]
 fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
-    let budgets = [
-        "ingresses=2",
-        "hosts=2",
-        "paths=2",
-        "patterns=2",
-        "pattern-bytes=4",
-        "certificate-bytes=20",
-    ];
-    for budget in budgets {
+    for budget in BUDGETS {
         let mut snapshot = cluster();
         let options =
             Options { namespace_budget: budget.parse::<Budget>().expect("a budget"), ..options() };

@@ -7,7 +7,7 @@ use kube::Resource;
 use kube::core::Status;
 use kube::core::{ObjectList, WatchEvent};
 use serde_json::json;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 const GOOD: &str = r#"{"metadata":{"name":"a","namespace":"n","resourceVersion":"7"}}"#;
 const BAD: &str =
@@ -224,6 +224,10 @@ fn log() -> (Arc<Mutex<Vec<u8>>>, tracing::subscriber::DefaultGuard) {
             Ok(())
         }
     }
+    // With one subscriber alone, a line that another thread comes across first would be off for this one, too.
+    static BESIDE: OnceLock<tracing::Dispatch> = OnceLock::new();
+    let silent = || tracing_subscriber::fmt().with_writer(std::io::sink).finish().into();
+    BESIDE.get_or_init(silent);
     let lines = Arc::new(Mutex::new(Vec::new()));
     let own = lines.clone();
     let subscriber =

@@ -1,3 +1,5 @@
+//! Patterns mean what they mean to PCRE, and cost what they may.
+
 use super::backtrack::Program;
 use super::linear::Linear;
 use super::{Engine, Pattern, SIZE, Spent, Steps, syntax};

@@ -383,26 +383,32 @@ impl Reader<'_> {
                 );
                 wrong(field(), message);
             }
-            match self.target(&path.backend) {
-                Some(target) => {
-                    let (route, too_large) = self.route(path, target, budget);
-                    let is_open = too_large.is_none();
-                    routes.extend(
-                        route.filter(|route| is_open || budget.closes(index, &route.location.path)),
-                    );
-                    if let Some(reason) = too_large.filter(|_| budget.is_news()) {
-                        let path = &path.path;
-                        let message =
-                            format!("path {path}, and others after it, are closed: {reason}");
-                        wrong(field(), message);
-                    }
-                }
-                None => wrong(
-                    field(),
-                    "its backend is not a Service, the path is left out; name a Service".to_owned(),
-                ),
-            }
+            let Some(target) = self.target(&path.backend) else {
+                let message = "its backend is not a Service, the path is left out; name a Service";
+                wrong(field(), message.to_owned());
+                continue;
+            };
+            let (route, closed) = self.bounded(path, target, index, budget);
+            routes.extend(route);
+            closed.into_iter().for_each(|message| wrong(field(), message));
         }
+    }
+
+    /// The route of a path of a rule, and what its owner is told if it is closed for want of memory.
+    fn bounded(
+        &self,
+        path: &IngressPath,
+        target: Target,
+        rule: usize,
+        budget: &mut PatternBudget,
+    ) -> (Option<Route>, Option<String>) {
+        let (route, too_large) = self.route(path, target, budget);
+        let is_open = too_large.is_none();
+        let route = route.filter(|route| is_open || budget.closes(rule, &route.location.path));
+        let told = too_large.filter(|_| budget.is_news());
+        let message =
+            |reason| format!("path {}, and others after it, are closed: {reason}", path.path);
+        (route, told.map(message))
     }
 
     fn target(&self, backend: &IngressBackend) -> Option<Target> {
