@@ -1,6 +1,7 @@
 //! What is known about a client's connection, whatever it speaks.
 
 use crate::backlog::Backlog;
+use crate::owed::Owed;
 use crate::tls::Peer;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
@@ -39,6 +40,8 @@ pub struct Connection {
     cut: Cell<bool>,
     /// What it holds of answers.
     pub backlog: Backlog,
+    /// What it waits for of requests.
+    pub owed: Owed,
     waker: RefCell<Option<Waker>>,
 }
 
@@ -80,6 +83,7 @@ impl Connection {
             over: Cell::new(false),
             cut: Cell::new(false),
             backlog: Backlog::default(),
+            owed: Owed::default(),
             waker: RefCell::new(None),
         }
     }

@@ -25,6 +25,8 @@ mod listen;
 mod load;
 mod log;
 mod outbox;
+mod owed;
+mod own;
 mod patience;
 mod phases;
 mod pulse;

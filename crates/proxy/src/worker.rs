@@ -1,7 +1,6 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
 use crate::authenticator::Answers;
-use crate::backlog;
 use crate::connection::Connection;
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
@@ -15,6 +14,7 @@ use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
 use crate::young::Youth;
+use crate::{backlog, owed};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::Outside;
@@ -236,7 +236,10 @@ impl Worker {
                 self.young.borrow().hurry();
             }
             if number % LOOK == 0 {
-                self.connections.borrow().values().for_each(|one| one.backlog.look());
+                for one in self.connections.borrow().values() {
+                    one.backlog.look();
+                    one.owed.look();
+                }
             }
             if number % PRUNE == 0 {
                 let generation = self.generation();
@@ -392,9 +395,11 @@ impl Worker {
         settled.for_each(|connection| connection.close_when_idle());
     }
 
-    /// Ends connections whose clients leave lying what was made for them, the worst ones first.
+    /// Ends connections whose clients leave lying what was made for them, or send nothing of what they announced, the
+    /// worst ones first.
     fn end_unread(&self) {
-        let worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
+        let mut worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
+        worst.extend(owed::worst(self.all().into_iter(), |one| &one.owed));
         worst.iter().for_each(|connection| connection.cut());
         self.shared.load.ended_unread(worst.len());
     }

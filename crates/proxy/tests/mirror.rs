@@ -2,9 +2,10 @@
 
 mod bed;
 
-use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
+use bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
 use model::policy::{Body, Errors, Mirror, Policy};
 use model::{Template, UpstreamId, Url};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 const COPY: &str = "url:demo/copy:80";
@@ -128,4 +129,27 @@ async fn an_error_page_and_a_copy_get_the_same_body() {
         let seen = text(seen.expect("a request"));
         assert!(seen.ends_with("\r\n\r\nbody"), "{seen}");
     }
+}
+
+#[tokio::test]
+async fn a_copy_that_comes_back_is_not_copied_again() {
+    let (main, mut seen) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let mut policy = mirrored("$request_uri", false);
+    let own = Template::parse("a.test").expect("a name");
+    policy.mirror = policy.mirror.map(|mirror| Mirror { host: Some(own), ..mirror });
+    let before = configuration(&[(MAIN, vec![main])], policy.clone());
+    let native = start(&before).await;
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().http_port));
+    let next = configuration(&[(MAIN, vec![main]), (COPY, vec![here])], policy);
+    apply(&native, &before, &next).await;
+    let mut all = Vec::new();
+    for path in ["/one", "/two"] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        assert!(talk(&native, get.as_bytes()).await.ends_with("main"));
+        let of_path = |all: &[String]| all.iter().filter(|seen| seen.contains(path)).count();
+        while of_path(&all) < 2 {
+            all.push(text(seen.recv().await.expect("the request and its copy")));
+        }
+    }
+    assert_eq!(all.len(), 4, "{all:?}");
 }

@@ -43,3 +43,16 @@ proptest! {
         prop_assert_eq!(once.problems, again.problems);
     }
 }
+
+#[test]
+fn thousands_of_misspelt_annotations_are_told_of_and_few_are_compared() {
+    let mut shop = simple("demo", "shop", "shop.test", "/", "s");
+    for number in 0..5000 {
+        annotate(&mut shop, &format!("proxy-body-siz{number}"), "1m");
+    }
+    let mut snapshot = cluster();
+    put_ingress(&mut snapshot, shop);
+    let problems = translate(&snapshot, &Options::default()).problems.to_string();
+    assert_eq!(problems.matches("did you mean").count(), 8);
+    assert!(problems.matches("unknown annotation").count() > 8);
+}

@@ -10,7 +10,7 @@ use crate::io::Io;
 use crate::patience::Patience;
 use crate::timer::Timer;
 use bytes::{Buf, Bytes, BytesMut};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -39,6 +39,8 @@ pub struct Client {
     pub connection: Rc<Connection>,
     timer: Timer,
     body_timer: Timer,
+    /// More of the request's body is waited for.
+    owes: Cell<bool>,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl Client {
             connection,
             timer: Timer::new(Duration::from_secs(60)),
             body_timer: Timer::new(Duration::from_secs(60)),
+            owes: Cell::new(false),
         }
     }
 
@@ -90,6 +93,7 @@ impl Client {
         limit: Duration,
         sizes: (usize, usize),
     ) -> Result<Bytes, NoHead> {
+        self.forget_body();
         let mut scanned = 0;
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
@@ -236,6 +240,7 @@ impl Client {
         mut data: impl Buf,
         patience: &mut Patience,
     ) -> io::Result<()> {
+        self.forget_body();
         let backlog = &self.connection.backlog;
         let mut waiting = 0;
         let written = poll_fn(|cx| {
@@ -315,6 +320,24 @@ impl Client {
     }
 
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let frame = self.poll_body(cx);
+        if self.owes.replace(frame.is_pending()) != frame.is_pending() {
+            match frame.is_pending() {
+                true => self.connection.owed.wait(),
+                false => self.connection.owed.settle(),
+            }
+        }
+        frame
+    }
+
+    /// Nobody waits for the body any more.
+    fn forget_body(&self) {
+        if self.owes.take() {
+            self.connection.owed.settle();
+        }
+    }
+
+    fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let mut body = self.body.borrow_mut();
         if std::mem::take(&mut body.continue_first) && !body.decoder.is_done() {
             self.early.borrow_mut().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -333,7 +356,13 @@ impl Client {
             }
             match self.io.borrow_mut().poll_read_body(cx, &mut buffer, body.decoder.expected()) {
                 Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
-                Poll::Ready(Ok(count)) => body.patience.progressed(count as u64),
+                Poll::Ready(Ok(count)) => {
+                    self.connection.owed.came(count);
+                    body.patience.progressed(count as u64);
+                }
+                Poll::Pending if self.connection.poll_cut(cx) => {
+                    return Poll::Ready(Err(BodyError::Aborted));
+                }
                 Poll::Pending => {
                     ready!(body.patience.poll_exhausted(&self.body_timer, cx));
                     return Poll::Ready(Err(BodyError::Timeout));

@@ -147,7 +147,7 @@ impl Streams {
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let (head, body) = request.into_parts();
-                    let stream = ClientStream::new(respond, body);
+                    let stream = ClientStream::new(respond, body, &self.connection);
                     let generation = self.worker.generation();
                     let request = request::judge(head, &stream, generation.global());
                     return Poll::Ready(Event::Stream(stream, request.map(Box::new)));

@@ -2,6 +2,7 @@
 
 use super::held::Piece;
 use super::to_map;
+use crate::connection::Connection;
 use crate::http::Headers;
 use bytes::Bytes;
 use h2::server::SendResponse;
@@ -26,15 +27,30 @@ pub struct ClientStream {
     continue_first: Cell<bool>,
     /// Bytes that were read for nothing.
     discarded: Cell<usize>,
+    connection: Rc<Connection>,
+    /// More of the request's body is waited for.
+    owes: Cell<bool>,
+}
+
+impl Drop for ClientStream {
+    fn drop(&mut self) {
+        self.owes(false);
+    }
 }
 
 impl ClientStream {
-    pub(super) fn new(respond: SendResponse<Piece>, body: RecvStream) -> Rc<Self> {
+    pub(super) fn new(
+        respond: SendResponse<Piece>,
+        body: RecvStream,
+        connection: &Rc<Connection>,
+    ) -> Rc<Self> {
         Rc::new(Self {
             respond: RefCell::new(respond),
             body: RefCell::new(body),
             continue_first: Cell::new(false),
             discarded: Cell::new(0),
+            connection: connection.clone(),
+            owes: Cell::new(false),
         })
     }
 
@@ -63,6 +79,7 @@ impl ClientStream {
         ended: bool,
     ) -> Result<SendStream<Piece>, h2::Error> {
         self.continue_first.set(false);
+        self.owes(false);
         self.respond.borrow_mut().send_response(head, ended)
     }
 
@@ -82,7 +99,20 @@ impl ClientStream {
         if self.continue_first.take() && data.is_pending() {
             self.interim(StatusCode::CONTINUE, &Headers::default());
         }
+        self.owes(data.is_pending());
+        if let Poll::Ready(Some(Ok(data))) = &data {
+            self.connection.owed.came(data.len());
+        }
         data
+    }
+
+    fn owes(&self, owes: bool) {
+        if self.owes.replace(owes) != owes {
+            match owes {
+                true => self.connection.owed.wait(),
+                false => self.connection.owed.settle(),
+            }
+        }
     }
 
     pub(super) fn with_body<T>(&self, act: impl FnOnce(&mut RecvStream) -> T) -> T {

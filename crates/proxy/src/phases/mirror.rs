@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::http::Spool;
 use crate::http1::write;
+use crate::own::is_own;
 use crate::upstream::{Call, Destination, call, host_of};
 use crate::variables;
 use crate::worker::Worker;
@@ -82,7 +83,8 @@ pub(super) fn wants_body(exchange: &Exchange) -> bool {
 /// Sends a copy on its way.
 pub(super) fn copy(exchange: &Exchange) {
     let Some(copies) = &exchange.spot().mirror else { return };
-    if exchange.is_dry() {
+    // A copy that comes back to this process is not copied again: it would go round for ever.
+    if exchange.is_dry() || is_own(exchange.connection.peer) {
         return;
     }
     let Some(entry) = exchange.worker.mirrors.enter() else { return };

@@ -3,6 +3,7 @@
 use super::TryError;
 use crate::io::Io;
 use crate::load;
+use crate::own::Own;
 use crate::timer::Timer;
 use crate::tls::{Profile, ProfileId};
 use bytes::BytesMut;
@@ -48,6 +49,8 @@ pub struct Connection {
     /// Its deadlines.
     pub timer: Timer,
     pub(super) key: Key,
+    /// That it leads to this machine.
+    pub(super) _own: Option<Own>,
 }
 
 impl Connection {
@@ -57,8 +60,10 @@ impl Connection {
         let connecting = connect(target);
         let io =
             timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
+        let (io, own) = io.map_err(TryError::Connect)?;
         Ok(Self {
-            io: io.map_err(TryError::Connect)?,
+            io,
+            _own: own,
             buffer: BytesMut::new(),
             requests: 0,
             since: Instant::now(),
@@ -68,7 +73,7 @@ impl Connection {
     }
 }
 
-async fn connect(target: &Target) -> io::Result<Io> {
+async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {
     let socket = match target.address {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
@@ -78,8 +83,9 @@ async fn connect(target: &Target) -> io::Result<Io> {
     }
     let tcp = socket.connect(target.address).await?;
     tcp.set_nodelay(true)?;
-    let Some(profile) = &target.tls else { return Ok(Io::Plain(tcp)) };
+    let own = Own::of(&tcp);
+    let Some(profile) = &target.tls else { return Ok((Io::Plain(tcp), own)) };
     let name = profile.name_for(target.address.ip());
     let tls = TlsConnector::from(profile.config.clone()).connect(name, tcp).await?;
-    Ok(Io::Tls(Box::new(TlsStream::Client(tls))))
+    Ok((Io::Tls(Box::new(TlsStream::Client(tls))), own))
 }

@@ -311,3 +311,25 @@ async fn under_pressure_who_takes_nothing_is_ended_and_others_are_served() {
     assert!(talk(&native, get).await.len() > 32 << 20);
     assert_eq!(native.shed().unread, 2);
 }
+
+#[tokio::test]
+async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
+    let (address, _seen) = answering(crate::bed::answer("200 OK", "", "ok").leak()).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    let mut frames = Frames::open(&native).await;
+    for stream in [1, 3, 5] {
+        frames.send(HEADERS, END_HEADERS, stream, GET).await;
+    }
+    let mut plain = connect(&native).await;
+    let post = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 90000\r\n\r\nx";
+    plain.write_all(post).await.expect("written");
+    native.press(Pressure::High);
+    let ended = async {
+        while native.shed().unread < 2 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    in_time(ended).await;
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    assert!(talk(&native, get).await.starts_with("HTTP/1.1 200 "));
+}

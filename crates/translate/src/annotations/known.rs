@@ -18,9 +18,13 @@ pub(crate) struct Limits {
 /// It has no effect, but ingress-nginx does not take an Ingress where it is no boolean.
 const BOOLEAN: &str = "http2-push-preload";
 
+/// Misspelt names of an object that are compared with all that there are; nobody reads more suggestions.
+const SUGGESTIONS: usize = 8;
+
 /// Notes every annotation with the prefix that has no effect, and refuses what the ConfigMap does not allow.
 pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
     let annotations: Vec<(&str, &str)> = settings.annotations().collect();
+    let mut suggestions = SUGGESTIONS;
     for (name, value) in annotations {
         if let Some(word) = limits.blocked_words.iter().find(|word| value.contains(word.as_str())) {
             let reason = format!(
@@ -31,7 +35,7 @@ pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
         match key_risk(name) {
             Some(risk) if risk > limits.risk => too_risky(settings, name, risk, limits),
             Some(_) => {}
-            None => without_key(settings, name, limits),
+            None => without_key(settings, name, limits, &mut suggestions),
         }
     }
 }
@@ -50,8 +54,8 @@ fn too_risky(settings: &mut Settings<'_>, name: &str, risk: Risk, limits: &Limit
     settings.reject_by(Rule::Risk, name, &reason);
 }
 
-fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
-    let Some(known) = ANNOTATIONS.get(name) else { return misspelt(settings, name) };
+fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits, suggestions: &mut usize) {
+    let Some(known) = ANNOTATIONS.get(name) else { return misspelt(settings, name, suggestions) };
     if known.risk > limits.risk {
         return too_risky(settings, name, known.risk, limits);
     }
@@ -118,9 +122,12 @@ fn idle(settings: &Settings<'_>, name: &str) -> Option<(Severity, &'static str)>
     }
 }
 
-fn misspelt(settings: &mut Settings<'_>, name: &str) {
+fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {
     let others = ANNOTATIONS.iter().map(|row| row.name);
-    let message = match nearest(name, super::names().chain(others)) {
+    let is_left = *suggestions > 0;
+    *suggestions = suggestions.saturating_sub(1);
+    let meant = is_left.then(|| nearest(name, super::names().chain(others))).flatten();
+    let message = match meant {
         Some(meant) => format!(
             "unknown annotation, it has no effect; did you mean {}?",
             settings.full_name(meant)

@@ -84,8 +84,13 @@ pub(crate) fn nearest<'a>(
     name: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    // Names that differ much in length are not alike, and long ones cost much to compare.
+    let may_be = |candidate: &&str| {
+        let longest = name.len().max(candidate.len());
+        name.len().abs_diff(candidate.len()) <= longest / 3
+    };
     let distance = |candidate: &'a str| (strsim::osa_distance(name, candidate), candidate);
-    let (far, candidate) = candidates.map(distance).min()?;
+    let (far, candidate) = candidates.filter(may_be).map(distance).min()?;
     (far <= name.len().max(candidate.len()) / 3).then_some(candidate)
 }
 
