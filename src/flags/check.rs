@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway check ./manifests
-  kubectl get ingress,ingressclass,service,configmap -A -o yaml | fairway check -
+  kubectl get ingress,ingressclass,service,configmap,secret -A -o yaml | fairway check -
   fairway check --kubeconfig ~/.kube/config --format markdown > report.md
 
 Exit codes: 0 nothing found that --fail-on names; 1 something could not be read, or no Ingress is ours;

@@ -133,7 +133,7 @@ fn undated(ours: &[&Ingress]) -> Option<Remark> {
     Some(Remark {
         key: Some("metadata.creationTimestamp".to_owned()),
         message: format!(
-            "is not there, so that of the Ingresses of one host ({shared}, for one) the first by name counts as the \
+            "is not there, so that of the Ingresses of one host ({shared}, for one) the last by name counts as the \
              oldest; check the objects of the cluster to be sure"
         ),
     })
