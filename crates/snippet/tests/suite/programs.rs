@@ -362,6 +362,9 @@ fn searches_steps_and_texts_are_bounded() {
     let many: String = (0..10).map(|index| format!("set $v{index} $a;")).collect();
     let full = format!("set $a 0123456789; {} {many}", "set $a $a$a;".repeat(12));
     assert_eq!(answer(&full, "/", &[]), status(500), "all variables together");
+    let again =
+        format!("set $a 0123456789; {} {}", "set $a $a$a;".repeat(12), "set $b $a;".repeat(20));
+    assert_eq!(answer(&again, "/", &[]), Next::Continue, "a variable that is set anew counts once");
     let (scope, _) = scopes(Place::Location, &"set $a b;".repeat(900), "");
     let mut machine = Machine::new(&asked, State::new("/a", "", false), &tables);
     for _ in 0..5 {
