@@ -146,7 +146,7 @@ impl Connection {
 }
 
 /// IPv4 addresses that arrive on an IPv6 socket as what they are.
-fn canonical(address: SocketAddr) -> SocketAddr {
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
     match address.ip() {
         IpAddr::V6(ip) => SocketAddr::new(ip.to_canonical(), address.port()),
         IpAddr::V4(_) => address,

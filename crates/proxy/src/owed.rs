@@ -50,6 +50,41 @@ impl Owed {
     }
 }
 
+/// Whether a request owes more of its body. Once its answer has begun nothing is owed: both sides of a gRPC stream or a
+/// long poll may be silent for as long as they like.
+#[derive(Debug, Default)]
+pub struct Debt {
+    owes: Cell<bool>,
+    answered: Cell<bool>,
+}
+
+impl Debt {
+    /// The next request begins.
+    pub fn begin(&self, owed: &Owed) {
+        self.set(owed, false);
+        self.answered.set(false);
+    }
+
+    /// Its answer begins.
+    pub fn answer(&self, owed: &Owed) {
+        self.set(owed, false);
+        self.answered.set(true);
+    }
+
+    /// Whether its body was just waited for.
+    pub fn waits(&self, owed: &Owed, waits: bool) {
+        self.set(owed, waits && !self.answered.get());
+    }
+
+    fn set(&self, owed: &Owed, owes: bool) {
+        match (self.owes.replace(owes), owes) {
+            (false, true) => owed.wait(),
+            (true, false) => owed.settle(),
+            _ => {}
+        }
+    }
+}
+
 /// Those of `all` that go first: a quarter of those that send nothing, of whom those that owe most.
 pub fn worst<T>(all: impl Iterator<Item = T>, owed: impl Fn(&T) -> &Owed) -> Vec<T> {
     let mut silent: Vec<(u32, T)> =
@@ -61,12 +96,26 @@ pub fn worst<T>(all: impl Iterator<Item = T>, owed: impl Fn(&T) -> &Owed) -> Vec
 
 #[cfg(test)]
 mod tests {
-    use super::{Owed, SENDING, worst};
+    use super::{Debt, Owed, SENDING, worst};
 
     fn owing(bodies: u32) -> Owed {
         let owed = Owed::default();
         (0..bodies).for_each(|_| owed.wait());
         owed
+    }
+
+    #[test]
+    fn nothing_is_owed_once_the_answer_has_begun() {
+        let (owed, debt) = (Owed::default(), Debt::default());
+        debt.waits(&owed, true);
+        debt.waits(&owed, true);
+        assert_eq!(owed.bodies.get(), 1);
+        debt.answer(&owed);
+        debt.waits(&owed, true);
+        assert_eq!(owed.bodies.get(), 0);
+        debt.begin(&owed);
+        debt.waits(&owed, true);
+        assert_eq!(owed.bodies.get(), 1);
     }
 
     #[test]

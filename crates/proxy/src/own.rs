@@ -1,7 +1,8 @@
 //! Connections of this process to its own machine. A request that comes over one of them was sent by this process.
 
+use crate::connection::canonical;
 use std::collections::HashSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::net::TcpStream;
 
@@ -40,11 +41,4 @@ pub fn is_own(peer: SocketAddr) -> bool {
 
 fn all() -> MutexGuard<'static, Option<HashSet<SocketAddr>>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn canonical(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V6(ip) => SocketAddr::new(ip.to_canonical(), address.port()),
-        IpAddr::V4(_) => address,
-    }
 }

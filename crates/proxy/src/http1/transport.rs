@@ -7,10 +7,11 @@ use super::write;
 use crate::connection::Connection;
 use crate::http::{Body, BodyError, Frame, Interims, Length, is_token_byte};
 use crate::io::Io;
+use crate::owed::Debt;
 use crate::patience::Patience;
 use crate::timer::Timer;
 use bytes::{Buf, Bytes, BytesMut};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -39,8 +40,7 @@ pub struct Client {
     pub connection: Rc<Connection>,
     timer: Timer,
     body_timer: Timer,
-    /// More of the request's body is waited for.
-    owes: Cell<bool>,
+    debt: Debt,
 }
 
 #[derive(Debug)]
@@ -82,7 +82,7 @@ impl Client {
             connection,
             timer: Timer::new(Duration::from_secs(60)),
             body_timer: Timer::new(Duration::from_secs(60)),
-            owes: Cell::new(false),
+            debt: Debt::default(),
         }
     }
 
@@ -93,7 +93,7 @@ impl Client {
         limit: Duration,
         sizes: (usize, usize),
     ) -> Result<Bytes, NoHead> {
-        self.forget_body();
+        self.debt.begin(&self.connection.owed);
         let mut scanned = 0;
         let mut started = !self.buffer.borrow().is_empty();
         self.timer.reset(if started { limit } else { idle });
@@ -240,7 +240,7 @@ impl Client {
         mut data: impl Buf,
         patience: &mut Patience,
     ) -> io::Result<()> {
-        self.forget_body();
+        self.debt.answer(&self.connection.owed);
         let backlog = &self.connection.backlog;
         let mut waiting = 0;
         let written = poll_fn(|cx| {
@@ -321,20 +321,8 @@ impl Client {
 
     fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let frame = self.poll_body(cx);
-        if self.owes.replace(frame.is_pending()) != frame.is_pending() {
-            match frame.is_pending() {
-                true => self.connection.owed.wait(),
-                false => self.connection.owed.settle(),
-            }
-        }
+        self.debt.waits(&self.connection.owed, frame.is_pending());
         frame
-    }
-
-    /// Nobody waits for the body any more.
-    fn forget_body(&self) {
-        if self.owes.take() {
-            self.connection.owed.settle();
-        }
     }
 
     fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {

@@ -4,6 +4,7 @@ use super::held::Piece;
 use super::to_map;
 use crate::connection::Connection;
 use crate::http::Headers;
+use crate::owed::Debt;
 use bytes::Bytes;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
@@ -28,13 +29,12 @@ pub struct ClientStream {
     /// Bytes that were read for nothing.
     discarded: Cell<usize>,
     connection: Rc<Connection>,
-    /// More of the request's body is waited for.
-    owes: Cell<bool>,
+    debt: Debt,
 }
 
 impl Drop for ClientStream {
     fn drop(&mut self) {
-        self.owes(false);
+        self.debt.answer(&self.connection.owed);
     }
 }
 
@@ -50,7 +50,7 @@ impl ClientStream {
             continue_first: Cell::new(false),
             discarded: Cell::new(0),
             connection: connection.clone(),
-            owes: Cell::new(false),
+            debt: Debt::default(),
         })
     }
 
@@ -79,7 +79,7 @@ impl ClientStream {
         ended: bool,
     ) -> Result<SendStream<Piece>, h2::Error> {
         self.continue_first.set(false);
-        self.owes(false);
+        self.debt.answer(&self.connection.owed);
         self.respond.borrow_mut().send_response(head, ended)
     }
 
@@ -99,20 +99,11 @@ impl ClientStream {
         if self.continue_first.take() && data.is_pending() {
             self.interim(StatusCode::CONTINUE, &Headers::default());
         }
-        self.owes(data.is_pending());
+        self.debt.waits(&self.connection.owed, data.is_pending());
         if let Poll::Ready(Some(Ok(data))) = &data {
             self.connection.owed.came(data.len());
         }
         data
-    }
-
-    fn owes(&self, owes: bool) {
-        if self.owes.replace(owes) != owes {
-            match owes {
-                true => self.connection.owed.wait(),
-                false => self.connection.owed.settle(),
-            }
-        }
     }
 
     pub(super) fn with_body<T>(&self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
