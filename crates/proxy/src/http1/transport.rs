@@ -26,6 +26,9 @@ const READ_AHEAD: usize = 64 << 10;
 /// Bytes that TLS may hold for a client that takes nothing.
 const TLS_HOLDS: usize = 64 << 10;
 
+/// Bytes that the system holds at least when it takes no more, however little is left over here.
+const SYSTEM_HOLDS: usize = 16 << 10;
+
 /// The client's connection.
 #[derive(Debug)]
 pub struct Client {
@@ -254,7 +257,7 @@ impl Client {
                 return written;
             }
             match std::mem::replace(&mut waiting, data.remaining()) {
-                0 => backlog.hold(waiting),
+                0 => backlog.hold(waiting + SYSTEM_HOLDS),
                 held => backlog.release(held - waiting),
             }
             if self.connection.poll_cut(cx) {
@@ -265,6 +268,7 @@ impl Client {
         let written = written.await;
         if waiting > 0 {
             backlog.release(waiting);
+            backlog.forget(SYSTEM_HOLDS);
         }
         written
     }
@@ -400,5 +404,40 @@ impl RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Frame>, BodyError>> {
         self.client.poll_frame(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, Patience, SYSTEM_HOLDS};
+    use crate::connection::Connection;
+    use crate::io::Io;
+    use bytes::BytesMut;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::time::Duration;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn who_takes_nothing_holds_much_however_small_the_pieces_are() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address);
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (ours, peer)) = (client.expect("connected"), accepted.expect("accepted"));
+        let connection = Rc::new(Connection::new(1, peer, address, None, None));
+        let writer = Client::new(Io::Plain(ours), BytesMut::new(), connection.clone());
+        let mut patience = Patience::between(Duration::from_secs(60));
+        let piece = [0; 1000];
+        let full = async { while writer.write(&piece[..], &mut patience).await.is_ok() {} };
+        let held = async {
+            while connection.backlog.held() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = full => panic!("nobody ends it"),
+            () = held => assert!(connection.backlog.held() >= SYSTEM_HOLDS),
+        }
     }
 }
