@@ -2,6 +2,7 @@
 //! (compat/configmap.csv), and of our own where it has no key (docs/limits.md).
 
 use crate::policy::RawGlobal;
+use crate::snippet::GlobalScope;
 use crate::{
     Block, Compression, Listeners, Logs, Pattern, SetHeader, StreamSettings, Telemetry, Template,
     Tuning,
@@ -9,7 +10,7 @@ use crate::{
 use ipnet::IpNet;
 use serde::Serialize;
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// Everything that is not a matter of one host or path.
@@ -83,6 +84,9 @@ pub struct Global {
     pub block: Block,
     /// `proxy-stream-*`.
     pub streams: StreamSettings,
+    /// What `http-snippet` means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http_snippet: Option<Arc<GlobalScope>>,
     /// What only the nginx engine understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<RawGlobal>>,
@@ -277,6 +281,7 @@ impl Default for Global {
             relative_redirects: false,
             block: Block::default(),
             streams: StreamSettings::default(),
+            http_snippet: None,
             raw: None,
         }
     }

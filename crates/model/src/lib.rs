@@ -28,6 +28,7 @@ pub mod policy;
 mod problem;
 mod server;
 mod set_header;
+pub mod snippet;
 mod stream;
 mod telemetry;
 mod template;

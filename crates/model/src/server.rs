@@ -1,6 +1,7 @@
 //! Virtual servers and their locations.
 
 use crate::policy::{Canary, Ciphers, ClientCertificate, Policy};
+use crate::snippet::Scope;
 use crate::{Alias, CertificateId, Origin, Pattern, ServerName, Template, UpstreamId};
 use serde::Serialize;
 use std::sync::Arc;
@@ -28,6 +29,9 @@ pub struct Server {
     /// Where TLS connections that name the host go as they are (`ssl-passthrough`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passthrough: Option<UpstreamId>,
+    /// What its `server-snippet` means, with the ConfigMap's behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Arc<Scope>>,
     /// Whether every path of the host is a regular expression (compat/behaviour.md section 5).
     pub regex: bool,
     /// The paths of the host, compiled: whoever compiles one of them gets these as long as the server is there.
@@ -49,6 +53,7 @@ impl Server {
             client_certificate: None,
             ciphers: None,
             passthrough: None,
+            snippet: None,
             regex: false,
             patterns: Vec::new(),
             locations: Vec::new(),

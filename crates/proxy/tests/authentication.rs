@@ -120,6 +120,7 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
             request_redirect: None,
             always_set_cookie: false,
             cache: None,
+            snippet: None,
         };
         let policy = Policy { auth_external: Some(authenticator), ..Policy::default() };
         put_host(&mut configuration, name, &id, policy);

@@ -452,6 +452,7 @@ async fn an_authenticator_is_told_of_the_request_itself() {
         request_redirect: None,
         always_set_cookie: false,
         cache: None,
+        snippet: None,
     };
     let policy = Policy { auth_external: Some(authenticator), ..traced() };
     bed::put_host(&mut configuration, "a.test", &model::UpstreamId::new(MAIN), policy);

@@ -76,16 +76,16 @@ mod read;
 pub mod run;
 pub mod syntax;
 mod table;
-pub mod typed;
 mod variables;
 
 pub use compile::Meaning;
 pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
+pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use page::markdown;
-pub use syntax::{Bounds, Position};
+pub use syntax::Bounds;
 pub use table::{Row, TABLE};
-pub use variables::{Knowledge, Names, OTHERS, Other, OtherRow};
+pub use variables::Names;
 
 use serde::Serialize;
 use syntax::Directive;

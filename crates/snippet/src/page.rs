@@ -2,7 +2,7 @@
 
 use crate::compile::arguments;
 use crate::table::{Row, TABLE};
-use crate::variables::{Knowledge, OTHERS};
+use crate::{Knowledge, OTHERS};
 use std::fmt::Write;
 
 /// `docs/snippets.md`.

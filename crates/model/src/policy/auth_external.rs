@@ -1,8 +1,10 @@
 //! `auth-url` and its companions: somebody else is asked whether a request may pass (ngx_http_auth_request_module as
 //! ingress-nginx uses it, compat/behaviour.md section 16).
 
+use crate::snippet::Scope;
 use crate::{Template, Url};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// An authenticator.
@@ -24,6 +26,9 @@ pub struct AuthExternal {
     pub always_set_cookie: bool,
     /// `auth-cache-key`: what it says is remembered.
     pub cache: Option<AuthCache>,
+    /// What `auth-snippet` means for the location that asks it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Arc<Scope>>,
 }
 
 /// What is remembered of an authenticator's answers.

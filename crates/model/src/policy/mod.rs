@@ -58,8 +58,10 @@ pub use rewrite::Rewrite;
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
+use crate::snippet::Scope;
 use crate::{Template, UpstreamId};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// All policies of a location; the default is what an Ingress without annotations gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -124,6 +126,10 @@ pub struct Policy {
     pub custom_headers: CustomHeaders,
     /// Which endpoint is next.
     pub balance: Balance,
+    /// What `configuration-snippet`, behind the ConfigMap's `location-snippet`, means beyond the fields above; none if
+    /// the nginx engine reads them itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snippet: Option<Arc<Scope>>,
     /// What only the nginx engine understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<Raw>>,

@@ -74,6 +74,7 @@ fn policy(text: &str) -> Policy {
             request_redirect: Some(literal(text)),
             always_set_cookie: true,
             cache: None,
+            snippet: None,
         }),
         limits: Limits {
             per_second: Some(RequestLimit { rate: 1000, burst: 5000 }),

@@ -292,6 +292,7 @@ fn authenticator(id: &str) -> AuthExternal {
         request_redirect: None,
         always_set_cookie: false,
         cache: None,
+        snippet: None,
     }
 }
 

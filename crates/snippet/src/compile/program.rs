@@ -2,10 +2,11 @@
 
 use super::{Compiler, inner};
 use crate::Mistake;
+use crate::Position;
 use crate::level::Level;
 use crate::mistake::shown;
 use crate::read::{header_value, invalid, is_digits};
-use crate::syntax::{Directive, Position, Word};
+use crate::syntax::{Directive, Word};
 use crate::table::{Build, Fate};
 use crate::typed::{
     Comparison, Condition, IfBlock, Piece, Redirect, Return, Rewrite, Scope, Settings, Step, Task,

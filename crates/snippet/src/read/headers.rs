@@ -35,32 +35,30 @@ pub(crate) fn expires(reader: &mut Reader<'_>, directive: &Directive) -> Result<
     if word.text.contains('$') {
         return Ok(Expires::Variable { value: reader.template(word)?, modified });
     }
-    Expires::read(&word.text, modified).ok_or_else(|| invalid(word, "time"))
+    expires_of(&word.text, modified).ok_or_else(|| invalid(word, "time"))
 }
 
-impl Expires {
-    /// Reads what follows `expires`, `modified` already said.
-    pub fn read(text: &str, modified: bool) -> Option<Self> {
-        match text {
-            "off" if !modified => return Some(Self::Off),
-            "epoch" if !modified => return Some(Self::Epoch),
-            "max" if !modified => return Some(Self::Max),
-            _ => {}
-        }
-        if let Some(daily) = text.strip_prefix('@') {
-            let daily = time(daily).filter(|time| !modified && time.as_secs() <= 86_400)?;
-            return Some(Self::Daily(daily));
-        }
-        let (sign, rest) = match text.strip_prefix('-') {
-            Some(rest) => (-1, rest),
-            None => (1, text.strip_prefix('+').unwrap_or(text)),
-        };
-        let seconds = sign * i64::try_from(time(rest)?.as_secs()).ok()?;
-        Some(match modified {
-            true => Self::Modified(seconds),
-            false => Self::After(seconds),
-        })
+/// Reads what follows `expires`, `modified` already said.
+pub fn expires_of(text: &str, modified: bool) -> Option<Expires> {
+    match text {
+        "off" if !modified => return Some(Expires::Off),
+        "epoch" if !modified => return Some(Expires::Epoch),
+        "max" if !modified => return Some(Expires::Max),
+        _ => {}
     }
+    if let Some(daily) = text.strip_prefix('@') {
+        let daily = time(daily).filter(|time| !modified && time.as_secs() <= 86_400)?;
+        return Some(Expires::Daily(daily));
+    }
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let seconds = sign * i64::try_from(time(rest)?.as_secs()).ok()?;
+    Some(match modified {
+        true => Expires::Modified(seconds),
+        false => Expires::After(seconds),
+    })
 }
 
 /// What stands before the headers of a directive of headers-more.

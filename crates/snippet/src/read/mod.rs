@@ -6,8 +6,9 @@ pub(crate) mod guards;
 pub(crate) mod headers;
 pub(crate) mod upstreams;
 
+use crate::Position;
 use crate::mistake::shown;
-use crate::syntax::{Directive, Position, Word};
+use crate::syntax::{Directive, Word};
 use crate::typed::{Regex, Template};
 use crate::variables::{Names, groups, own};
 use crate::{Mistake, Note};

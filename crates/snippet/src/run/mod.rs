@@ -11,10 +11,10 @@ pub use referer::is_invalid_referer;
 pub use state::{Exceeded, State, Traced};
 pub use tables::{Table, Tables};
 
+use crate::Other;
 use crate::typed::{
     Comparison, Condition, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
 };
-use crate::variables::Other;
 use model::Variable;
 use std::borrow::Cow;
 

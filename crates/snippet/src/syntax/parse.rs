@@ -1,8 +1,9 @@
 //! Directives and blocks of words, within bounds.
 
 use super::words::{End, Words};
-use super::{Block, Directive, Position};
+use super::{Block, Directive};
 use crate::Mistake;
+use crate::Position;
 use crate::level::Place;
 
 /// How large a snippet may be.

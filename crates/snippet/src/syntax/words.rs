@@ -1,7 +1,8 @@
 //! Words as nginx's reader of configuration files cuts them: blanks, quotes, escapes, comments, variables in braces.
 
-use super::{Position, Word};
+use super::Word;
 use crate::Mistake;
+use crate::Position;
 use crate::mistake::shown;
 
 /// What ended a directive, or a block.

@@ -262,6 +262,8 @@ fn policies(at: &mut At<'_, '_>) {
         opentelemetry: _,
         // Lua balances.
         balance: _,
+        // nginx reads the texts themselves.
+        snippet: _,
         raw,
     } = &*location.policy;
     client_certificate::of_location(client_certificate.as_ref(), at);

@@ -73,6 +73,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
         request_redirect: _,
         always_set_cookie: _,
         cache,
+        snippet: _,
     } = policy;
     let mut block = Block::default();
     put!(block, "internal");

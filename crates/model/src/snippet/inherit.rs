@@ -82,13 +82,13 @@ macro_rules! settings {
                 $($(#[$field_doc])* pub $field: $kind,)*
             }
 
-            impl $crate::typed::Inherit for $name {
+            impl $crate::snippet::Inherit for $name {
                 fn inherit(&mut self, outer: &Self) {
-                    $($crate::typed::Inherit::inherit(&mut self.$field, &outer.$field);)*
+                    $($crate::snippet::Inherit::inherit(&mut self.$field, &outer.$field);)*
                 }
 
                 fn join(&mut self, behind: &Self) {
-                    $($crate::typed::Inherit::join(&mut self.$field, &behind.$field);)*
+                    $($crate::snippet::Inherit::join(&mut self.$field, &behind.$field);)*
                 }
             }
         )*

@@ -64,7 +64,7 @@ pub enum Expires {
     Modified(Seconds),
     /// `@15h30m`: at a time of the day.
     Daily(Duration),
-    /// One of the above, by a variable: read for each answer by `Expires::read`.
+    /// One of the above, by a variable: read for each answer when it is known.
     Variable {
         /// Its value.
         value: Template,

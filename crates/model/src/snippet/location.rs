@@ -99,6 +99,28 @@ pub enum LocationKind {
     Named(String),
 }
 
+impl LocationKind {
+    /// Why a location of this kind may not stand within one of another; none if it may. The locations of Ingresses
+    /// are judged by it too: a `configuration-snippet` with locations stands in each of them.
+    pub fn misplaced_in(&self, around: &Self) -> Option<&'static str> {
+        match (self, around) {
+            (Self::Named(_), _) => self.misplaced_in_any(),
+            (_, Self::Exact(_)) => Some("no location may stand within an exact one"),
+            (_, Self::Named(_)) => Some("no location may stand within a named one"),
+            (Self::Regex(_), _) => None,
+            (inner, around) => match inner.name().starts_with(around.name()) {
+                true => None,
+                false => Some("its path does not begin with that of the location around it"),
+            },
+        }
+    }
+
+    /// Why it may stand within no location.
+    pub fn misplaced_in_any(&self) -> Option<&'static str> {
+        matches!(self, Self::Named(_)).then_some("a named location stands in a server")
+    }
+}
+
 /// Where `proxy_pass` or `grpc_pass` leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pass {

@@ -1,7 +1,7 @@
 //! Programs of the rewrite module.
 
+use super::Position;
 use super::{Name, Regex, Template};
-use crate::Position;
 use serde::Serialize;
 
 /// What the rewrite module does at one level, in order.

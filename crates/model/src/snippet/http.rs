@@ -4,6 +4,7 @@ use super::{LocationKind, Name, Regex, Scope, Settings, Template};
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 /// What an `http-snippet` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -77,7 +78,7 @@ pub struct Geo {
     /// Networks; the narrowest counts.
     pub networks: BTreeMap<IpNet, String>,
     /// `ranges`: first and last address of each.
-    pub ranges: Vec<(std::net::IpAddr, std::net::IpAddr, String)>,
+    pub ranges: Vec<(IpAddr, IpAddr, String)>,
     /// `default`, else empty.
     pub default: String,
 }
@@ -150,7 +151,7 @@ pub struct OwnServer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listen {
     /// The address; all if none.
-    pub address: Option<std::net::IpAddr>,
+    pub address: Option<IpAddr>,
     /// The port.
     pub port: u16,
     /// `default_server`
@@ -176,5 +177,69 @@ impl LocationKind {
             Self::Regex(regex) => regex.pattern.source(),
             Self::Named(name) => name,
         }
+    }
+}
+
+impl Map {
+    /// Exact text, then the longest `*.` key, then the longest `.*` key.
+    pub fn of_key(&self, text: &str) -> Option<&Template> {
+        let lower = text.to_ascii_lowercase();
+        let host = match self.hostnames {
+            true => lower.strip_suffix('.').unwrap_or(&lower),
+            false => &lower,
+        };
+        let find = |key: MapKey| self.keys.get(&key);
+        if let Some(value) = find(MapKey::Exact(host.to_owned())) {
+            return Some(value);
+        }
+        if !self.hostnames {
+            return None;
+        }
+        let dots = || host.match_indices('.').map(|(at, _)| at);
+        let ending = dots().find_map(|at| find(MapKey::Ending(host[at..].to_owned())));
+        ending.or_else(|| {
+            let longest_first = dots().collect::<Vec<_>>().into_iter().rev();
+            longest_first.into_iter().find_map(|at| find(MapKey::Beginning(host[..=at].to_owned())))
+        })
+    }
+}
+
+impl Geo {
+    /// Who is looked up: `address`, or where `proxy` says so whom X-Forwarded-For names.
+    pub fn client<'a>(&self, address: &'a str, forwarded: &'a str) -> &'a str {
+        let is_proxy = |address: &str| {
+            let address = address.parse::<IpAddr>().map(|address| address.to_canonical());
+            address.is_ok_and(|address| self.proxies.iter().any(|proxy| proxy.contains(&address)))
+        };
+        if !is_proxy(address) {
+            return address;
+        }
+        let mut client = address;
+        for hop in forwarded.rsplit(',').map(str::trim) {
+            if hop.parse::<IpAddr>().is_err() {
+                return client;
+            }
+            client = hop;
+            if !self.proxy_recursive || !is_proxy(hop) {
+                return client;
+            }
+        }
+        client
+    }
+
+    /// What it says of an address.
+    pub fn value(&self, address: &str) -> &str {
+        let Ok(address) = address.parse::<IpAddr>() else { return &self.default };
+        let address = address.to_canonical();
+        let range =
+            self.ranges.iter().rev().find(|(first, last, _)| *first <= address && address <= *last);
+        if let Some((_, _, value)) = range {
+            return value;
+        }
+        let longest = if address.is_ipv4() { 32 } else { 128 };
+        let narrowest_first =
+            (0..=longest).rev().filter_map(|length| IpNet::new(address, length).ok());
+        let mut found = narrowest_first.filter_map(|network| self.networks.get(&network.trunc()));
+        found.next().unwrap_or(&self.default)
     }
 }

@@ -1,7 +1,7 @@
 //! How an upstream is spoken to: the same settings for HTTP, gRPC and FastCGI.
 
 use super::inherit::settings;
-use model::Pattern;
+use crate::Pattern;
 use std::time::Duration;
 
 settings! {

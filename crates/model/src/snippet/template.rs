@@ -1,7 +1,7 @@
 //! Text with variables, and regular expressions with named groups.
 
-use crate::variables::Other;
-use model::{Pattern, Variable};
+use super::Other;
+use crate::{Pattern, Variable};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
@@ -49,13 +49,13 @@ impl Template {
     }
 
     /// The same for whoever knows no variables of snippets, if it has none.
-    pub fn without_own(&self) -> Option<model::Template> {
+    pub fn without_own(&self) -> Option<crate::Template> {
         let parts = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => Some(model::Part::Text(text.clone())),
-            Piece::Known(variable) => Some(model::Part::Variable(variable.clone())),
+            Piece::Text(text) => Some(crate::Part::Text(text.clone())),
+            Piece::Known(variable) => Some(crate::Part::Variable(variable.clone())),
             Piece::Other(_) | Piece::Own(_) | Piece::Capture(_) => None,
         });
-        Some(model::Template::from_parts(parts.collect::<Option<_>>()?))
+        Some(crate::Template::from_parts(parts.collect::<Option<_>>()?))
     }
 }
 

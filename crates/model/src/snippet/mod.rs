@@ -1,6 +1,5 @@
-//! What snippets mean, as plain data: nothing here is text of a user that is still to be read.
-//!
-//! These types use nothing but `model`, `ipnet` and `serde`, so that a Configuration may hold them.
+//! What snippets mean, as plain data: nothing here is text of a user that is still to be read. The `snippet` crate
+//! makes it of texts and evaluates its programs.
 
 mod access;
 mod answer;
@@ -8,6 +7,8 @@ mod headers;
 mod http;
 mod inherit;
 mod location;
+mod others;
+mod position;
 mod program;
 mod server;
 mod template;
@@ -31,6 +32,8 @@ pub use http::{
 };
 pub use inherit::{Inherit, Stacked};
 pub use location::{LocationKind, OwnLocation, Pass, PassTarget, Scope, Settings};
+pub use others::{Knowledge, OTHERS, Other, OtherRow};
+pub use position::Position;
 pub use program::{
     Comparison, Condition, IfBlock, Program, Redirect, Return, Rewrite, Step, Task, Then, Uri,
 };
