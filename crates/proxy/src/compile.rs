@@ -2,6 +2,7 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
+use crate::call::Destination;
 use crate::generation::{Clients, Generation, Site, Spot};
 use crate::limits::Zones;
 use crate::phases::cors::Told;
@@ -10,7 +11,7 @@ use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Profile, Profiles, TlsFront, Verifier, Verifiers};
-use crate::upstream::{Alternative, Destination, Group, Rule};
+use crate::upstream::{Alternative, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{

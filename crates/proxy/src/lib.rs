@@ -7,6 +7,7 @@
 mod answer;
 mod authenticator;
 mod backlog;
+mod call;
 mod compile;
 mod connection;
 mod credentials;

@@ -244,7 +244,7 @@ impl Worker {
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
-                self.pool.prune(&generation);
+                self.pool.prune(&generation.addresses());
                 self.tell();
             }
         }

@@ -1,7 +1,8 @@
 //! The loop of an HTTP/1 connection: a head, a request, an answer, and again.
 
+use super::framing::BadRequest;
 use super::framing::Framing;
-use super::head::{BadRequest, Limits, RequestHead, parse_request};
+use super::head::{Limits, RequestHead, parse_request};
 use super::transport::{Client, NoHead};
 use super::tunnel::{Tunnel, tunnel};
 use super::write::{self, Closing, response_framing, response_head};

@@ -2,12 +2,13 @@
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
 use super::{Stop, answer_error, client_fields, read_body, request_headers, response_of};
+use crate::call::{Call, Way, call};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
 use crate::http::{Body, Field, Response, Source};
 use crate::http1::write;
-use crate::upstream::{Call, Group, Way, call};
+use crate::upstream::Group;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;

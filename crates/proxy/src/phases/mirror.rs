@@ -2,12 +2,12 @@
 //! answer: it has its own task, its own time, and is left out where there are too many.
 
 use super::client_fields;
+use crate::call::{Call, Destination, call, host_of};
 use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::http::Spool;
 use crate::http1::write;
 use crate::own::is_own;
-use crate::upstream::{Call, Destination, call, host_of};
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -3,10 +3,10 @@
 use super::super::client_fields::{self, is_among, is_proof};
 use super::super::request_headers;
 use crate::authenticator::Authenticator;
+use crate::call::host_of;
 use crate::exchange::Exchange;
 use crate::http::percent;
 use crate::http1::write;
-use crate::upstream::host_of;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;

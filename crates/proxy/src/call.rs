@@ -1,11 +1,11 @@
 //! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
-use super::{Failed, Group, Head, Outgoing, Target, Try, TryError, send};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Spool};
 use crate::tls::{Profile, Profiles};
+use crate::upstream::{Failed, Group, Head, Outgoing, Target, Try, TryError, send};
 use crate::variables;
 use crate::worker::Worker;
 use bytes::Bytes;
