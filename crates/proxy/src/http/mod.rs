@@ -17,7 +17,7 @@ pub mod trailers;
 pub use accept_encoding::{takes_brotli, takes_gzip};
 pub use body::{Body, BodyError, Frame, Length};
 pub use compress::{Coding, Compressed, Squeezed};
-pub use date::{Clock, cookie_date, iso8601, since_epoch, syslog_time};
+pub use date::{Clock, cookie_date, iso8601, long_date, since_epoch, syslog_time};
 pub use error_page::{error_page, reason};
 pub use headers::{Field, Headers, is_token_byte, tokens};
 pub use interim::{Interim, Interims};
