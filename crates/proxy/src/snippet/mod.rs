@@ -13,13 +13,30 @@
 //! - *A machine* for templates, conditions and variables: [`on_machine`]. Its steps are those of the request, its own
 //!   variables live as long as the request; what exceeds its bounds is [`Error::SnippetTooHard`]: 500.
 
+mod addresses;
+mod answer_headers;
+mod effects;
+mod expires;
+#[cfg(test)]
+mod fixture;
+mod input_headers;
 mod level;
+mod limits;
 mod lower;
 mod plan;
 mod request;
+mod rewrites;
+mod sub_filter;
+mod text;
+mod towards;
 
+pub(crate) use addresses::lets_in;
+pub(crate) use effects::{Compressing, Effects, Size};
 pub use level::{Level, OfSite};
+pub(crate) use limits::Judgement;
 pub use plan::Plan;
+pub(crate) use text::AllPlain;
+pub(crate) use towards::{Told, Towards};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
