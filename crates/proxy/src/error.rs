@@ -39,6 +39,9 @@ pub enum Error {
     /// Nobody knows where it leads, or as what.
     #[error("the regular expressions of {0} take more steps than a request may")]
     TooHard(String),
+    /// A program or a text of a snippet exceeds its bounds.
+    #[error("the snippets of host {0} take more steps, or make longer texts, than a request may")]
+    SnippetTooHard(String),
     /// Two Authorization fields.
     #[error("the request has two Authorization fields")]
     TwoAuthorizations,
@@ -89,9 +92,11 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) | Self::TooHard(_) | Self::Authenticator(_) | Self::Onward(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::BadRewrite(_)
+            | Self::TooHard(_)
+            | Self::SnippetTooHard(_)
+            | Self::Authenticator(_)
+            | Self::Onward(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -101,7 +106,7 @@ impl Error {
             Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
             | Self::BadRewrite(_)
             | Self::Denied(_) => Blame::Proxy,
-            Self::PasswordsBusy | Self::TooHard(_) => Blame::Proxy,
+            Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge

@@ -83,6 +83,7 @@ pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use page::markdown;
+pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
 pub use variables::Names;
@@ -124,6 +125,11 @@ impl Snippet {
     pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
         compile::compile(self.place, &self.directives, names)
     }
+}
+
+/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
+pub fn size_of(text: &str) -> Option<u64> {
+    read::bytes(text, "kKmMgG")
 }
 
 /// What a snippet means that stands alone.

@@ -4,6 +4,7 @@ use super::{Stop, client_certificate, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Length, Response};
+use crate::snippet::Running;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
@@ -32,6 +33,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let found = site.locations.find(&canonical, &exchange.steps);
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
+    if site.snippet.is_some() && exchange.snippet.is_none() {
+        exchange.snippet = Some(Running::begin(exchange));
+    }
     let health = exchange.worker.listen.health_path.as_bytes();
     let is_health = !health.is_empty() && exchange.path.starts_with(health);
     if site.server.name.as_str() == "_" && is_health {

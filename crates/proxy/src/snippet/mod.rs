@@ -1,0 +1,100 @@
+//! Snippets in the native engine: what their values (`model::snippet`) do to a request.
+//!
+//! Where no snippet counts for a host, there is none of this: [`Site::snippet`](crate::generation::Site),
+//! [`Spot::snippet`](crate::generation::Spot) and [`Exchange::snippet`] are `None`.
+//!
+//! Everything that nginx has settings for is a [`Spot`](crate::generation::Spot) with a [`Level`] once a host has
+//! snippets: its locations, those that snippets have, each `if` block (nginx: a nameless location) and the server
+//! itself, before a location is found. Entering one of them is another number in the exchange's place; what is
+//! inherited is worked out once for each generation, and settings that the rest of the engine knows as a policy (time-outs,
+//! sizes, retries) are part of the spot's policy already.
+//!
+//! - *The settings in force*: [`Exchange::level`]; what it holds counts over what the controller says by itself.
+//! - *A machine* for templates, conditions and variables: [`on_machine`]. Its steps are those of the request, its own
+//!   variables live as long as the request; what exceeds its bounds is [`Error::SnippetTooHard`]: 500.
+
+mod addresses;
+mod answer_headers;
+mod effects;
+mod expires;
+#[cfg(test)]
+mod fixture;
+mod input_headers;
+mod level;
+mod limits;
+mod lower;
+mod plan;
+mod request;
+mod rewrites;
+mod sub_filter;
+mod text;
+mod towards;
+
+pub(crate) use addresses::lets_in;
+pub(crate) use effects::{Compressing, Effects, Size};
+pub use level::{Level, OfSite};
+pub(crate) use limits::Judgement;
+pub use plan::Plan;
+pub(crate) use text::AllPlain;
+pub(crate) use towards::{Told, Towards};
+
+use crate::error::Error;
+use crate::exchange::Exchange;
+use model::Steps;
+use snippet::run::{Exceeded, Machine, State};
+
+/// What snippets know of one request.
+#[derive(Debug)]
+pub struct Running {
+    /// Path, query, variables, groups and bounds.
+    pub state: State,
+    /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
+    /// stays set in locations that snippets have.
+    pub ingress: Option<usize>,
+    /// `$limit_req_status`, once limits were asked.
+    pub request_limit: &'static str,
+    /// `$limit_conn_status`, once limits were asked.
+    pub connection_limit: &'static str,
+}
+
+impl Running {
+    /// For a request whose path is known; each further search for a location goes on with it.
+    pub fn begin(exchange: &Exchange) -> Box<Self> {
+        let raw = exchange.request.raw_path();
+        let quoted = raw.iter().any(|byte| matches!(byte, b'%' | b'+'));
+        let query = exchange.request.query().unwrap_or_default();
+        let (path, query) = (route::path::text(&exchange.path), route::path::text(query));
+        let mut state = State::new(&path, &query, quoted);
+        state.story = exchange.trace.is_some().then(Vec::new);
+        Box::new(Self { state, ingress: None, request_limit: "", connection_limit: "" })
+    }
+}
+
+impl Exchange {
+    /// What snippets say where the request is: at its location, or in the last `if` that was entered.
+    pub fn level(&self) -> Option<&Level> {
+        self.place.as_ref()?.spot().snippet.as_deref()
+    }
+}
+
+/// Does something on a machine for a request; nothing where no snippet counts for it.
+pub fn on_machine<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
+) -> Result<Option<T>, Error> {
+    let Some(running) = &mut exchange.snippet else { return Ok(None) };
+    let mut state = std::mem::take(&mut running.state);
+    state.steps_of_patterns = std::mem::replace(&mut exchange.steps, Steps::new(0));
+    let tables = exchange.generation.tables.clone();
+    let mut machine = Machine::new(&*exchange, state, &tables);
+    let done = work(&mut machine);
+    let mut state = machine.state;
+    exchange.steps = std::mem::replace(&mut state.steps_of_patterns, Steps::new(0));
+    if let Some(running) = &mut exchange.snippet {
+        running.state = state;
+    }
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(Exceeded) => Err(Error::SnippetTooHard(exchange.host.clone())),
+    }
+}
