@@ -171,7 +171,7 @@ impl Findings {
 }
 
 /// `#[test]`, `#[tokio::test]`, `#[cfg(test)]`, `#[cfg(all(test, …))]`.
-fn marks_test(attribute: &syn::Attribute) -> bool {
+pub(crate) fn marks_test(attribute: &syn::Attribute) -> bool {
     let path = attribute.path();
     let last = path.segments.last().map(|segment| segment.ident.to_string());
     if path.is_ident("cfg") {

@@ -2,6 +2,7 @@
 
 mod arrows;
 mod cases;
+mod circles;
 mod code;
 mod deny;
 mod faults;
@@ -18,6 +19,11 @@ fn expect_none(complaints: &[String]) {
 #[test]
 fn crates_use_what_the_table_in_architecture_md_says() {
     expect_none(&arrows::complaints(&Tree::open()));
+}
+
+#[test]
+fn files_that_need_one_another_are_few() {
+    expect_none(&circles::complaints(&Tree::open()));
 }
 
 #[test]

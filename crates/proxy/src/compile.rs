@@ -2,15 +2,13 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Clients, Generation, Site, Spot};
+use crate::call::Destination;
+use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
 use crate::limits::Zones;
-use crate::phases::cors::Told;
-use crate::phases::errors::ErrorPages;
-use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
-use crate::tls::{Certificates, Profile, Profiles, TlsFront, Verifier, Verifiers};
-use crate::upstream::{Alternative, Destination, Group, Rule};
+use crate::tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
+use crate::upstream::{Alternative, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::{
@@ -108,7 +106,10 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
-        let front = before.front.follow(&configuration.global, &certificates, &changed)?;
+        let own_tls = changed.iter().map(|(name, site)| {
+            (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
+        });
+        let front = before.front.follow(&configuration.global, &certificates, own_tls)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
         }

@@ -6,6 +6,7 @@ use crate::tls::Peer;
 use bytes::Bytes;
 use std::cell::{Cell, RefCell};
 use std::net::{IpAddr, SocketAddr};
+use std::rc::Rc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 use stream::proxy_protocol::Announced;
@@ -60,6 +61,16 @@ pub struct TlsSession {
     pub resumed: bool,
 }
 
+/// A connection is busy with a request until this is dropped.
+#[derive(Debug)]
+pub struct Working(Rc<Connection>);
+
+impl Drop for Working {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
+    }
+}
+
 impl Connection {
     /// A connection that was just accepted.
     pub fn new(
@@ -86,6 +97,12 @@ impl Connection {
             owed: Owed::default(),
             waker: RefCell::new(None),
         }
+    }
+
+    /// It is at work.
+    pub fn work(self: &Rc<Self>) -> Working {
+        self.busy.set(self.busy.get() + 1);
+        Working(self.clone())
     }
 
     /// Asks the connection to end: at once if idle, else after the request it is busy with.

@@ -9,7 +9,8 @@ use crate::load::{self, Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::pulse::{Pulse, Running};
 use crate::telemetry::{OtlpEnvironment, Spans};
-use crate::worker::{Shared, Stage, Worker};
+use crate::thread;
+use crate::worker::{Shared, Stage};
 use engine::{Applied, Engine, Rejected};
 use model::{Changes, Configuration, Global, LogTarget};
 use request_metrics::{Metrics, Settings};
@@ -271,10 +272,10 @@ impl Native {
         for sockets in waiting {
             let (shared, stage) = (self.shared.clone(), self.stage.subscribe());
             let log = AccessLog::new(self.access_log.clone());
-            let thread = std::thread::Builder::new().name("traffic".to_owned());
+            let builder = std::thread::Builder::new().name("traffic".to_owned());
             let pulse = Pulse::new();
             let own = pulse.clone();
-            let handle = thread.spawn(move || Worker::run(shared, sockets, log, stage, &own))?;
+            let handle = builder.spawn(move || thread::run(shared, sockets, log, stage, &own))?;
             threads.running.push(Running { handle, pulse });
         }
         Ok(())

@@ -5,8 +5,6 @@ use crate::http::BodyError;
 use crate::upstream::TryError;
 use http::StatusCode;
 use model::Location;
-use model::policy::{Condition, Retries};
-use rustix::io::Errno;
 
 /// Why a request has no answer of its own.
 #[derive(Debug, thiserror::Error)]
@@ -137,49 +135,6 @@ impl Error {
             Blame::Client => tracing::Level::DEBUG,
             Blame::Upstream => tracing::Level::ERROR,
             Blame::Proxy => tracing::Level::WARN,
-        }
-    }
-}
-
-impl TryError {
-    /// Whether another endpoint may be tried after this.
-    pub fn retry(&self, retries: &Retries) -> bool {
-        let wanted = |condition| retries.conditions.contains(&condition);
-        match self {
-            // What speaks no HTTP/2 at all is like an invalid head.
-            Self::Http2(error) if !(error.is_io() || error.is_remote()) => {
-                wanted(Condition::InvalidHeader)
-            }
-            Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
-            Self::Timeout(_) => wanted(Condition::Timeout),
-            Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) => false,
-        }
-    }
-
-    /// Whether this machine has run out of something: descriptors, ports, memory for sockets.
-    pub fn is_shortage(&self) -> bool {
-        const SHORTAGES: [Errno; 5] =
-            [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
-        let Self::Connect(error) = self else { return false };
-        Errno::from_io_error(error).is_some_and(|errno| SHORTAGES.contains(&errno))
-    }
-
-    /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
-    pub fn is_stale(&self) -> bool {
-        match self {
-            Self::Closed => true,
-            Self::Http2(error) => error.is_io() || error.is_go_away(),
-            _ => false,
-        }
-    }
-
-    /// The status that stands for it in `$upstream_status`.
-    pub fn status(&self) -> u16 {
-        match self {
-            Self::Timeout(_) => 504,
-            _ if self.is_shortage() => 503,
-            _ => 502,
         }
     }
 }

@@ -1,13 +1,10 @@
 //! A request from its head to its last byte: what phases see and decide.
 
 use crate::answer::Answer;
-use crate::connection::Connection;
+use crate::connection::{Connection, Working};
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Interims, Request, Squeezed, Version};
 use crate::limits::Slot;
-use crate::phases;
-use crate::phases::x_accel::Onward;
-use crate::recorder::Working;
 use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
@@ -75,7 +72,7 @@ pub struct Exchange {
     /// Its place among the requests that its client may have at the same time.
     pub slot: Option<Slot>,
     /// That its connection is busy with it, where somebody counts.
-    pub working: Option<Working>,
+    pub _working: Option<Working>,
     /// Where interim answers go; none: to nobody, since the client understands none.
     pub interims: Option<Rc<Interims>>,
     /// What the regular expressions that it meets may take yet.
@@ -98,6 +95,21 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What becomes of a request that an upstream sends on.
+#[derive(Debug, Default)]
+pub struct Onward {
+    /// For each time, how many tries at upstreams were made before.
+    pub tries: Vec<usize>,
+    /// The target as the client sent it.
+    pub received: Option<Bytes>,
+    /// Whether the limits of a location have counted it.
+    pub counted: bool,
+    /// Where the answer at hand asks to go on.
+    pub asked: Option<Bytes>,
+    /// What the final answer gets of those before it.
+    pub carried: Headers,
 }
 
 /// What the guards leave for what comes after them.
@@ -173,7 +185,7 @@ impl Exchange {
             trace: None,
             span: None,
             slot: None,
-            working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
+            _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             interims: None,
             steps: Steps::default(),
             log: Log::default(),
@@ -258,16 +270,5 @@ impl Exchange {
     /// Lets go of the request's body, and with it of the client's connection.
     pub fn release_body(&mut self) {
         self.request.body = Body::empty();
-    }
-
-    /// The end: counts, and writes the access log. `body_received` counts what came after the head.
-    pub fn finish(&mut self, body_received: u64) {
-        self.log.received = self.request.head_size as u64 + body_received;
-        phases::choose_backend::measure(self);
-        if let Some(recorder) = &self.worker.recorder {
-            recorder.record(self);
-        }
-        phases::access_log::write(self);
-        phases::opentelemetry::end(self);
     }
 }

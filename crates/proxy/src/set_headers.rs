@@ -1,8 +1,6 @@
 //! Header fields that configuration sets, compiled: names and plain values are ready to be written.
 
-use crate::exchange::Exchange;
 use crate::http::Headers;
-use crate::variables;
 use bytes::Bytes;
 use model::{SetHeader, Template};
 
@@ -34,20 +32,20 @@ impl SetHeaders {
         self.0.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))
     }
 
-    /// Every name with its value; an empty value removes the field.
-    pub fn each(&self, exchange: &Exchange, mut put: impl FnMut(&Bytes, Bytes)) {
+    /// Every name with its value, variables in it as `fill` says; an empty value removes the field.
+    pub fn each(&self, fill: impl Fn(&Template) -> String, mut put: impl FnMut(&Bytes, Bytes)) {
         for (name, value) in &self.0 {
             let value = match value {
                 Value::Plain(plain) => plain.clone(),
-                Value::Filled(template) => line(variables::filled(template, exchange, &[])),
+                Value::Filled(template) => line(fill(template)),
             };
             put(name, value);
         }
     }
 
     /// Sets the fields of an answer (ngx_headers_more's more_set_headers).
-    pub fn apply(&self, exchange: &Exchange, headers: &mut Headers) {
-        self.each(exchange, |name, value| headers.replace(name, value));
+    pub fn apply(&self, fill: impl Fn(&Template) -> String, headers: &mut Headers) {
+        self.each(fill, |name, value| headers.replace(name, value));
     }
 }
 

@@ -6,10 +6,10 @@ use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::http::{Clock, Scratch};
-use crate::listen::{self, Listening, Sockets};
+use crate::listen::Listening;
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
-use crate::phases::mirror::Mirrors;
+use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
 use crate::upstream::{Names, Pool};
@@ -28,8 +28,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, LocalSet};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 /// How often log lines are pushed out and idle connections are looked after.
@@ -164,39 +163,8 @@ impl Worker {
         }
     }
 
-    /// Serves until the process ends. Blocks the thread.
-    pub fn run(
-        shared: Arc<Shared>,
-        sockets: Sockets,
-        log: AccessLog,
-        mut stage: watch::Receiver<Stage>,
-        pulse: &Pulse,
-    ) {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let Ok(runtime) = runtime else {
-            tracing::error!("a traffic thread could not start its event loop");
-            return;
-        };
-        let pulse = pulse.clone();
-        LocalSet::new().block_on(&runtime, async move {
-            let worker = Rc::new(Self::new(shared, log));
-            let accepting = listen::accept(&worker, sockets);
-            tokio::task::spawn_local(worker.clone().tick(pulse));
-            drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
-            worker.leaving.set(true);
-            let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;
-            let until = match draining.as_deref() {
-                Ok(Stage::Draining(until)) => *until,
-                _ => Instant::now(),
-            };
-            accepting.stop().await;
-            worker.drain(until).await;
-            worker.log.flush();
-        });
-    }
-
     /// Waits until all connections have ended, or there is no more time.
-    async fn drain(&self, until: Instant) {
+    pub async fn drain(&self, until: Instant) {
         let mut ticks = interval(Duration::from_millis(20));
         let handshakes = Instant::now() + HANDSHAKES;
         while self.is_busy(handshakes) && Instant::now() < until {
@@ -219,7 +187,13 @@ impl Worker {
         self.connections.borrow().values().cloned().collect()
     }
 
-    async fn tick(self: Rc<Self>, pulse: Pulse) {
+    /// No more requests are waited for than those on their way.
+    pub fn leave(&self) {
+        self.leaving.set(true);
+    }
+
+    /// Looks after connections and log until it is dropped.
+    pub async fn tick(self: Rc<Self>, pulse: Pulse) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
@@ -244,7 +218,7 @@ impl Worker {
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
-                self.pool.prune(&generation);
+                self.pool.prune(&generation.addresses());
                 self.tell();
             }
         }

@@ -4,8 +4,9 @@ mod answers;
 
 pub(crate) use answers::{Answers, Tag};
 
+use crate::call::Destination;
 use crate::tls::Profiles;
-use crate::upstream::{Destination, Group};
+use crate::upstream::Group;
 use bytes::Bytes;
 use http::StatusCode;
 use imbl::OrdMap;

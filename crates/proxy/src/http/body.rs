@@ -1,56 +1,11 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Coding, Compressed, Headers, Pace, Spool, Squeezed};
-use crate::http1::RequestBody;
-use crate::http2::StreamBody;
+use super::{BodyError, BodySource, Frame, Length, Pace, Spool, Upgraded};
 use crate::limits::Slot;
-use crate::upstream::{FastCgiBody, ResponseBody, Upgraded};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::future::poll_fn;
-use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-
-/// A piece of a body.
-#[derive(Clone, Debug)]
-pub enum Frame {
-    /// Some of its bytes.
-    Data(Bytes),
-    /// The fields after it.
-    Trailers(Headers),
-}
-
-/// How long a body is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Length {
-    /// So many bytes.
-    Known(u64),
-    /// Known at its end only.
-    Unknown,
-}
-
-/// Why a body ended before its end. Nothing that was made of it may be ended as if it were whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BodyError {
-    /// The sender broke its framing.
-    #[error("the body breaks its own framing")]
-    Malformed,
-    /// The sender closed or reset.
-    #[error("the sender closed before the end of the body")]
-    Aborted,
-    /// The sender was silent, or slower than anyone has to wait for.
-    #[error("the sender took too long")]
-    Timeout,
-    /// It is larger than allowed.
-    #[error("the body is too large")]
-    TooLarge,
-    /// The file that holds it could not be used.
-    #[error("the body's temporary file failed")]
-    Storage,
-    /// There are as many bytes in temporary files as there may be, of its namespace or of all.
-    #[error("there is no room for the body among the temporary files (docs/limits.md)")]
-    NoRoom,
-}
 
 /// A body.
 #[derive(Debug)]
@@ -78,13 +33,9 @@ struct Sending {
 enum Kind {
     Empty,
     Full(Option<Bytes>),
-    Request(RequestBody),
-    Stream(Box<StreamBody>),
+    Source(Box<dyn BodySource>),
     Spool(Box<Spool>),
-    Upstream(Box<ResponseBody>),
-    FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
-    Compressed(Box<Compressed>),
 }
 
 impl Body {
@@ -107,34 +58,14 @@ impl Body {
         if data.is_empty() { Self::empty() } else { Self::of(Kind::Full(Some(data))) }
     }
 
-    /// The body of an HTTP/1 request.
-    pub fn request(body: RequestBody) -> Self {
-        Self::of(Kind::Request(body))
-    }
-
-    /// The body of an HTTP/2 message.
-    pub fn stream(body: StreamBody) -> Self {
-        Self::of(Kind::Stream(Box::new(body)))
+    /// What `source` brings.
+    pub fn from_source(source: impl BodySource + 'static) -> Self {
+        Self::of(Kind::Source(Box::new(source)))
     }
 
     /// A body that was read whole.
     pub fn spool(spool: Spool) -> Self {
         Self::of(Kind::Spool(Box::new(spool)))
-    }
-
-    /// The body of an HTTP/1 answer.
-    pub fn upstream(body: ResponseBody) -> Self {
-        Self::of(Kind::Upstream(Box::new(body)))
-    }
-
-    /// The same body, compressed.
-    pub fn compressed(body: Self, coding: Coding, count: Rc<Squeezed>) -> Self {
-        Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding, count))))
-    }
-
-    /// The body of a FastCGI answer.
-    pub fn fastcgi(body: FastCgiBody) -> Self {
-        Self::of(Kind::FastCgi(Box::new(body)))
     }
 
     /// A connection that stopped being HTTP (101).
@@ -194,25 +125,17 @@ impl Body {
         match &self.kind {
             Kind::Empty | Kind::Full(None) | Kind::Upgraded(_) => Length::Known(0),
             Kind::Full(Some(data)) => Length::Known(data.len() as u64),
-            Kind::Request(body) => body.length(),
-            Kind::Stream(body) => body.length(),
+            Kind::Source(source) => source.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
-            Kind::Upstream(body) => body.length(),
-            Kind::Compressed(_) => Length::Unknown,
-            Kind::FastCgi(body) => body.length(),
         }
     }
 
     /// Whether all of it was read from the connection already.
     pub fn is_at_hand(&self) -> bool {
         match &self.kind {
-            Kind::Request(body) => body.is_at_hand(),
+            Kind::Source(source) => source.is_at_hand(),
             Kind::Empty | Kind::Full(_) | Kind::Spool(_) => true,
-            Kind::Stream(_)
-            | Kind::Upstream(_)
-            | Kind::FastCgi(_)
-            | Kind::Upgraded(_)
-            | Kind::Compressed(_) => false,
+            Kind::Upgraded(_) => false,
         }
     }
 
@@ -274,12 +197,8 @@ impl Body {
         match &mut self.kind {
             Kind::Empty | Kind::Upgraded(_) => Poll::Ready(Ok(None)),
             Kind::Full(data) => Poll::Ready(Ok(data.take().map(Frame::Data))),
-            Kind::Request(body) => body.poll_frame(cx),
-            Kind::Stream(body) => body.poll_frame(cx),
+            Kind::Source(source) => source.poll_frame(cx),
             Kind::Spool(spool) => spool.poll_frame(cx),
-            Kind::Upstream(body) => body.poll_frame(cx),
-            Kind::Compressed(body) => body.poll_frame(cx),
-            Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }
 

@@ -1,7 +1,7 @@
 //! A body that is compressed on its way. What came in goes out as soon as nothing more is there, so that streams of
 //! events are not held back; a body that breaks off is never ended as if it were whole.
 
-use super::{Body, BodyError, Frame, Headers, Length};
+use super::{Body, BodyError, BodySource, Frame, Headers, Length};
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 use std::cell::Cell;
@@ -60,11 +60,14 @@ impl Compressed {
         let encoder = Some(Encoder::new(coding, body.length()));
         Self { inner: body, encoder, unflushed: 0, trailers: None, count }
     }
+}
 
-    pub(super) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame>, BodyError>> {
+impl BodySource for Compressed {
+    fn length(&self) -> Length {
+        Length::Unknown
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let mut taken = 0;
         loop {
             let Some(encoder) = &mut self.encoder else {
@@ -208,7 +211,7 @@ fn window(length: Length, least: u8, most: u8) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, Coding, Compressed, Frame, Length, Squeezed, window};
+    use super::{Body, BodySource, Coding, Compressed, Frame, Length, Squeezed, window};
     use bytes::Bytes;
     use std::cell::Cell;
     use std::io::Read;

@@ -2,10 +2,13 @@
 //! sizes and extensions are bounded. Small chunks that came together are handed on as one piece: what a body costs
 //! depends on its bytes, not on how its sender cut them up.
 
-use super::framing::BadBody;
 use super::lines::{Bounds, parse_trailers};
 use crate::http::Headers;
 use bytes::{Buf, Bytes, BytesMut};
+
+/// A body that breaks its own framing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadBody;
 
 /// Bytes of one size line, extensions included.
 const SIZE_LINE: usize = 256;

@@ -1,7 +1,7 @@
 //! The loop of an HTTP/1 connection: a head, a request, an answer, and again.
 
-use super::framing::Framing;
-use super::head::{BadRequest, Limits, RequestHead, parse_request};
+use super::framing::{BadRequest, Framing};
+use super::head::{Limits, RequestHead, parse_request};
 use super::transport::{Client, NoHead};
 use super::tunnel::{Tunnel, tunnel};
 use super::write::{self, Closing, response_framing, response_head};
@@ -13,6 +13,7 @@ use crate::io::Io;
 use crate::outbox::Outbox;
 use crate::patience::Patience;
 use crate::phases;
+use crate::variables;
 use crate::worker::Worker;
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, StatusCode};
@@ -133,7 +134,7 @@ async fn one(
     let Some(response) = response else {
         // The client went away: nginx logs 499.
         exchange.log.status = 499;
-        exchange.finish(client.body_received());
+        phases::finish(&mut exchange, client.body_received());
         return None;
     };
     let keep = wants_to_stay
@@ -194,7 +195,7 @@ async fn deliver(
     exchange.log.sent = writer.sent;
     exchange.log.body_sent = writer.body.min(writer.sent.saturating_sub(head_size));
     let whole = written.is_ok();
-    exchange.finish(client.body_received());
+    phases::finish(exchange, client.body_received());
     if !whole {
         // An answer that broke off must not look complete: the connection just ends.
         return None;
@@ -225,7 +226,7 @@ async fn upgrade(
     drop(connection);
     exchange.log.sent = head_size + sent;
     exchange.log.body_sent = sent;
-    exchange.finish(received);
+    phases::finish(exchange, received);
     None
 }
 
@@ -275,7 +276,7 @@ async fn refuse(
     let mut exchange =
         Exchange::refused(head, client.connection.clone(), worker.clone(), generation.clone());
     response.close = true;
-    generation.answer_headers.apply(&exchange, &mut response.headers);
+    generation.answer_headers.apply(variables::filler(&exchange), &mut response.headers);
     let length = match response.body.length() {
         Length::Known(length) => length,
         Length::Unknown => 0,
@@ -287,7 +288,7 @@ async fn refuse(
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
         (response.status.as_u16(), writer.sent, writer.body);
-    exchange.finish(0);
+    phases::finish(&mut exchange, 0);
     client.linger().await;
     None
 }

@@ -1,7 +1,6 @@
 //! Where a body ends: decided from the head once, then followed byte by byte.
 
-use super::chunked::{ChunkedDecoder, Decoded};
-use super::head::BadRequest;
+use super::chunked::{BadBody, ChunkedDecoder, Decoded};
 use crate::http::{Frame, Headers, Version, is_token_byte};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -18,6 +17,10 @@ pub enum Framing {
     /// The end of the connection (answers only).
     Close,
 }
+
+/// A head that is refused, with the status that says so. The connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRequest(pub StatusCode);
 
 /// The framing of a request, or why it has none that everyone agrees on.
 pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Framing, BadRequest> {
@@ -56,10 +59,6 @@ pub(super) fn content_length(headers: &Headers) -> Result<Option<u64>, ()> {
         |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
     length.iter().try_fold(0, digit).map(Some).ok_or(())
 }
-
-/// A body that breaks its own framing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadBody;
 
 /// Cuts a body out of the bytes of a connection.
 #[derive(Debug)]

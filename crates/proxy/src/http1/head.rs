@@ -1,6 +1,6 @@
 //! Reads the head of a request and refuses whatever two readers could understand differently.
 
-use super::framing::{Framing, request_framing};
+use super::framing::{BadRequest, Framing, request_framing};
 use super::lines::{BadLine, Bounds, Names, parse_fields};
 use crate::http::{Headers, Version, is_token_byte};
 use bytes::Bytes;
@@ -54,10 +54,6 @@ pub struct RequestHead {
     /// Whether the client waits for `100 Continue`.
     pub expects_continue: bool,
 }
-
-/// A head that is refused, with the status that says so. The connection ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BadRequest(pub StatusCode);
 
 const BAD: BadRequest = BadRequest(StatusCode::BAD_REQUEST);
 

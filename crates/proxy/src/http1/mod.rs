@@ -18,4 +18,3 @@ pub use head::{Limits, parse_request};
 pub(crate) use lines::{Bounds, Names, has_bare_newline, head_end, parse_fields};
 pub(crate) use response_head::content_length_of;
 pub use response_head::{BadResponse, ResponseHead, parse_response};
-pub use transport::RequestBody;

@@ -5,7 +5,7 @@ use super::framing::{Decoder, Framing};
 use super::lines::{has_bare_newline, head_end};
 use super::write;
 use crate::connection::Connection;
-use crate::http::{Body, BodyError, Frame, Interims, Length, is_token_byte};
+use crate::http::{Body, BodyError, BodySource, Frame, Interims, Length, is_token_byte};
 use crate::io::Io;
 use crate::owed::Debt;
 use crate::patience::Patience;
@@ -175,13 +175,13 @@ impl Client {
         };
         match framing {
             Framing::None => Body::empty(),
-            _ => Body::request(RequestBody { client: self.clone(), framing }),
+            _ => Body::from_source(RequestBody { client: self.clone(), framing }),
         }
     }
 
     /// What is left of the body.
     pub(super) fn rest_of_body(self: &Rc<Self>) -> Body {
-        Body::request(RequestBody { client: self.clone(), framing: Framing::Chunked })
+        Body::from_source(RequestBody { client: self.clone(), framing: Framing::Chunked })
     }
 
     /// Whether the body was read to its end.
@@ -377,13 +377,13 @@ fn may_become_head(bytes: &[u8]) -> bool {
 
 /// The body of the request that is being answered.
 #[derive(Debug)]
-pub struct RequestBody {
+struct RequestBody {
     client: Rc<Client>,
     framing: Framing,
 }
 
-impl RequestBody {
-    pub(crate) fn length(&self) -> Length {
+impl BodySource for RequestBody {
+    fn length(&self) -> Length {
         match (&self.client.body.borrow().decoder, self.framing) {
             (Decoder::Done, _) => Length::Known(0),
             (Decoder::Length(remaining), _) => Length::Known(*remaining),
@@ -391,18 +391,15 @@ impl RequestBody {
         }
     }
 
-    /// Whether all of it lies in the connection's buffer.
-    pub(crate) fn is_at_hand(&self) -> bool {
+    // Whether all of it lies in the connection's buffer.
+    fn is_at_hand(&self) -> bool {
         match self.length() {
             Length::Known(length) => self.client.buffer.borrow().len() as u64 >= length,
             Length::Unknown => false,
         }
     }
 
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame>, BodyError>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         self.client.poll_frame(cx)
     }
 }

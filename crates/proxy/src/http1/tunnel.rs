@@ -4,9 +4,9 @@
 use super::transport::Client;
 use super::websocket::{Frames, GOING_AWAY, GOING_AWAY_MASKED};
 use crate::connection::Connection;
+use crate::http::Upgraded;
 use crate::io::Io;
 use crate::timer::Timer;
-use crate::upstream::Upgraded;
 use bytes::{Buf, BytesMut};
 use std::future::poll_fn;
 use std::task::{Context, Poll, ready};

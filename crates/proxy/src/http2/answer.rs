@@ -56,7 +56,7 @@ impl Turn {
             Err(Broken::Reset) => self.budget.reset(),
             Err(Broken::Other) => {}
         }
-        exchange.finish(0);
+        phases::finish(&mut exchange, 0);
         drop(exchange);
         if outcome.is_ok() {
             self.stream.discard_rest().await;

@@ -1,6 +1,7 @@
 //! One budget for all the answers that a connection holds: upstreams are read as fast as the client takes what they
 //! send, however many streams it opens.
 
+use super::body::Pieces;
 use crate::connection::Connection;
 use bytes::{Buf, Bytes};
 use std::cell::{Cell, RefCell};
@@ -85,6 +86,12 @@ impl Drop for Piece {
         if connection.backlog.held() < MOST / 2 || moving.get() < MOVING / 2 {
             waiting.take().into_iter().for_each(Waker::wake);
         }
+    }
+}
+
+impl Pieces for Piece {
+    fn cut(&mut self, at: usize) -> Self {
+        self.send_off(at)
     }
 }
 

@@ -9,7 +9,7 @@ mod held;
 mod request;
 mod stream;
 
-pub use body::StreamBody;
 pub(crate) use body::poll_send_data;
+pub use body::{BodyStream, StreamBody};
 pub use connection::{serve, starts_http2};
 pub(crate) use fields::{from_map, to_map};

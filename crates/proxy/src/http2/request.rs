@@ -55,7 +55,7 @@ pub(super) fn judge(
             true => Body::empty(),
             false => {
                 let idle = global.limits.body_timeout;
-                Body::stream(StreamBody::of_request(stream.clone(), length, idle))
+                Body::from_source(StreamBody::new(stream.clone(), length, idle))
             }
         },
         head_size,

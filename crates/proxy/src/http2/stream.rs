@@ -1,5 +1,6 @@
 //! The client's side of one stream, shared by the task that answers it and the body that is still being read.
 
+use super::BodyStream;
 use super::held::Piece;
 use super::to_map;
 use crate::connection::Connection;
@@ -93,23 +94,6 @@ impl ClientStream {
         self.body.borrow().is_end_stream()
     }
 
-    /// The next bytes of the request's body; a client that waits for permission gets it now.
-    pub(super) fn poll_data(&self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let data = self.body.borrow_mut().poll_data(cx);
-        if self.continue_first.take() && data.is_pending() {
-            self.interim(StatusCode::CONTINUE, &Headers::default());
-        }
-        self.debt.waits(&self.connection.owed, data.is_pending());
-        if let Poll::Ready(Some(Ok(data))) = &data {
-            self.connection.owed.came(data.len());
-        }
-        data
-    }
-
-    pub(super) fn with_body<T>(&self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
-        act(&mut self.body.borrow_mut())
-    }
-
     /// Reads and drops what comes of the request's body; ready at its end, or when it is too much.
     pub(super) fn poll_discard(&self, cx: &mut Context<'_>) -> Poll<()> {
         let mut body = self.body.borrow_mut();
@@ -128,5 +112,28 @@ impl ClientStream {
             // Whether it ended or time did: the stream may go now.
             let _ = tokio::time::timeout(MOMENT, poll_fn(|cx| self.poll_discard(cx))).await;
         }
+    }
+}
+
+impl BodyStream for Rc<ClientStream> {
+    /// A client that waits for permission gets it now.
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let data = self.body.borrow_mut().poll_data(cx);
+        if self.continue_first.take() && data.is_pending() {
+            self.interim(StatusCode::CONTINUE, &Headers::default());
+        }
+        self.debt.waits(&self.connection.owed, data.is_pending());
+        if let Poll::Ready(Some(Ok(data))) = &data {
+            self.connection.owed.came(data.len());
+        }
+        data
+    }
+
+    fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
+        act(&mut self.body.borrow_mut())
+    }
+
+    fn is_end(&self) -> bool {
+        ClientStream::is_end(self)
     }
 }

@@ -1,7 +1,7 @@
 //! Accepts connections and finds out what they speak.
 
 use super::{Sockets, passthrough};
-use crate::connection::{Connection, TlsSession};
+use crate::connection::Connection;
 use crate::io::Io;
 use crate::timer::Timer;
 use crate::worker::{Expected, Worker};
@@ -150,10 +150,10 @@ async fn converse(
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
-        let _working = worker.recorder.as_ref().map(|recorder| recorder.work(&connection));
+        let _working = worker.recorder.as_ref().map(|_| connection.work());
         return passthrough::pass(tcp, &group).await;
     }
-    let handshake = Box::pin(generation.front.accept(tcp, &generation));
+    let handshake = Box::pin(generation.front.accept(tcp, &*generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
@@ -216,21 +216,4 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
         Ok(Some(_)) | Err(_) => {}
     }
     Ok(())
-}
-
-/// What is known of a client's TLS session.
-pub(crate) fn session(connection: &rustls::ServerConnection) -> TlsSession {
-    use rustls::{HandshakeKind, ProtocolVersion};
-    let version = match connection.protocol_version() {
-        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
-        _ => "TLSv1.3",
-    };
-    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
-    TlsSession {
-        version,
-        cipher: suite.map(crate::tls::openssl_name).unwrap_or_default(),
-        server_name: connection.server_name().map(str::to_owned),
-        client: connection.peer_certificates().and_then(crate::tls::Peer::new),
-        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-    }
 }

@@ -6,6 +6,5 @@ mod sockets;
 mod wanted;
 
 pub use accept::accept;
-pub(crate) use accept::session;
 pub use sockets::{BindError, Listen, Listening, Sockets, bind};
 pub use wanted::Wanted;

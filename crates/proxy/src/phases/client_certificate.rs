@@ -3,13 +3,14 @@
 
 use super::Stop;
 use crate::exchange::Exchange;
-use crate::generation::{Clients, Site, Spot};
+use crate::generation::{Site, Spot};
 use crate::http::Response;
-use crate::tls::{Peer, Verdict, Verifier};
+use crate::tls::{Clients, Peer, Verdict, Verifier};
+use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
+use model::Backend;
 use model::policy::{ClientDemand, ClientErrorPage};
-use model::{Backend, Variable};
 use route::Found;
 use std::sync::Arc;
 
@@ -174,45 +175,13 @@ pub(super) fn headers(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u
     if verifier.settings.pass_certificate {
         put("ssl-client-cert", peer.escaped());
     }
-    put("ssl-client-verify", verified(Some(peer.verdict(verifier))).as_bytes());
+    put("ssl-client-verify", variables::verified(Some(peer.verdict(verifier))).as_bytes());
     for (name, value) in
         [("ssl-client-subject-dn", peer.subject()), ("ssl-client-issuer-dn", peer.issuer())]
     {
         if !value.is_empty() {
             put(name, value.as_bytes());
         }
-    }
-}
-
-/// `$ssl_client_verify`.
-fn verified(verdict: Option<Verdict>) -> String {
-    match verdict {
-        None => "NONE".to_owned(),
-        Some(Verdict::Good) => "SUCCESS".to_owned(),
-        Some(Verdict::Unknown(reason) | Verdict::Bad(reason)) => format!("FAILED:{reason}"),
-    }
-}
-
-/// Appends the value of a `$ssl_client_` variable (ngx_http_ssl_module).
-pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
-    use Variable as V;
-    let Some(session) = &exchange.connection.tls else { return };
-    let Some(peer) = &session.client else {
-        return out.push_str(if *variable == V::SslClientVerify { "NONE" } else { "" });
-    };
-    match variable {
-        V::SslClientVerify => out.push_str(&verified(peer.last_verdict())),
-        V::SslClientSubject => out.push_str(peer.subject()),
-        V::SslClientIssuer => out.push_str(peer.issuer()),
-        V::SslClientSerial => out.push_str(&peer.serial()),
-        V::SslClientFingerprint => out.push_str(&peer.fingerprint()),
-        V::SslClientEscapedCert => out.push_str(&String::from_utf8_lossy(peer.escaped())),
-        V::SslClientCert => out.push_str(&peer.pem().trim_end().replace('\n', "\n\t")),
-        V::SslClientRawCert => out.push_str(&peer.pem()),
-        V::SslClientStart => out.push_str(&peer.validity().0),
-        V::SslClientEnd => out.push_str(&peer.validity().1),
-        V::SslClientRemain => out.push_str(&peer.days_left().to_string()),
-        _ => {}
     }
 }
 

@@ -2,7 +2,9 @@
 //! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
 
 use crate::exchange::Exchange;
-use crate::http::{Body, Coding, Length, Response, Squeezed, Version, takes_brotli, takes_gzip};
+use crate::http::{
+    Body, Coding, Compressed, Length, Response, Squeezed, Version, takes_brotli, takes_gzip,
+};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
@@ -76,7 +78,7 @@ fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Sq
     weaken(response);
     if !to_head {
         let plain = std::mem::replace(&mut response.body, Body::empty());
-        response.body = Body::compressed(plain, coding, count);
+        response.body = Body::from_source(Compressed::new(plain, coding, count));
     }
 }
 

@@ -3,32 +3,11 @@
 
 use super::Stop;
 use crate::exchange::Exchange;
+use crate::generation::Told;
 use crate::http::Response;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::policy::{Cors, Origins};
-
-/// What every allowed origin is told at a location, besides its own name.
-#[derive(Debug)]
-pub struct Told(Vec<(&'static str, Bytes)>);
-
-impl Told {
-    /// The headers of a policy, in the order of ingress-nginx.
-    pub fn new(policy: &Cors) -> Self {
-        let Cors { origins: _, credentials, methods, headers, expose, max_age } = policy;
-        let mut told = Vec::with_capacity(5);
-        if *credentials {
-            told.push(("Access-Control-Allow-Credentials", Bytes::from_static(b"true")));
-        }
-        told.push(("Access-Control-Allow-Methods", methods.clone().into()));
-        told.push(("Access-Control-Allow-Headers", headers.clone().into()));
-        if let Some(expose) = expose {
-            told.push(("Access-Control-Expose-Headers", expose.clone().into()));
-        }
-        told.push(("Access-Control-Max-Age", max_age.to_string().into()));
-        Self(told)
-    }
-}
 
 /// Notes whether the origin is allowed, and answers its OPTIONS requests, whatever they ask for.
 pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {

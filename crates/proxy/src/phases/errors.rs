@@ -1,18 +1,20 @@
 //! `custom-http-errors`: answers of some statuses are replaced by those of an error backend (ngx_http_core_module,
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
-use super::{Stop, answer_error, client_fields, read_body, request_headers, response_of};
+use super::failed::{answer_error, response_of};
+use super::{Stop, client_fields, read_body, request_headers};
+use crate::call::{Call, Way, call};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::generation::Spot;
+use crate::generation::{ErrorPages, Spot};
 use crate::http::{Body, Field, Response, Source};
 use crate::http1::write;
-use crate::upstream::{Call, Group, Way, call};
+use crate::upstream::Group;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use model::Variable;
-use model::policy::{Errors, Protocol};
+use model::policy::Protocol;
 use std::sync::Arc;
 
 /// Fields that tell about an error, in lower case: clients cannot bring them along.
@@ -27,15 +29,6 @@ const ABOUT: [&str; 7] = [
 ];
 /// Further ones that an error backend gets from the proxy.
 const OWN: [&str; 2] = ["x-original-uri", "x-forwarded-for"];
-
-/// Who answers in place of errors.
-#[derive(Debug)]
-pub struct ErrorPages {
-    /// Which answers are replaced.
-    pub errors: Errors,
-    /// Who is asked: the first of them who has endpoints.
-    pub groups: Vec<Arc<Group>>,
-}
 
 /// The answer of the error backend, where this one is to be replaced.
 pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
@@ -94,7 +87,7 @@ async fn ask(
     let request = Call { method: &method, head, body: body.as_ref(), policy: &location.policy };
     let way = Way { group, tls: None };
     let mut tries = Vec::new();
-    let answer = call(&exchange.worker, &way, &request, &mut tries).await;
+    let answer = call(&exchange.worker.pool, &way, &request, &mut tries).await;
     exchange.log.tries.extend(tries);
     answer.unwrap_or_else(|error| answer_error(exchange, &error))
 }

@@ -4,6 +4,7 @@
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
 use crate::http::{Field, Interim, Response, Source};
+use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
@@ -66,9 +67,10 @@ pub(super) fn filter(
     if watch.sent {
         exchange.answer.sent = answer::section(response, exchange.request.version);
     }
-    generation.answer_headers.apply(exchange, &mut response.headers);
+    let fill = variables::filler(exchange);
+    generation.answer_headers.apply(&fill, &mut response.headers);
     if let Some(place) = &exchange.place {
-        place.spot().custom_headers.apply(exchange, &mut response.headers);
+        place.spot().custom_headers.apply(&fill, &mut response.headers);
     }
     super::cors::tell(exchange, response);
     rate

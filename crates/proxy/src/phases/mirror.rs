@@ -2,76 +2,27 @@
 //! answer: it has its own task, its own time, and is left out where there are too many.
 
 use super::client_fields;
+use crate::call::{Call, Destination, call, host_of};
 use crate::exchange::Exchange;
-use crate::generation::Generation;
+use crate::generation::{Copies, Generation};
 use crate::http::Spool;
 use crate::http1::write;
 use crate::own::is_own;
-use crate::upstream::{Call, Destination, call, host_of};
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use model::Location;
-use model::policy::{Mirror, Protocol};
-use std::cell::Cell;
+use model::policy::Protocol;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// Copies in flight at most, each thread.
-const IN_FLIGHT: usize = 64;
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of an answer that are read before the connection is ended.
 const ANSWER: u64 = 1 << 20;
-/// Copies left out for each line that the error log has about them.
-const SAID_EVERY: u64 = 1000;
-
-/// Where copies of a location go.
-#[derive(Debug)]
-pub struct Copies {
-    /// What was asked for.
-    pub mirror: Mirror,
-    /// Where they go.
-    pub destination: Arc<Destination>,
-}
-
-/// The copies of one thread.
-#[derive(Debug, Default)]
-pub struct Mirrors {
-    in_flight: Cell<usize>,
-    left_out: Cell<u64>,
-}
-
-impl Mirrors {
-    /// A place for one more copy, if there is one.
-    fn enter(self: &Rc<Self>) -> Option<Entry> {
-        if self.in_flight.get() < IN_FLIGHT {
-            self.in_flight.set(self.in_flight.get() + 1);
-            return Some(Entry(self.clone()));
-        }
-        if self.left_out.get().is_multiple_of(SAID_EVERY) {
-            tracing::warn!(
-                most = IN_FLIGHT,
-                left_out = self.left_out.get() + 1,
-                "copies are left out: the mirror is slower than the requests"
-            );
-        }
-        self.left_out.set(self.left_out.get() + 1);
-        None
-    }
-}
-
-/// The place of a copy in flight.
-struct Entry(Rc<Mirrors>);
-
-impl Drop for Entry {
-    fn drop(&mut self) {
-        self.0.in_flight.set(self.0.in_flight.get() - 1);
-    }
-}
 
 /// Whether the body must be read whole for its copy. A gRPC stream never is: its copy has none.
 pub(super) fn wants_body(exchange: &Exchange) -> bool {
@@ -89,7 +40,7 @@ pub(super) fn copy(exchange: &Exchange) {
     }
     let Some(entry) = exchange.worker.mirrors.enter() else { return };
     let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body).map(Spool::again);
-    let authority = copies.destination.authority(exchange);
+    let authority = variables::text_of(&copies.destination.url.authority, exchange);
     let job = Copy {
         method: exchange.request.method.clone(),
         head: head(exchange, copies, &authority, body.as_ref().map(Spool::size)),
@@ -165,7 +116,7 @@ struct Copy {
 impl Copy {
     async fn run(self) {
         let _generation = self.generation;
-        let Some(way) = self.destination.way_to(&self.authority, &self.worker).await else {
+        let Some(way) = self.destination.way_to(&self.authority, self.worker.names()).await else {
             return;
         };
         let request = Call {
@@ -174,7 +125,7 @@ impl Copy {
             body: self.body.as_ref(),
             policy: &self.location.policy,
         };
-        let Ok(mut answer) = call(&self.worker, &way, &request, &mut Vec::new()).await else {
+        let Ok(mut answer) = call(&self.worker.pool, &way, &request, &mut Vec::new()).await else {
             return;
         };
         // A server whose answer is not read may take it for a failure.

@@ -13,8 +13,10 @@ mod client_fields;
 mod compression;
 pub(crate) mod cors;
 pub(crate) mod errors;
+mod failed;
 pub(crate) mod fastcgi;
 mod find_location;
+mod finish;
 mod forward;
 mod headers;
 mod limit_rate;
@@ -25,33 +27,16 @@ mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+mod stop;
 pub(crate) mod x_accel;
 
-use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
 use crate::trace::{self, Phase};
+use failed::response_of;
 
-/// Why a phase ends the request: it has an answer, or it failed.
-#[derive(Debug)]
-pub enum Stop {
-    /// This is the answer.
-    Answer(Box<Response>),
-    /// There is none; [`Error::status`] says what the client is told.
-    Fail(Error),
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Fail(error)
-    }
-}
-
-impl From<Response> for Stop {
-    fn from(response: Response) -> Self {
-        Self::Answer(Box::new(response))
-    }
-}
+pub use finish::finish;
+pub use stop::Stop;
 
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
@@ -115,34 +100,4 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     mirror::copy(exchange);
     choose_backend::decide(exchange)?;
     forward::send(exchange).await
-}
-
-/// The answer that ended a request early.
-fn response_of(exchange: &Exchange, stop: Stop) -> Response {
-    match stop {
-        Stop::Answer(response) => *response,
-        Stop::Fail(error) => answer_error(exchange, &error),
-    }
-}
-
-/// The only place where an error becomes an answer.
-fn answer_error(exchange: &Exchange, error: &Error) -> Response {
-    let mut response = Response::page(error.status());
-    response.close = error.closes();
-    log_error(exchange, error);
-    response
-}
-
-/// The error log's line: what went wrong for which request of whom.
-fn log_error(exchange: &Exchange, error: &Error) {
-    let client = exchange.client;
-    let host = exchange.host.as_str();
-    let request = String::from_utf8_lossy(exchange.received());
-    let upstream =
-        exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
-    match error.level() {
-        tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
-        tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),
-        _ => tracing::debug!(%client, host, %request, upstream, "{error}"),
-    }
 }

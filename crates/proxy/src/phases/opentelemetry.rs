@@ -3,11 +3,10 @@
 
 use crate::exchange::Exchange;
 use crate::http::{Version, since_epoch};
-use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value, propagation};
+use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value};
 use crate::upstream::Try;
 use crate::variables;
 use crate::worker::Worker;
-use model::Variable;
 use std::time::Duration;
 
 /// Begins the span of the request, if its location is traced. One that an upstream sends on has it already.
@@ -141,23 +140,6 @@ fn client(
         end: attempt.ended.get().map_or(now, |time| start + time),
         failed: status.is_none_or(|status| status >= 400),
         attributes,
-    }
-}
-
-/// Appends the value of a variable of tracing; nothing where the request is not traced.
-pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
-    let Some(span) = exchange.span.as_deref() else { return };
-    match variable {
-        Variable::OpentelemetryTraceId => out.push_str(&span.context.trace.to_string()),
-        Variable::OpentelemetrySpanId => out.push_str(&span.context.span.to_string()),
-        Variable::OpentelemetryTraceparent => {
-            out.push_str(&propagation::traceparent(&span.context));
-        }
-        Variable::OpentelemetryTracestate => {
-            out.push_str(&String::from_utf8_lossy(span.tracestate()));
-        }
-        Variable::OpentelemetryB3 => out.push_str(&propagation::b3(&span.context)),
-        _ => {}
     }
 }
 

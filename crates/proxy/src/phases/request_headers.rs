@@ -85,7 +85,7 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     for (name, value) in &exchange.authenticated.headers {
         own(name, value);
     }
-    configured.each(exchange, |name, value| {
+    configured.each(variables::filler(exchange), |name, value| {
         if !value.is_empty() {
             put(name, &value);
         }

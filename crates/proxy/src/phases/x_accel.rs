@@ -4,7 +4,7 @@
 use super::{Stop, answer_rewrites};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Headers, Response, Source};
+use crate::http::{Response, Source};
 use bytes::{Bytes, BytesMut};
 use http::{Method, StatusCode};
 
@@ -22,21 +22,6 @@ const CARRIED: [&str; 6] = [
     "expires",
     "accept-ranges",
 ];
-
-/// What becomes of a request that an upstream sends on.
-#[derive(Debug, Default)]
-pub struct Onward {
-    /// For each time, how many tries at upstreams were made before.
-    pub tries: Vec<usize>,
-    /// The target as the client sent it.
-    pub received: Option<Bytes>,
-    /// Whether the limits of a location have counted it.
-    pub counted: bool,
-    /// Where the answer at hand asks to go on.
-    asked: Option<Bytes>,
-    /// What the final answer gets of those before it.
-    carried: Headers,
-}
 
 /// Hears whether an upstream asks for another path.
 pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {

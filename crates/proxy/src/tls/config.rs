@@ -2,7 +2,7 @@
 //! certificates of clients or has cipher suites of its own.
 
 use super::asks::Asks;
-use super::front::ByName;
+use super::by_name::ByName;
 use super::sessions::Sessions;
 use super::tickets::Tickets;
 use super::{Verifier, ciphers};
@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// What a host has of its own.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Own {
-    pub(super) ciphers: Option<Ciphers>,
-    pub(super) clients: Option<Arc<Verifier>>,
+pub struct Own {
+    pub ciphers: Option<Ciphers>,
+    pub clients: Option<Arc<Verifier>>,
 }
 
 impl PartialEq for Own {

@@ -1,18 +1,15 @@
 //! TLS towards clients.
 
 use super::Certificates;
+use super::by_name::ByName;
 use super::config::{Own, config};
 use super::ocsp::Staples;
 use super::sessions::Sessions;
 use crate::connection::TlsSession;
-use crate::generation::{Clients, Generation, Site};
-use crate::listen::session;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use model::{Global, Outside, ServerName, Steps, TlsSettings};
 use rustls::ServerConfig;
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
 use std::io;
 use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
@@ -22,6 +19,15 @@ use tokio_rustls::server::TlsStream;
 
 /// The alert for a name that nobody has (RFC 6066 section 3), as a record.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// The hosts that handshakes may name.
+pub trait Hosts {
+    /// The server for a host, in lower case and without a trailing dot; none if patterns take too many steps.
+    fn server_of(&self, host: &str, steps: &Steps) -> Option<&ServerName>;
+
+    /// Whether a server other than the catch-all answers for a host.
+    fn has(&self, host: &str, steps: &Steps) -> bool;
+}
 
 /// How TLS is spoken with clients. Sessions survive every change of it but those of who may resume them.
 #[derive(Clone, Debug)]
@@ -35,23 +41,6 @@ pub struct TlsFront {
     by_name: ByName,
     /// Where responders of OCSP may be.
     outside: Outside,
-}
-
-/// Gives each handshake the certificate for its name, as of now.
-#[derive(Clone, Debug)]
-pub(super) struct ByName {
-    certificates: Arc<ArcSwap<Certificates>>,
-    staples: Option<Arc<Staples>>,
-}
-
-impl ResolvesServerCert for ByName {
-    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let plain = self.certificates.load().choose(hello.server_name());
-        Some(match &self.staples {
-            None => plain,
-            Some(staples) => staples.staple(plain),
-        })
-    }
 }
 
 impl TlsFront {
@@ -81,14 +70,14 @@ impl TlsFront {
         &self,
         global: &Global,
         certificates: &Certificates,
-        changed: &[(ServerName, Option<Arc<Site>>)],
+        changed: impl Iterator<Item = (ServerName, Own)>,
     ) -> Result<Self, rustls::Error> {
         let mut next = self.clone();
         if next.settings != global.tls || next.http2 != global.http2 {
             next.change(global)?;
         }
-        for (name, site) in changed {
-            next.server(global, name, site.as_deref())?;
+        for (name, own) in changed {
+            next.server(global, &name, own)?;
         }
         next.by_name.certificates.store(Arc::new(certificates.clone()));
         Ok(next)
@@ -121,15 +110,8 @@ impl TlsFront {
         &mut self,
         global: &Global,
         name: &ServerName,
-        site: Option<&Site>,
+        own: Own,
     ) -> Result<(), rustls::Error> {
-        let own = site.map_or_else(Own::default, |site| Own {
-            ciphers: site.server.ciphers.clone(),
-            clients: match &site.clients {
-                Some(Clients::Verified(verifier)) => Some(verifier.clone()),
-                Some(Clients::Closed(_)) | None => None,
-            },
-        });
         if own == Own::default() {
             self.own.remove(name);
             return Ok(());
@@ -151,15 +133,14 @@ impl TlsFront {
     fn config_for(
         &self,
         name: Option<&str>,
-        generation: &Generation,
+        hosts: &impl Hosts,
         steps: &Steps,
     ) -> &Arc<ServerConfig> {
         if self.own.is_empty() {
             return &self.config;
         }
         let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
-        let site = generation.sites.find(&name, steps).ok().flatten();
-        let own = site.and_then(|site| self.own.get(&site.server.name));
+        let own = hosts.server_of(&name, steps).and_then(|server| self.own.get(server));
         own.map_or(&self.config, |(_, config)| config)
     }
 
@@ -167,13 +148,13 @@ impl TlsFront {
     pub async fn accept(
         &self,
         tcp: TcpStream,
-        generation: &Generation,
+        hosts: &impl Hosts,
     ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
         let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
         let hello = start.client_hello();
         let steps = Steps::default();
-        let config = self.config_for(hello.server_name(), generation, &steps).clone();
-        let is_known = |name| generation.has_host(name, &steps) == Ok(true);
+        let config = self.config_for(hello.server_name(), hosts, &steps).clone();
+        let is_known = |name| hosts.has(name, &steps);
         if self.settings.reject_unknown_names && !hello.server_name().is_some_and(is_known) {
             refuse(start.io).await?;
             return Ok(None);
@@ -188,4 +169,21 @@ impl TlsFront {
 async fn refuse(mut tcp: TcpStream) -> io::Result<()> {
     tcp.write_all(&UNRECOGNIZED_NAME).await?;
     tcp.shutdown().await
+}
+
+/// What is known of a client's TLS session.
+fn session(connection: &rustls::ServerConnection) -> TlsSession {
+    use rustls::{HandshakeKind, ProtocolVersion};
+    let version = match connection.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        _ => "TLSv1.3",
+    };
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    TlsSession {
+        version,
+        cipher: suite.map(super::openssl_name).unwrap_or_default(),
+        server_name: connection.server_name().map(str::to_owned),
+        client: connection.peer_certificates().and_then(super::Peer::new),
+        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+    }
 }

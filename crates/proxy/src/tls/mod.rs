@@ -2,9 +2,11 @@
 
 mod aliases;
 mod asks;
+mod by_name;
 mod certificates;
 mod ciphers;
 mod client;
+mod clients;
 mod config;
 mod distinguished_name;
 mod front;
@@ -19,6 +21,8 @@ mod verifier;
 pub use certificates::{Certificates, self_signed};
 pub use ciphers::openssl_name;
 pub use client::{Profile, ProfileId, Profiles};
-pub use front::TlsFront;
+pub use clients::Clients;
+pub use config::Own;
+pub use front::{Hosts, TlsFront};
 pub use peer::Peer;
 pub use verifier::{Verdict, Verifier, Verifiers};

@@ -1,6 +1,7 @@
 //! Which upstream and endpoint, how, and what it was sent.
 
 use super::{Phase, Story};
+use crate::variables;
 use model::policy::Algorithm;
 
 pub(super) fn tell(story: &mut Story<'_>) {
@@ -10,7 +11,7 @@ pub(super) fn tell(story: &mut Story<'_>) {
     side(story);
     endpoints(story);
     if let Some(copies) = &story.exchange.spot().mirror {
-        let authority = copies.destination.authority(story.exchange);
+        let authority = variables::text_of(&copies.destination.url.authority, story.exchange);
         story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
     }
     let Some(trace) = &story.exchange.trace else { return };

@@ -3,17 +3,16 @@
 use super::incoming::Incoming;
 use super::talk::{Answer, Coding, Talk, Upload};
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::http::{Body, BodyError, Frame, Interim, Length, Response, Source};
+use crate::http::{
+    Body, BodyError, BodySource, Frame, Interim, Length, Response, Source, Upgraded,
+};
 use crate::http1::{
     BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
 };
-use crate::io::Io;
-use bytes::BytesMut;
 use http::{Method, StatusCode};
 use model::policy::Timeouts;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 /// Interim answers (1xx) that an upstream may send before its answer.
 const INTERIM: usize = 16;
@@ -171,7 +170,7 @@ fn answered(
         }
         return response;
     }
-    response.body = Body::upstream(ResponseBody {
+    response.body = Body::from_source(ResponseBody {
         incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
         decoder: Decoder::new(head.framing),
         framing: head.framing,
@@ -180,20 +179,9 @@ fn answered(
     response
 }
 
-/// A connection that stopped being HTTP.
-#[derive(Debug)]
-pub struct Upgraded {
-    /// The bytes' way.
-    pub io: Io,
-    /// What came after the head.
-    pub buffer: BytesMut,
-    /// How long it may be silent in both directions (`proxy-read-timeout`).
-    pub idle: Duration,
-}
-
 /// The body of an answer on its way in.
 #[derive(Debug)]
-pub struct ResponseBody {
+struct ResponseBody {
     /// None once the answer is over.
     incoming: Option<Incoming>,
     decoder: Decoder,
@@ -202,8 +190,8 @@ pub struct ResponseBody {
     pool: Option<Rc<Pool>>,
 }
 
-impl ResponseBody {
-    pub(crate) fn length(&self) -> Length {
+impl BodySource for ResponseBody {
+    fn length(&self) -> Length {
         match (&self.decoder, self.framing) {
             (Decoder::Done, _) => Length::Known(0),
             (Decoder::Length(remaining), _) => Length::Known(*remaining),
@@ -211,10 +199,7 @@ impl ResponseBody {
         }
     }
 
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame>, BodyError>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
         loop {
             let frame = self.decoder.decode(incoming.buffer());
@@ -238,7 +223,9 @@ impl ResponseBody {
             }
         }
     }
+}
 
+impl ResponseBody {
     /// The connection's part is over.
     fn release(&mut self) {
         if let Some(incoming) = self.incoming.take() {

@@ -2,10 +2,10 @@
 
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use crate::http::{Body, Frame, Response, Source, TrailerRule};
-use crate::http2::{StreamBody, from_map, poll_send_data, to_map};
+use crate::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
-use h2::{Reason, SendStream};
+use h2::{Reason, RecvStream, SendStream};
 use http::Request;
 use model::UpstreamKeepAlive;
 use std::cell::Cell;
@@ -230,7 +230,7 @@ fn is_refused(error: &TryError) -> bool {
 impl Exchange<'_> {
     /// The head of the answer, and what goes on sending the body if that is not over: both sides of a gRPC stream may
     /// speak at the same time.
-    async fn run(mut self) -> Result<(http::Response<h2::RecvStream>, Option<Sending>), TryError> {
+    async fn run(mut self) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {
         let answer = poll_fn(|cx| {
             if !self.sent {
                 let Self { stream, pending, trailers, body, taken, .. } = &mut self;
@@ -256,16 +256,47 @@ impl Exchange<'_> {
     }
 }
 
+/// The stream that an answer comes in.
+#[derive(Debug)]
+struct AnswerStream {
+    stream: RecvStream,
+    journal: Rc<Try>,
+    /// Counts the request as in flight on its session, and goes on sending its body.
+    _in_flight: InFlight,
+}
+
+impl BodyStream for AnswerStream {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        self.stream.poll_data(cx)
+    }
+
+    fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
+        act(&mut self.stream)
+    }
+
+    fn is_end(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn received(&self, bytes: usize) {
+        self.journal.received.set(self.journal.received.get() + bytes as u64);
+    }
+
+    fn ended(&self) {
+        self.journal.end();
+    }
+}
+
 /// What lasts as long as the answer: the place in the session, and the rest of the request's body.
 #[derive(Debug)]
-pub(crate) struct InFlight {
+struct InFlight {
     _load: Rc<()>,
     _sending: Option<Sending>,
 }
 
 /// The rest of a request's body on its way out; it stops when the answer is over.
 #[derive(Debug)]
-pub(crate) struct Sending(JoinHandle<()>);
+struct Sending(JoinHandle<()>);
 
 impl Sending {
     fn start(
@@ -323,7 +354,7 @@ fn poll_send(
 }
 
 fn answered(
-    response: http::Response<h2::RecvStream>,
+    response: http::Response<RecvStream>,
     in_flight: InFlight,
     read: Duration,
     journal: &Rc<Try>,
@@ -336,8 +367,8 @@ fn answered(
     let body = match ended {
         true => Body::empty(),
         false => {
-            let journal = journal.clone();
-            Body::stream(StreamBody::of_answer(stream, length, read, in_flight, journal))
+            let stream = AnswerStream { stream, journal: journal.clone(), _in_flight: in_flight };
+            Body::from_source(StreamBody::new(stream, length, read))
         }
     };
     if ended {

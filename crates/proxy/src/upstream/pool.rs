@@ -2,7 +2,6 @@
 
 use super::connect::{Connection, Key, Target};
 use super::http2::Session;
-use crate::generation::Generation;
 use foldhash::fast::RandomState;
 use model::UpstreamKeepAlive;
 use std::cell::{Cell, RefCell};
@@ -79,10 +78,9 @@ impl Pool {
         self.limits.set(Some(limits));
     }
 
-    /// Ends connections that waited too long, that the endpoint closed, or whose endpoint is gone.
-    pub fn prune(&self, generation: &Generation) {
+    /// Ends connections that waited too long, that the endpoint closed, or whose endpoint is not `wanted` any more.
+    pub fn prune(&self, wanted: &HashSet<SocketAddr>) {
         let Some(limits) = self.limits.get() else { return };
-        let wanted: HashSet<SocketAddr> = generation.addresses();
         let mut idle = self.idle.borrow_mut();
         idle.retain(|(address, _), waiting| {
             if !wanted.contains(address) {

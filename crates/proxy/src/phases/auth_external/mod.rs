@@ -10,10 +10,10 @@ pub(super) use sign_in::instead_of_401;
 use super::access::Verdict;
 use super::{Stop, auth_basic, request_headers};
 use crate::authenticator::{Authenticator, Said};
+use crate::call::{Call, call};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Headers, Response};
-use crate::upstream::{Call, call};
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -34,7 +34,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
-        let authority = authenticator.destination.authority(exchange);
+        let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
         trace.asked.borrow_mut().push(format!("{authority}{target} is asked"));
         if trace.dry {
             return Ok(Verdict::Pass);
@@ -66,10 +66,9 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
 
 async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Response, Error> {
     let destination = &authenticator.destination;
-    let way = destination.way(exchange).await;
-    let way = way.ok_or_else(|| {
-        Error::Authenticator(format!("{} cannot be found", destination.authority(exchange)))
-    })?;
+    let authority = variables::text_of(&destination.url.authority, exchange);
+    let way = destination.way_to(&authority, exchange.worker.names()).await;
+    let way = way.ok_or_else(|| Error::Authenticator(format!("{authority} cannot be found")))?;
     let method = authenticator.policy.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
     let question = Call {
@@ -78,7 +77,7 @@ async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Respo
         body: None,
         policy: &authenticator.towards,
     };
-    let answer = call(&exchange.worker, &way, &question, &mut Vec::new()).await;
+    let answer = call(&exchange.worker.pool, &way, &question, &mut Vec::new()).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))
 }
 

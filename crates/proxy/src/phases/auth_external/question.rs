@@ -3,10 +3,10 @@
 use super::super::client_fields::{self, is_among, is_proof};
 use super::super::request_headers;
 use crate::authenticator::Authenticator;
+use crate::call::host_of;
 use crate::exchange::Exchange;
 use crate::http::percent;
 use crate::http1::write;
-use crate::upstream::host_of;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
@@ -87,7 +87,7 @@ fn own(exchange: &Exchange, authenticator: &Authenticator, put: &mut impl FnMut(
         put(b"X-Original-URI", exchange.received());
         put(b"X-Scheme", &exchange.forwarded.scheme);
     }
-    let authority = authenticator.destination.authority(exchange);
+    let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
     put(b"Host", &for_url(host_of(&authority).as_bytes()));
     let scheme = if exchange.connection.tls.is_some() { &b"https://"[..] } else { b"http://" };
     put(b"X-Original-URL", &[scheme, &request.authority, exchange.received()].concat());

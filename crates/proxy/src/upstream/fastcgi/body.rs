@@ -1,14 +1,14 @@
 //! The body of a FastCGI answer on its way in.
 
 use super::{Complaints, Records, Said};
-use crate::http::{BodyError, Frame, Length};
+use crate::http::{BodyError, BodySource, Frame, Length};
 use crate::upstream::incoming::Incoming;
 use bytes::Bytes;
 use std::task::{Context, Poll, ready};
 
 /// The body of an answer on its way in.
 #[derive(Debug)]
-pub struct FastCgiBody {
+pub(super) struct FastCgiBody {
     /// None once the answer is over.
     pub(super) incoming: Option<Incoming>,
     pub(super) records: Records,
@@ -19,10 +19,10 @@ pub struct FastCgiBody {
     pub(super) complaints: Complaints,
 }
 
-impl FastCgiBody {
+impl BodySource for FastCgiBody {
     /// How much is to come. A body that has its length is over only once the responder is: it may have work to do
     /// after its answer, which a connection that ends would break off.
-    pub(crate) fn length(&self) -> Length {
+    fn length(&self) -> Length {
         match (&self.incoming, self.remaining) {
             (None, _) => Length::Known(0),
             (Some(_), Some(remaining)) if remaining > 0 => Length::Known(remaining),
@@ -30,10 +30,7 @@ impl FastCgiBody {
         }
     }
 
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<Frame>, BodyError>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
         let first = std::mem::take(&mut self.first);
         if let Some(data) = self.counted(first) {
             return Poll::Ready(Ok(Some(Frame::Data(data))));
@@ -67,7 +64,9 @@ impl FastCgiBody {
             }
         }
     }
+}
 
+impl FastCgiBody {
     /// The part of a piece that belongs to the body: what goes beyond its length is dropped (as nginx does).
     fn counted(&mut self, mut data: Bytes) -> Option<Bytes> {
         if let Some(remaining) = &mut self.remaining {

@@ -4,7 +4,7 @@ mod body;
 mod head;
 mod record;
 
-pub use body::FastCgiBody;
+use body::FastCgiBody;
 pub use head::{head_end, parse};
 pub use record::{Params, Records, Said};
 
@@ -124,7 +124,7 @@ fn answered(
         remaining: head.length,
         complaints,
     };
-    response.body = Body::fastcgi(body);
+    response.body = Body::from_source(body);
     response
 }
 

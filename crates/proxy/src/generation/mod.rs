@@ -1,16 +1,21 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
+mod copies;
+mod cors;
+mod error_pages;
+
+pub use copies::Copies;
+pub use cors::Told;
+pub use error_pages::ErrorPages;
+
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
-use crate::phases::cors::Told;
-use crate::phases::errors::ErrorPages;
-use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
 use crate::telemetry::Tracer;
-use crate::tls::{Certificates, Profile, TlsFront, Verifier};
+use crate::tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
-use model::{Configuration, Global, Location, Server, Spent, Steps};
+use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
 use std::collections::HashSet;
@@ -41,9 +46,9 @@ pub struct Generation {
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
-    pub passthrough: imbl::OrdMap<model::ServerName, Arc<Group>>,
+    pub passthrough: imbl::OrdMap<ServerName, Arc<Group>>,
     /// What of a server could not be served and is denied instead; nearly always empty.
-    pub left_out: imbl::OrdMap<model::ServerName, Vec<model::Problem>>,
+    pub left_out: imbl::OrdMap<ServerName, Vec<model::Problem>>,
 }
 
 /// A server compiled for serving.
@@ -59,6 +64,17 @@ pub struct Site {
     pub spots: Vec<Spot>,
     /// The names under which its requests count, where somebody counts.
     pub hosts: Vec<Arc<Name>>,
+}
+
+impl Site {
+    /// How its handshakes differ from those of others.
+    pub fn own_tls(&self) -> Own {
+        let clients = match &self.clients {
+            Some(Clients::Verified(verifier)) => Some(verifier.clone()),
+            Some(Clients::Closed(_)) | None => None,
+        };
+        Own { ciphers: self.server.ciphers.clone(), clients }
+    }
 }
 
 /// A location compiled for serving.
@@ -96,15 +112,6 @@ pub struct Spot {
     pub counted: Option<Counted>,
 }
 
-/// What a host asks of all its clients.
-#[derive(Clone, Debug)]
-pub enum Clients {
-    /// Nobody gets in, for the reason given.
-    Closed(String),
-    /// Certificates are verified like this.
-    Verified(Arc<Verifier>),
-}
-
 impl Generation {
     /// Settings of the process as a whole.
     pub fn global(&self) -> &Global {
@@ -130,5 +137,15 @@ impl Generation {
         endpoints
             .flat_map(|endpoints| [endpoints.ready.clone(), endpoints.draining.clone()].concat())
             .collect()
+    }
+}
+
+impl Hosts for Generation {
+    fn server_of(&self, host: &str, steps: &Steps) -> Option<&ServerName> {
+        self.sites.find(host, steps).ok().flatten().map(|site| &site.server.name)
+    }
+
+    fn has(&self, host: &str, steps: &Steps) -> bool {
+        self.has_host(host, steps) == Ok(true)
     }
 }

@@ -1,13 +1,10 @@
 //! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
-use super::{Failed, Group, Head, Outgoing, Target, Try, TryError, send};
 use crate::error::Error;
-use crate::exchange::Exchange;
 use crate::http::{Body, Response, Spool};
 use crate::tls::{Profile, Profiles};
-use crate::variables;
-use crate::worker::Worker;
+use crate::upstream::{Failed, Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use imbl::OrdMap;
@@ -66,18 +63,8 @@ impl Destination {
         Ok(Self { url: url.clone(), group, tls })
     }
 
-    /// The authority for a request, with its port where one is written.
-    pub fn authority(&self, exchange: &Exchange) -> String {
-        variables::text_of(&self.url.authority, exchange)
-    }
-
-    /// Where it leads for a request; none if its host is nowhere to be found.
-    pub async fn way(&self, exchange: &Exchange) -> Option<Way> {
-        self.way_to(&self.authority(exchange), &exchange.worker).await
-    }
-
     /// Where it leads with this authority.
-    pub async fn way_to(&self, authority: &str, worker: &Worker) -> Option<Way> {
+    pub async fn way_to(&self, authority: &str, names: &Names) -> Option<Way> {
         if let Some(group) = &self.group {
             return Some(Way { group: group.clone(), tls: self.tls.clone() });
         }
@@ -85,7 +72,7 @@ impl Destination {
             .ok()
             .map(|host| (host.name.into_owned(), host.port))?;
         let port = port.unwrap_or(if self.url.secure { 443 } else { 80 });
-        let endpoints = worker.names().lookup(&host, port).await?;
+        let endpoints = names.lookup(&host, port).await?;
         let group = Arc::new(Group::new(UpstreamId::new(authority), endpoints));
         let tls = self.tls.as_ref().map(|profile| Arc::new(profile.named(&host)));
         Some(Way { group, tls })
@@ -102,7 +89,7 @@ pub fn host_of(authority: &str) -> &str {
 
 /// Sends a request of our own. The tries are noted in `tries`; an answer's body is still to come.
 pub async fn call(
-    worker: &Worker,
+    pool: &Rc<Pool>,
     way: &Way,
     call: &Call<'_>,
     tries: &mut Vec<Rc<Try>>,
@@ -127,7 +114,7 @@ pub async fn call(
         };
         let target = Target { address, tls: way.tls.clone() };
         let Failed { error, sent, refused, reused } =
-            match send(&worker.pool, &target, &mut outgoing, &journal).await {
+            match send(pool, &target, &mut outgoing, &journal).await {
                 Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(Error::Upstream(TryError::InvalidHeader));
                 }

@@ -1,12 +1,15 @@
 //! The values of nginx's variables for a request.
 
+mod client_certificate;
+pub(crate) mod fastcgi;
+mod opentelemetry;
+
+pub(crate) use client_certificate::verified;
+
 use crate::credentials;
 use crate::exchange::Exchange;
 use crate::http::percent::{self, is_unreserved};
 use crate::http::{Headers, iso8601, since_epoch};
-use crate::phases::client_certificate;
-use crate::phases::fastcgi;
-use crate::phases::opentelemetry;
 use crate::upstream::Try;
 use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
@@ -22,6 +25,11 @@ macro_rules! put {
 /// A template with the values of a request; capture groups are empty.
 pub fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
+}
+
+/// Fills templates with the values of a request.
+pub fn filler(exchange: &Exchange) -> impl Fn(&Template) -> String {
+    |template| text_of(template, exchange)
 }
 
 /// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.

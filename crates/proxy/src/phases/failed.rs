@@ -1,0 +1,36 @@
+//! What a request gets that failed, and the line of the error log about it.
+
+use super::Stop;
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::http::Response;
+
+/// The answer that ended a request early.
+pub(super) fn response_of(exchange: &Exchange, stop: Stop) -> Response {
+    match stop {
+        Stop::Answer(response) => *response,
+        Stop::Fail(error) => answer_error(exchange, &error),
+    }
+}
+
+/// The only place where an error becomes an answer.
+pub(super) fn answer_error(exchange: &Exchange, error: &Error) -> Response {
+    let mut response = Response::page(error.status());
+    response.close = error.closes();
+    log_error(exchange, error);
+    response
+}
+
+/// The error log's line: what went wrong for which request of whom.
+fn log_error(exchange: &Exchange, error: &Error) {
+    let client = exchange.client;
+    let host = exchange.host.as_str();
+    let request = String::from_utf8_lossy(exchange.received());
+    let upstream =
+        exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
+    match error.level() {
+        tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
+        tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),
+        _ => tracing::debug!(%client, host, %request, upstream, "{error}"),
+    }
+}

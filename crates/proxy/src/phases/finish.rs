@@ -1,0 +1,51 @@
+//! The end of a request: it is measured, counted, logged and traced.
+
+use super::{access_log, choose_backend, opentelemetry};
+use crate::exchange::Exchange;
+use request_metrics::{Observed, Request};
+
+/// The last byte is gone. `body_received` counts what came after the head.
+pub fn finish(exchange: &mut Exchange, body_received: u64) {
+    exchange.log.received = exchange.request.head_size as u64 + body_received;
+    choose_backend::measure(exchange);
+    count(exchange);
+    access_log::write(exchange);
+    opentelemetry::end(exchange);
+}
+
+/// Counts a request that is over, if a location answered it.
+fn count(exchange: &Exchange) {
+    let Some(recorder) = &exchange.worker.recorder else { return };
+    choose_backend::note_reuse(exchange);
+    let Some(place) = &exchange.place else { return };
+    let Some(counted) = &place.spot().counted else { return };
+    // Who names no host is asked for as the server, as nginx's `$host`.
+    let host = match exchange.host.as_str() {
+        "" => place.site.server.name.as_str(),
+        host => host,
+    };
+    let request = Request {
+        place: &counted.place,
+        canary: counted.canary.as_ref().filter(|_| exchange.canary),
+        host,
+        served: place.site.hosts.iter().find(|name| *name.text == *host),
+        method: exchange.request.method.as_str(),
+        status: exchange.log.status,
+    };
+    recorder.count(&request, || observed(exchange));
+}
+
+fn observed(exchange: &Exchange) -> Observed {
+    let only = match exchange.log.tries.as_slice() {
+        [only] => Some(only),
+        _ => None,
+    };
+    Observed {
+        took: exchange.since.elapsed(),
+        connect: only.and_then(|only| only.connected.get()),
+        header: only.and_then(|only| only.header.get()),
+        response: only.map(|only| only.ended.get().unwrap_or_else(|| only.since.elapsed())),
+        received: exchange.log.received,
+        sent: exchange.log.sent,
+    }
+}

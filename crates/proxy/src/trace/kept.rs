@@ -1,0 +1,77 @@
+//! What is kept of a request, so that it can be told afterwards.
+
+use crate::upstream::Head;
+use serde::Serialize;
+use std::cell::RefCell;
+
+/// The phases of a request, in nginx's order (compat/behaviour.md section 13).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// The client's address, and what it is believed.
+    #[default]
+    Client,
+    /// Block lists.
+    Blocks,
+    /// The server and location.
+    Location,
+    /// `/` to the application's root.
+    AppRoot,
+    /// Answers to preflight requests.
+    Preflight,
+    /// Configured redirects.
+    Redirect,
+    /// The path towards the upstream.
+    Rewrite,
+    /// To HTTPS.
+    HttpsRedirect,
+    /// Whether anybody is there.
+    Endpoints,
+    /// Rates and connections.
+    Limits,
+    /// Addresses, passwords, authenticators.
+    Access,
+    /// The request's body.
+    Body,
+    /// Main side or canary, and the upstream.
+    Upstream,
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Decision {
+    /// What was decided about.
+    pub step: &'static str,
+    /// What was decided.
+    pub outcome: String,
+    /// The annotation, key or field, and the object that asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+/// What is kept while a request is followed.
+#[derive(Debug, Default)]
+pub struct Trace {
+    /// Nothing is sent to anybody: authenticators are taken to agree, the upstream to answer 200.
+    pub dry: bool,
+    /// The head that went, or would go, to the upstream.
+    pub head: RefCell<Option<String>>,
+    /// The authenticators that were asked, or would be.
+    pub asked: RefCell<Vec<String>>,
+}
+
+impl Trace {
+    /// Keeps the head that goes to the upstream.
+    pub fn note_head(&self, head: &Head) {
+        let text = match head {
+            Head::Http1(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Head::Http2(request) => {
+                let fields = request.headers().iter().map(|(name, value)| {
+                    format!("\n{name}: {}", String::from_utf8_lossy(value.as_bytes()))
+                });
+                format!("{} {}{}", request.method(), request.uri(), fields.collect::<String>())
+            }
+            Head::FastCgi(_) => "FastCGI parameters".to_owned(),
+        };
+        *self.head.borrow_mut() = Some(text);
+    }
+}
