@@ -55,7 +55,7 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
             Err(no_head) => {
                 let Some(page) = page_for(no_head) else { return };
-                refuse(&client, page, &[], &generation, &worker).await
+                Box::pin(refuse(&client, page, &[], &generation, &worker)).await
             }
         };
         match next {

@@ -144,14 +144,15 @@ async fn converse(
         return Ok(());
     }
     if !generation.passthrough.is_empty()
-        && let Some(group) = passthrough::wished(&tcp, &generation).await?
+        && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
         let _working = worker.recorder.as_ref().map(|_| connection.work());
-        return passthrough::pass(tcp, &group).await;
+        // Boxed: connections that wait for requests hold no room for it.
+        return Box::pin(passthrough::pass(tcp, &group)).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &*generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
