@@ -14,7 +14,7 @@ use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::Task;
 use kube::Client;
-use kubernetes::objects::{Meta, ObjectKey};
+use objects::{Meta, ObjectKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

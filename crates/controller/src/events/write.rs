@@ -252,7 +252,7 @@ fn shortened(message: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kubernetes::objects::ObjectKey;
+    use objects::ObjectKey;
 
     fn event(name: &str, message: &str) -> Event {
         let key = ObjectKey::new("demo", name);

@@ -1,7 +1,7 @@
 //! Which Ingress something comes from, and which of two is older.
 
-use kubernetes::objects::{Ingress, ObjectKey};
 use model::{Kind, Origin};
+use objects::{Ingress, ObjectKey};
 use std::cmp::Reverse;
 use std::sync::Arc;
 

@@ -17,12 +17,12 @@ use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOf
 use crate::config_map::Permissions;
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
-use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
     Severity, Template,
 };
+use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
