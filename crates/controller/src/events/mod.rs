@@ -26,7 +26,7 @@ const QUEUE: usize = 256;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How serious an Event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
     Warning,
