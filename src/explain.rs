@@ -1,7 +1,7 @@
 //! `fairway explain`: why a request goes where it goes.
 
 use crate::flags::{Explain as Flags, Output};
-use crate::objects;
+use crate::reading;
 use anyhow::{Context, Result, bail, ensure};
 use proxy::{Decision, Question};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         client: SocketAddr::new(client, 40_000),
         ports: if url.secure { (80, url.port) } else { (url.port, 443) },
     };
-    let (snapshot, options) = objects::read(source, &classes)?;
+    let (snapshot, options) = reading::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
     for other in translate::others_of_host(&url.host, &snapshot, &options) {
         eprintln!(

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, ensure};
 use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Reference, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer};
 use model::Outside;
 use nginx::Requests;
+use objects::{Reference, Snapshot};
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use runtime::{Block, Ready, Shutdown, log, signal};
 use std::collections::BTreeSet;
@@ -349,7 +350,7 @@ fn client(source: &Source) -> ClientOptions {
     }
 }
 
-fn secrets(references: Vec<Reference>) -> Vec<kubernetes::objects::ObjectKey> {
+fn secrets(references: Vec<Reference>) -> Vec<objects::ObjectKey> {
     let secret = |reference| match reference {
         Reference::Secret(key) => Some(key),
         Reference::ConfigMap(_) | Reference::Service(_) => None,

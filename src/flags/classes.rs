@@ -3,7 +3,7 @@
 use super::object;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use translate::Budget;
 
 /// Which Ingresses are served, and the objects that settings come from.

@@ -2,9 +2,8 @@
 
 use crate::Options;
 use crate::ingress::{Age, annotation_of, references};
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{Reference, Snapshot};
 use model::{Problem, Severity};
+use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -3,9 +3,8 @@
 use crate::Options;
 use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
-use kubernetes::Snapshot;
-use kubernetes::objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint};
 use model::Endpoints;
+use objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint, Snapshot};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,7 +1,6 @@
 //! What `fairway check` finds.
 
-use kubernetes::objects::ObjectKey;
-use kubernetes::{Snapshot, snapshot_of};
+use objects::{ObjectKey, Snapshot, snapshot_of};
 use std::path::Path;
 use translate::{Check, Finding, Options, Standing, check};
 

@@ -1,10 +1,9 @@
 //! Whatever changes in whatever order: following the changes means the same as translating anew.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, IngressRule, IngressTls, PathType, PortRef};
-use objects::*;
+use builders::*;
+use objects::{Ingress, IngressRule, IngressTls, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -91,11 +90,8 @@ impl Change {
             Self::Class(kind) => change_class(snapshot, *kind),
             Self::Malformed(there) => {
                 let message = "no Service".to_owned();
-                let malformed = kubernetes::Malformed {
-                    kind: "Service".to_owned(),
-                    key: key("x", "s"),
-                    message,
-                };
+                let malformed =
+                    objects::Malformed { kind: "Service".to_owned(), key: key("x", "s"), message };
                 match there {
                     true => snapshot.malformed.insert("one".into(), Arc::new(malformed)),
                     false => snapshot.malformed.remove("one"),

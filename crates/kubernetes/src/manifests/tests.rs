@@ -1,9 +1,10 @@
 //! Real folders, really watched.
 
 use super::*;
-use crate::objects::{ConfigMap, ObjectKey};
+use objects::{ConfigMap, ObjectKey, Snapshot, snapshot_of};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 

@@ -4,8 +4,7 @@ use super::Remark;
 use crate::Options;
 use crate::ingress::{Role, Target, annotation_of};
 use crate::settings::parse;
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, IngressBackend, ObjectKey};
+use objects::{Ingress, IngressBackend, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 

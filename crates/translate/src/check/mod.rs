@@ -8,9 +8,8 @@ use crate::ingress::{Classes, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, translate};
 use differences::Shared;
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{Malformed, Snapshot};
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
+use objects::{Ingress, Malformed, ObjectKey, Snapshot};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -163,9 +162,9 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
 fn unread(snapshot: &Snapshot) -> Vec<Remark> {
     let remark = |malformed: &Arc<Malformed>| {
         let Malformed { kind, key, message } = malformed.as_ref();
-        let place = match kind.as_str() {
-            "File" => key.name.to_string(),
-            kind => format!("{kind} {}/{}", key.namespace, key.name),
+        let place = match kind {
+            None => key.name.to_string(),
+            Some(kind) => format!("{kind} {}/{}", key.namespace, key.name),
         };
         Remark { key: Some(place), message: message.clone() }
     };

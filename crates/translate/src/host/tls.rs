@@ -4,9 +4,9 @@
 use super::{Host, heard, not_heard, unheard};
 use crate::ingress::{Draft, Rank};
 use crate::tenancy::Item;
-use kubernetes::objects::ObjectKey;
 use model::Backend;
 use model::policy::{Ciphers, ClientCertificate, ClientDemand};
+use objects::ObjectKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -5,8 +5,8 @@ use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
 use crate::tenancy::{Item, remedy};
 use crate::upstream::{NOT_OUTSIDE, is_dns_name};
-use kubernetes::objects::{ConfigMap, ObjectKey, PortRef, Secret};
 use model::{Outside, Part, Template, UpstreamId, Url, Variable};
+use objects::{ConfigMap, ObjectKey, PortRef, Secret};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -148,8 +148,8 @@ fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, S
 #[cfg(test)]
 mod tests {
     use super::{Role, Target, host_of, split};
-    use kubernetes::objects::{ObjectKey, PortRef};
     use model::{Outside, Template};
+    use objects::{ObjectKey, PortRef};
 
     fn parts(text: &str) -> (String, String) {
         let (authority, target) = split(&Template::parse(text).expect("known variables"));

@@ -3,8 +3,7 @@
 use crate::flags::{Classes, Source};
 use crate::wire;
 use anyhow::{Context, Result, bail, ensure};
-use kubernetes::Snapshot;
-use kubernetes::objects::{ConfigMap, IngressClass, Meta, ObjectKey};
+use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -26,7 +25,7 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
         true => {
             let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
-            kubernetes::snapshot_of([(Path::new("standard input"), text.as_str())])
+            objects::snapshot_of([(Path::new("standard input"), text.as_str())])
         }
         false => wire::first_snapshot(source, &options)?,
     };
@@ -35,9 +34,9 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     }
     for malformed in snapshot.malformed.values() {
         let key = &malformed.key;
-        match malformed.kind.as_str() {
-            "File" => eprintln!("not read: {}: {}", key.name, malformed.message),
-            kind => {
+        match malformed.kind {
+            None => eprintln!("not read: {}: {}", key.name, malformed.message),
+            Some(kind) => {
                 eprintln!("not read: {kind} {}/{}: {}", key.namespace, key.name, malformed.message)
             }
         }
