@@ -90,6 +90,7 @@ impl Error {
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Upstream(TryError::Loop) => StatusCode::LOOP_DETECTED,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_) | Self::TooHard(_) | Self::Authenticator(_) | Self::Onward(_) => {
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -153,7 +154,7 @@ impl TryError {
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) => false,
+            Self::RequestBody(_) | Self::Loop => false,
         }
     }
 
@@ -178,6 +179,7 @@ impl TryError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Timeout(_) => 504,
+            Self::Loop => 508,
             _ if self.is_shortage() => 503,
             _ => 502,
         }

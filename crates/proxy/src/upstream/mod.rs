@@ -45,6 +45,8 @@ pub struct Outgoing<'a> {
     pub interim: &'a dyn Fn(Interim),
     /// The location's policies.
     pub policy: &'a Policy,
+    /// How often the request has come back to this process.
+    pub turns: u8,
 }
 
 /// The head of a request.
@@ -79,6 +81,9 @@ pub enum TryError {
     /// HTTP/2 went wrong.
     #[error("HTTP/2: {0}")]
     Http2(h2::Error),
+    /// It leads back to this process, time and again.
+    #[error("the upstream is this controller itself, and the request has come back too often")]
+    Loop,
     /// The client did not deliver the body: nobody upstream is to blame.
     #[error("reading the request body: {0}")]
     RequestBody(BodyError),
