@@ -12,6 +12,7 @@ use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
+use testkit::eventually;
 use testkit::http2::{PREFACE, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -301,12 +302,8 @@ async fn under_pressure_who_takes_nothing_is_ended_and_others_are_served() {
     let mut plain = connect(&native).await;
     plain.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
     native.press(Pressure::High);
-    let ended = async {
-        while native.shed().unread < 2 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    in_time(ended).await;
+    let ended = async || (native.shed().unread >= 2).then_some(());
+    eventually(PATIENCE, ended).await.expect("both are ended");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.len() > 32 << 20);
     assert_eq!(native.shed().unread, 2);
@@ -355,12 +352,8 @@ async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
     let post = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 90000\r\n\r\nx";
     plain.write_all(post).await.expect("written");
     native.press(Pressure::High);
-    let ended = async {
-        while native.shed().unread < 2 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    in_time(ended).await;
+    let ended = async || (native.shed().unread >= 2).then_some(());
+    eventually(PATIENCE, ended).await.expect("both are ended");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.starts_with("HTTP/1.1 200 "));
 }
