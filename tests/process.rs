@@ -223,6 +223,12 @@ fn the_log_can_be_lines_of_json() {
 }
 
 #[test]
+fn who_may_ask_for_reviews_that_nobody_gives_is_said_to_mean_nothing() {
+    let running = Running::start("fairway", &["--validating-webhook-client-ca=/ca.pem"]);
+    assert!(running.log().contains("--validating-webhook-client-ca has no effect"));
+}
+
+#[test]
 fn the_hook_ends_the_controller_and_waits_for_it() {
     let mut running = Running::start("nginx-ingress-controller", &["--shutdown-grace-period=1"]);
     let hook = running.program("wait-shutdown");
