@@ -54,9 +54,9 @@ smuggling: ## Send every hostile head and framing of a table: [FILE=table.csv]
 	@$(CARGO) build --quiet --bin fairway
 	@$(CARGO) run --quiet -p hostile --bin smuggling -- --binary $(FAIRWAY) $(FILE)
 
-floods: ## Send floods of HTTP/2 frames, slow headers, slow bodies and slow readers
+floods: ## Send floods of HTTP/2 frames, slow headers, bodies and readers [ONLY="HTTP/2 answers unread"]
 	@$(CARGO) build --quiet --bin fairway
-	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY)
+	@$(CARGO) run --quiet -p hostile --bin floods -- --binary $(FAIRWAY) $(if $(ONLY),--only "$(ONLY)")
 
 faults: ## Inject the faults of tests/faults/table.tsv and print what became of each [ONLY=DP]
 	@scripts/need cargo cc go ip unshare

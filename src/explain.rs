@@ -28,6 +28,9 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
             other.ingress, url.host, other.reason
         );
     }
+    for (ingress, problem) in translate::not_heard_of_host(&url.host, &snapshot, &translation) {
+        eprintln!("near miss: Ingress {ingress} names {}, but {problem}", url.host);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let decisions = runtime.block_on(proxy::explain(&translation.configuration, question))?;
     match format {

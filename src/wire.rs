@@ -243,8 +243,16 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
         validating_webhook_key,
         validating_webhook_client_ca,
     } = flags;
-    let Some(address) = validating_webhook else { return Ok(()) };
     let named = |file: Option<PathBuf>| file.filter(|file| !file.as_os_str().is_empty());
+    let Some(address) = validating_webhook else {
+        if named(validating_webhook_client_ca).is_some() {
+            tracing::warn!(
+                "--validating-webhook-client-ca has no effect: no webhook is served; give it an address with \
+                 --validating-webhook, or leave the file out"
+            );
+        }
+        return Ok(());
+    };
     let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
     let (certificate, key) = files.context(
         "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",

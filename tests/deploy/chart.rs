@@ -96,6 +96,19 @@ fn a_chart_that_depends_on_this_one_may_say_whether_it_is_wanted_and_share_globa
     assert_eq!(image, &format!("r.test/fairway:{}", env!("CARGO_PKG_VERSION")));
 }
 
+#[test]
+fn a_network_policy_lets_probes_in_with_and_without_metrics() {
+    for metrics in [false, true] {
+        let settings =
+            format!("controller.networkPolicy.enabled=true,controller.metrics.enabled={metrics}");
+        let objects = render(&["--set", &settings]).expect("good values");
+        let policy = object(&objects, "NetworkPolicy", "ingress-nginx-controller");
+        let ports = policy["spec"]["ingress"][0]["ports"].as_array().expect("a list");
+        let probes = ports.iter().filter(|port| port["port"] == 10254);
+        assert_eq!(probes.count(), 1, "{ports:?}");
+    }
+}
+
 /// An upgrade in place keeps what clients, load balancers and immutable fields hang on.
 #[test]
 fn names_and_selectors_are_those_of_ingress_nginx() {

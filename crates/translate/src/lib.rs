@@ -28,7 +28,9 @@ mod upstream;
 
 pub use annotations::cache_durations;
 pub use budget::Budget;
-pub use check::{Check, Finding, Other, Remark, Standing, check, others_of_host};
+pub use check::{
+    Check, Finding, Other, Remark, Standing, check, not_heard_of_host, others_of_host,
+};
 pub use ingress::references;
 pub use options::Options;
 pub use passwords::PasswordFile;

@@ -48,7 +48,7 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
-            Ok(head) if worker.refuses_request() => {
+            Ok(head) if worker.refuses_request(&client.connection) => {
                 let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
                 Box::pin(refuse(&client, page, &head, &generation, &worker)).await
             }
