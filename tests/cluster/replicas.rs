@@ -13,8 +13,8 @@ use crate::fairway::PATIENCE;
 /// The Lease that flags name unless told otherwise.
 const LEASE: &str = "ingress-controller-leader";
 
-/// A real Pod for a replica to be in: what it has of its own is its name, and the labels that differ between two versions
-/// of a chart.
+/// A real Pod for a replica to be in: what it has of its own is its name, and the labels that differ between two
+/// versions of a chart.
 pub(crate) async fn replica(cluster: &Cluster, name: &str) -> Result<()> {
     cluster.fairway_kubeconfig().await?;
     let yaml = format!(

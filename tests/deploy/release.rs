@@ -17,7 +17,8 @@ fn run(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(stdout)?)
 }
 
-/// As little of an unpacked Debian as an image needs, made of this machine's. Its loader is an absolute link, as in Debian.
+/// As little of an unpacked Debian as an image needs, made of this machine's. Its loader is an absolute link, as in
+/// Debian.
 fn system(folder: &Path) -> Result<()> {
     let libraries = run(Command::new("ldd").arg(PROGRAM))?;
     let place = folder.join("lib/any-linux-gnu");

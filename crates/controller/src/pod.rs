@@ -27,8 +27,8 @@ const OF_ONE_ROLLOUT: [&str; 5] = [
     "app.kubernetes.io/version",
 ];
 
-/// The labels that all replicas have, of this version and of the ones before and after it. Whoever took siblings of another
-/// version for strangers would believe to be the last replica, in the middle of an upgrade.
+/// The labels that all replicas have, of this version and of the ones before and after it. Whoever took siblings of
+/// another version for strangers would believe to be the last replica, in the middle of an upgrade.
 fn shared(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
     if OF_AN_INSTALLATION.iter().all(|name| labels.contains_key(*name)) {
         labels.retain(|name, _| OF_AN_INSTALLATION.contains(&name.as_str()));
