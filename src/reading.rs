@@ -1,7 +1,7 @@
 //! The objects that `check` and `explain` look at, once.
 
 use crate::flags::{Classes, Source};
-use crate::wire;
+use crate::sources;
 use anyhow::{Context, Result, bail, ensure};
 use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
@@ -20,14 +20,14 @@ const USUAL_ENDS: [&str; 3] =
 
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
-    let mut options = wire::options(classes);
+    let mut options = sources::options(classes);
     let is_folder = !source.manifests.is_empty();
     let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
         true => {
             let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
             objects::snapshot_of([(Path::new("standard input"), text.as_str())])
         }
-        false => wire::first_snapshot(source, &options)?,
+        false => sources::first_snapshot(source, &options)?,
     };
     if is_folder {
         assume_class(&mut snapshot, &options);

@@ -90,8 +90,11 @@ impl Change {
             Self::Class(kind) => change_class(snapshot, *kind),
             Self::Malformed(there) => {
                 let message = "no Service".to_owned();
-                let malformed =
-                    objects::Malformed { kind: Some(objects::Kind::Service), key: key("x", "s"), message };
+                let malformed = objects::Malformed {
+                    kind: Some(objects::Kind::Service),
+                    key: key("x", "s"),
+                    message,
+                };
                 match there {
                     true => snapshot.malformed.insert("one".into(), Arc::new(malformed)),
                     false => snapshot.malformed.remove("one"),
