@@ -40,7 +40,7 @@ pub(super) async fn pass(
     })?;
     let own = Own::of(&upstream);
     if own.as_ref().is_some_and(|own| !own.carries(connection.turns())) {
-        tracing::warn!(upstream = %group.id, "a TLS connection is passed through to this controller itself, time and again");
+        tracing::warn!(upstream = %group.id, "a TLS connection comes back time and again");
         return Ok(());
     }
     Box::pin(stream::pipe(&mut client, &mut upstream, None)).await
