@@ -8,8 +8,8 @@ use controller::lease::{Election, ElectionOptions, Leadership};
 use controller::status::{AddressSource, StatusOptions, StatusWriter};
 use controller::{Controller, OwnPod};
 use engine::Engine;
-use kubernetes::objects::ObjectKey;
-use kubernetes::{ClientOptions, Snapshot};
+use kubernetes::ClientOptions;
+use objects::{ObjectKey, Snapshot};
 use translate::Options;
 
 /// This replica, and the way to the API server.

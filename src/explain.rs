@@ -1,7 +1,7 @@
 //! `fairway explain`: why a request goes where it goes.
 
 use crate::flags::{Explain as Flags, Output};
-use crate::objects;
+use crate::reading;
 use anyhow::{Context, Result, bail, ensure};
 use proxy::{Decision, Question};
 use std::net::SocketAddr;
@@ -20,13 +20,16 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         client: SocketAddr::new(client, 40_000),
         ports: if url.secure { (80, url.port) } else { (url.port, 443) },
     };
-    let (snapshot, options) = objects::read(source, &classes)?;
+    let (snapshot, options) = reading::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
     for other in translate::others_of_host(&url.host, &snapshot, &options) {
         eprintln!(
             "Ingress {} names {}, but is not ours: {}",
             other.ingress, url.host, other.reason
         );
+    }
+    for (ingress, problem) in translate::not_heard_of_host(&url.host, &snapshot, &translation) {
+        eprintln!("near miss: Ingress {ingress} names {}, but {problem}", url.host);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let decisions = runtime.block_on(proxy::explain(&translation.configuration, question))?;

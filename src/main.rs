@@ -5,21 +5,23 @@ mod bodies;
 mod check;
 mod cluster_writes;
 mod configuration;
+mod engines;
 mod explain;
 mod flags;
 mod front;
 mod hook;
 mod logs;
 mod metrics;
-mod objects;
 mod overload;
 mod own_pod;
 mod ports;
+mod reading;
 mod room;
+mod run;
+mod sources;
 mod streams;
 mod version;
 mod webhook_certificate;
-mod wire;
 
 use flags::Command;
 use std::process::ExitCode;
@@ -34,8 +36,8 @@ fn main() -> ExitCode {
         Err(code) => return code,
     };
     let outcome = match cli.command {
-        Command::Run(flags) => wire::run(*flags).map(|()| ExitCode::SUCCESS),
-        Command::Translate(flags) => wire::translate(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Run(flags) => run::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::Translate(flags) => run::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),

@@ -201,9 +201,8 @@ fn probes_are_answered_while_the_admin_port_is_flooded() {
         flood.push(reader);
     }
     for _ in 0..10 {
-        let began = Instant::now();
+        // Behind the others, 128 of whom are let in every ten seconds, it would wait for longer than `get` does.
         assert_eq!(running.get("/healthz/ping").expect("it answers").0, 200);
-        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
         flood.push(open());
     }
 }
@@ -221,6 +220,12 @@ fn the_log_can_be_lines_of_json() {
     let wrong = ends(&["--log-format=xml"]);
     assert_eq!(wrong.status.code(), Some(1));
     assert!(text(&wrong.stderr).contains("expected text or json"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn who_may_ask_for_reviews_that_nobody_gives_is_said_to_mean_nothing() {
+    let running = Running::start("fairway", &["--validating-webhook-client-ca=/ca.pem"]);
+    assert!(running.log().contains("--validating-webhook-client-ca has no effect"));
 }
 
 #[test]

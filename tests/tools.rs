@@ -104,6 +104,10 @@ fn what_was_not_read_is_never_green() {
         assert!(page.contains("1.yaml"), "{page}");
         assert!(!page.contains("File /"), "{page}");
     }
+    let secure = site.replace("rules:", "tls: [{hosts: [a.example], secretName: cert}], rules:");
+    let (code, page, said) = checked(&[&secure], &["--fail-on", "never"]);
+    assert!(code == Some(1) && said.contains("not everything was checked"), "{said}");
+    assert!(page.contains("default/cert, for one"), "{page}");
     let (code, _, said) = checked(&[&site, &site], &[]);
     assert!(code == Some(1) && said.contains("kustomize build"), "{said}");
 }
@@ -121,6 +125,25 @@ fn ingresses_that_are_not_ours_are_named_with_the_reason() {
     let path = folder.path().to_str().expect("a path");
     let story = fairway(&["explain", "http://a.example/", "--manifests", path]);
     assert!(text(&story.stderr).contains("default/site names a.example, but is not ours"));
+}
+
+#[test]
+fn what_another_namespace_asks_for_in_vain_is_a_near_miss() {
+    let of = |namespace: &str, year: u32, kind: &str| {
+        format!(
+            "{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: it, namespace: {namespace}, \
+             creationTimestamp: \"{year}-01-01T00:00:00Z\"}}, spec: {{ingressClassName: nginx, rules: [{{host: \
+             shop.test, http: {{paths: [{{path: /, pathType: {kind}, backend: {{service: {{name: web, port: {{number: \
+             80}}}}}}}}]}}}}]}}}}\n---\n"
+        )
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let objects = of("one", 2020, "Prefix") + &of("two", 2021, "Exact");
+    fs::write(folder.path().join("in.yaml"), objects).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let story = fairway(&["explain", "http://shop.test/", "--manifests", path]);
+    let said = text(&story.stderr);
+    assert!(said.contains("near miss: Ingress two/it names shop.test, but spec.rules"), "{said}");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Whatever an Ingress says in its annotations, it is translated, always to the same, and no other Ingress changes.
 #![no_main]
 
-use kubernetes::Snapshot;
-use kubernetes::objects::ObjectKey;
+use objects::{ObjectKey, Snapshot};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -10,7 +9,7 @@ use translate::{Options, annotation_rows, translate};
 
 const OBJECTS: &str = include_str!("../objects.yaml");
 static BASE: LazyLock<Snapshot> =
-    LazyLock::new(|| kubernetes::snapshot_of([(Path::new("base.yaml"), OBJECTS)]));
+    LazyLock::new(|| objects::snapshot_of([(Path::new("base.yaml"), OBJECTS)]));
 static NAMES: LazyLock<Vec<String>> = LazyLock::new(|| {
     let prefix = Options::default().annotations_prefix;
     annotation_rows().iter().map(|row| format!("{prefix}/{}", row.name)).collect()

@@ -9,8 +9,8 @@ fuzz_target!(|bytes: &[u8]| {
     let [kind, text @ ..] = bytes else { return };
     let Ok(text) = str::from_utf8(text) else { return };
     let path = Path::new(if kind % 4 == 0 { "fuzz.json" } else { "fuzz.yaml" });
-    let snapshot = kubernetes::snapshot_of([(path, text)]);
-    assert_eq!(snapshot, kubernetes::snapshot_of([(path, text)]));
+    let snapshot = objects::snapshot_of([(path, text)]);
+    assert_eq!(snapshot, objects::snapshot_of([(path, text)]));
     let options = Options::default();
     let first = translate(&snapshot, &options);
     assert_eq!(first.configuration, translate(&snapshot, &options).configuration);

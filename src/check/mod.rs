@@ -4,7 +4,7 @@ mod markdown;
 mod table;
 
 use crate::flags::{Check as Flags, FailOn, Format};
-use crate::objects;
+use crate::reading;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -17,7 +17,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     source.manifests.extend(paths);
     let started = Instant::now();
     eprintln!("reading the objects …");
-    let (snapshot, options) = objects::read(source, &classes)?;
+    let (snapshot, options) = reading::read(source, &classes)?;
     eprintln!(
         "{} Ingresses and {} Services read in {:.1} s",
         snapshot.ingresses.len(),

@@ -3,7 +3,8 @@
 use super::object;
 use clap::{ArgAction, Args};
 use ipnet::IpNet;
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
+use std::net::IpAddr;
 use translate::Budget;
 
 /// Which Ingresses are served, and the objects that settings come from.
@@ -65,9 +66,37 @@ pub(crate) struct Classes {
     pub(crate) enable_ssl_passthrough: bool,
     /// Networks to which names and URLs of objects may lead although they are of this machine (loopback), of its links
     /// (169.254.0.0/16) or where clouds give credentials to nodes; separated by commas.
-    #[arg(long, value_name = "NETWORK", value_delimiter = ',')]
+    #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     pub(crate) allow_target_networks: Vec<IpNet>,
+}
+
+/// A network, or an address, which is a network of one.
+fn network(text: &str) -> Result<IpNet, String> {
+    let text = text.trim();
+    let one = || text.parse().map(|address: IpAddr| IpNet::from(address));
+    text.parse().or_else(|_| one()).map_err(|_| {
+        "expected a network or an address, such as 169.254.20.0/24 or 169.254.20.10".to_owned()
+    })
 }
 
 /// An object, or none. (Not spelled `Option`, which clap would take for a flag that may be absent.)
 pub(crate) type ObjectFlag = Option<ObjectKey>;
+
+#[cfg(test)]
+mod tests {
+    use super::network;
+
+    #[test]
+    fn an_address_is_a_network_of_one() {
+        for (written, meant) in [
+            ("169.254.20.10", "169.254.20.10/32"),
+            ("::1", "::1/128"),
+            (" 10.0.0.0/8", "10.0.0.0/8"),
+        ] {
+            assert_eq!(network(written).map(|read| read.to_string()), Ok(meant.to_owned()));
+        }
+        for wrong in ["", "localhost", "10.0.0.0/33", "10.0.0"] {
+            assert!(network(wrong).is_err_and(|why| why.contains("169.254.20.0/24")), "{wrong}");
+        }
+    }
+}

@@ -35,7 +35,7 @@ pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
 use clap::{ArgAction, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;

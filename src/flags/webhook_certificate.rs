@@ -1,7 +1,7 @@
 //! Flags of `webhook-certificate`.
 
 use clap::Args;
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use std::path::PathBuf;
 
 /// Flags of `webhook-certificate`.

@@ -1,10 +1,10 @@
 //! `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held whole.
 
+mod about_objects;
 mod certificates;
 #[cfg(test)]
 mod documentation;
 mod families;
-mod objects;
 mod page;
 mod requests;
 mod sections;

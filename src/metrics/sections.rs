@@ -3,7 +3,7 @@
 use super::families as f;
 use super::page::Writer;
 use super::traffic::Supervised;
-use super::{Scrape, objects};
+use super::{Scrape, about_objects};
 use model::Transport;
 use proxy::{Pressure, Spans};
 use runtime::Usage;
@@ -138,13 +138,13 @@ fn supervised(scrape: &Scrape, page: &mut Writer<'_>) {
 fn ingresses(scrape: &Scrape, page: &mut Writer<'_>) {
     let Some(controller) = scrape.metrics.controller.get() else { return };
     let known = controller.known.borrow().clone();
-    let orphans = objects::orphans(&known);
+    let orphans = about_objects::orphans(&known);
     let both = orphans.iter().flat_map(|((namespace, ingress), lacks)| {
         let kinds = [("no-service", lacks.service), ("no-endpoint", lacks.endpoints)];
         kinds.map(|(kind, lacks)| ([&**namespace, &**ingress, kind], f64::from(u8::from(lacks))))
     });
     page.family(&f::ORPHAN, both);
-    let problems = objects::problems(&known);
+    let problems = about_objects::problems(&known);
     page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
 }
 

@@ -9,7 +9,7 @@ use testkit::cluster::{Answer, Cluster, Connection, Process, Traffic, eventually
 use tokio::process::Command;
 
 /// How long a change may take to show: generous, since the machine runs a whole cluster besides.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The ConfigMap that Fairway is told to read.
 pub(crate) const CONFIG_MAP: &str = "fairway/fairway";

@@ -13,14 +13,18 @@ use crate::fairway::PATIENCE;
 /// The Lease that flags name unless told otherwise.
 const LEASE: &str = "ingress-controller-leader";
 
-/// A real Pod for a replica to be in: what it has of its own is its name.
+/// A real Pod for a replica to be in: what it has of its own is its name, and the labels that differ between two
+/// versions of a chart.
 pub(crate) async fn replica(cluster: &Cluster, name: &str) -> Result<()> {
     cluster.fairway_kubeconfig().await?;
     let yaml = format!(
         "
 apiVersion: v1
 kind: Pod
-metadata: {{name: {name}, namespace: fairway, labels: {{app: fairway, pod-template-hash: h-{name}}}}}
+metadata:
+  name: {name}
+  namespace: fairway
+  labels: {{app: fairway, pod-template-hash: h-{name}, helm.sh/chart: c-{name}, app.kubernetes.io/version: v-{name}}}
 spec:
   automountServiceAccountToken: false
   containers:

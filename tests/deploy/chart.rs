@@ -1,7 +1,7 @@
 //! What Helm makes of the chart: refusals that name the key, and the names that ingress-nginx's objects have.
 
-use crate::helm::{chart, helm, object, render, render_file};
-use crate::{root, yaml_files};
+use crate::helm::{chart, helm, object, render, render_file, values_files};
+use crate::root;
 use serde_json::Value;
 
 fn refusal(setting: &str) -> String {
@@ -39,6 +39,17 @@ fn a_value_of_the_wrong_kind_fails_with_its_place() {
         ("controller.tolerations={}", "at '/controller/tolerations'"),
         ("controller.hostNetwork=\"yes\"", "at '/controller/hostNetwork'"),
         ("controller.kind=\"StatefulSet\"", "at '/controller/kind'"),
+        ("controller.replicaCount=\"three\"", "at '/controller/replicaCount'"),
+        ("controller.service.type=\"LoadBalncer\"", "at '/controller/service/type'"),
+        (
+            "controller.service.externalTrafficPolicy=\"Lokal\"",
+            "at '/controller/service/externalTrafficPolicy'",
+        ),
+        (
+            "controller.admissionWebhooks.failurePolicy=\"Fial\"",
+            "at '/controller/admissionWebhooks/failurePolicy'",
+        ),
+        ("controller.image.pullPolicy=\"Somtimes\"", "at '/controller/image/pullPolicy'"),
     ] {
         let said = refusal(setting);
         assert!(said.contains(place), "{said}");
@@ -57,6 +68,21 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
             r#"controller.extraModules=[{"name": "brotli"}]"#,
             "controller.extraModules",
             "Leave it out",
+        ),
+        (
+            r#"controller={"engine": "nginx", "extraModules": [{"name": "brotli"}]}"#,
+            "controller.extraModules",
+            "docs/nginx-modules.md",
+        ),
+        (
+            r#"controller={"containerPort": {"tohttps": 2443}, "service": {"targetPorts": {"http": "tohttps"}}}"#,
+            "controller.service.targetPorts.http is tohttps",
+            "controller.engine=nginx",
+        ),
+        (
+            "controller.service.internal.targetPorts.https=9443",
+            "controller.service.internal.targetPorts.https is 9443",
+            "http or https",
         ),
         (
             r#"controller.image.image="ingress-nginx/controller""#,
@@ -96,6 +122,36 @@ fn a_chart_that_depends_on_this_one_may_say_whether_it_is_wanted_and_share_globa
     assert_eq!(image, &format!("r.test/fairway:{}", env!("CARGO_PKG_VERSION")));
 }
 
+#[test]
+fn a_network_policy_lets_probes_in_with_and_without_metrics() {
+    for metrics in [false, true] {
+        let settings =
+            format!("controller.networkPolicy.enabled=true,controller.metrics.enabled={metrics}");
+        let objects = render(&["--set", &settings]).expect("good values");
+        let policy = object(&objects, "NetworkPolicy", "ingress-nginx-controller");
+        let ports = policy["spec"]["ingress"][0]["ports"].as_array().expect("a list");
+        let probes = ports.iter().filter(|port| port["port"] == 10254);
+        assert_eq!(probes.count(), 1, "{ports:?}");
+    }
+}
+
+#[test]
+fn ports_that_something_listens_on_and_keys_of_other_charts_are_taken() {
+    for setting in [
+        "controller.service.targetPorts.https=\"http\"",
+        "controller.service.targetPorts.http=80",
+        "controller.replicaCount=\"3\"",
+        "controller.minAvailable=\"50%\"",
+        "controller.service.externalTrafficPolicy=null",
+        "controller.image.primeTag=\"v1\"",
+        "controller.admissionWebhooks.service.ipFamilyPolicy=\"SingleStack\"",
+        "controller.service.omitClusterIP=true",
+        "controller.useIngressClassOnly=true",
+    ] {
+        assert!(render(&["--set-json", setting]).is_ok(), "{setting} is refused");
+    }
+}
+
 /// An upgrade in place keeps what clients, load balancers and immutable fields hang on.
 #[test]
 fn names_and_selectors_are_those_of_ingress_nginx() {
@@ -126,7 +182,7 @@ fn names_and_selectors_are_those_of_ingress_nginx() {
 
 #[test]
 fn every_selector_meets_the_pods_of_its_workload() {
-    for file in yaml_files("tests/deploy/values") {
+    for file in values_files() {
         let objects = render_file(&file);
         let pods: Vec<&Value> = objects
             .iter()
@@ -154,7 +210,7 @@ fn flags<'a>(objects: &'a [Value], name: &str) -> Vec<&'a str> {
 
 #[test]
 fn values_become_flags_and_extra_args_go_before_them() {
-    let everything = render_file("everything.yaml");
+    let everything = render_file("tests/deploy/values/everything.yaml");
     let flags = flags(&everything, "ingress-nginx-controller");
     for flag in [
         "--http-port=8080",
@@ -214,8 +270,8 @@ fn the_nginx_engine_has_its_image_its_flag_and_a_folder_that_can_be_written() {
 fn helm_has_nothing_against_the_chart_whatever_the_values() {
     let chart = chart();
     let chart = chart.to_str().expect("a path that is text");
-    for file in yaml_files("tests/deploy/values") {
-        let values = root().join("tests/deploy/values").join(&file);
+    for file in values_files() {
+        let values = root().join(&file);
         let values = values.to_str().expect("a path that is text");
         let output = helm(&["lint", "--strict", chart, "--values", values]).output();
         let output = output.expect("Helm starts");

@@ -1,6 +1,6 @@
 //! A real API server takes every object, with all of its fields.
 
-use crate::helm::{render, render_file};
+use crate::helm::{render, render_file, values_files};
 use crate::{read, yaml_files};
 use anyhow::{Context, Result, ensure};
 use kube::Api;
@@ -59,7 +59,7 @@ fn the_api_server_takes_every_object_of_the_chart_whatever_the_values() {
     cluster::test(async |cluster| {
         prepare(cluster).await?;
         let mut renders = vec![("defaults".to_owned(), render(&[]).map_err(anyhow::Error::msg)?)];
-        for file in yaml_files("tests/deploy/values") {
+        for file in values_files() {
             let objects = render_file(&file);
             renders.push((file, objects));
         }

@@ -1,6 +1,6 @@
 //! What containers are started with is what the program takes.
 
-use crate::helm::render_file;
+use crate::helm::{render_file, values_files};
 use crate::{read, yaml_files};
 use serde_json::Value;
 use std::process::Command;
@@ -37,7 +37,7 @@ fn the_program_takes_the_arguments_of_the_plain_manifests_and_of_the_chart() {
         let objects = yaml::documents(&read(&format!("deploy/{file}"))).expect("YAML");
         (file, objects)
     });
-    let rendered = yaml_files("tests/deploy/values").into_iter().map(|file| {
+    let rendered = values_files().into_iter().map(|file| {
         let objects = render_file(&file);
         (file, objects)
     });

@@ -1,6 +1,6 @@
 //! Helm itself, built from the Go module proxy once per version, and what it makes of the chart.
 
-use crate::{read, root};
+use crate::{read, root, yaml_files};
 use serde_json::Value;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -39,11 +39,20 @@ pub(crate) fn render(options: &[&str]) -> Result<Vec<Value>, String> {
     Ok(objects.into_iter().filter(|object| !object.is_null()).collect())
 }
 
-/// As `render`, with one of the files in `tests/deploy/values`.
-pub(crate) fn render_file(name: &str) -> Vec<Value> {
-    let path = root().join("tests/deploy/values").join(name);
-    let objects = render(&["--values", path.to_str().expect("a path that is text")]);
-    objects.unwrap_or_else(|error| panic!("{name}: {error}"))
+/// The files of values that are tried out, as paths in the repository: odd ones, and those that users get.
+pub(crate) fn values_files() -> Vec<String> {
+    let of = |folder: &str| {
+        let files = yaml_files(folder);
+        files.into_iter().map(|name| format!("{folder}/{name}")).collect::<Vec<_>>()
+    };
+    [of("tests/deploy/values"), of("deploy/values")].concat()
+}
+
+/// As `render`, with one of them.
+pub(crate) fn render_file(path: &str) -> Vec<Value> {
+    let file = root().join(path);
+    let objects = render(&["--values", file.to_str().expect("a path that is text")]);
+    objects.unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
 /// The object of a kind that has such a name.

@@ -8,6 +8,7 @@ mod image;
 mod keys;
 mod one_namespace;
 mod plain;
+mod release;
 mod rights;
 mod upgrade;
 mod values;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use testkit::cluster::{self, Cluster, Connection, Process, eventually};
 use tokio::process::Command;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 async fn namespace(cluster: &Cluster, name: &str) -> Result<()> {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});

@@ -81,7 +81,7 @@ fn nothing_is_granted_by_wildcard_and_secrets_are_only_read() {
 
 #[test]
 fn a_controller_of_one_namespace_reads_secrets_there_and_nowhere_else() {
-    let chart = render_file("one-namespace.yaml");
+    let chart = render_file("tests/deploy/values/one-namespace.yaml");
     assert!(of(&chart, "ClusterRole").is_empty(), "rbac.scope leaves nothing in the cluster");
     for objects in [&chart, &plain("rbac-namespaced.yaml")] {
         let secrets = |(_, resource, ..): &Right| resource == "secrets";

@@ -18,6 +18,11 @@ fn current(path: &str, text: &str) {
 
 fn kind(key: &Key) -> Value {
     if let Some(choices) = key.choices() {
+        let mut choices: Vec<Value> = choices.into_iter().map(Value::from).collect();
+        // What is left out may be written as nothing.
+        if key.default == "" {
+            choices.extend([json!(""), Value::Null]);
+        }
         return json!({"enum": choices});
     }
     match &key.default {
@@ -30,9 +35,13 @@ fn kind(key: &Key) -> Value {
         // Absent by default: a number, a word or a truth.
         Value::Null => json!({"type": ["string", "number", "boolean", "null"]}),
         // Charts copied about carry empty maps where a word belongs, and numbers in quotes.
-        Value::String(_) | Value::Number(_) => {
+        Value::String(_) => {
             json!({"type": ["string", "number", "object", "null"], "maxProperties": 0})
         }
+        // A share such as 50% counts as one where Kubernetes takes it; it says so where it does not.
+        Value::Number(_) => json!({
+            "type": ["string", "number", "object", "null"], "maxProperties": 0, "pattern": "^[0-9]*%?$",
+        }),
     }
 }
 

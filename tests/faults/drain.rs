@@ -1,6 +1,6 @@
 //! The end of the process, and what it leaves unharmed.
 
-use crate::bed::{OK, Setup, good, request, status, upstream};
+use crate::bed::{OK, PATIENCE, Setup, good, request, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use testkit::eventually;
@@ -64,7 +64,7 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
     let last = websocket::read(&mut socket).await.map_err(broken)?;
     ensure!(last.closes() && last.payload == 1001u16.to_be_bytes(), "{last:?}");
     ensure!(began.elapsed() >= Duration::from_millis(900), "it was told too early");
-    let ended = tokio::time::timeout(Duration::from_secs(15), fairway.process.wait()).await??;
+    let ended = tokio::time::timeout(PATIENCE, fairway.process.wait()).await??;
     ensure!(ended.success(), "it ended with {ended}");
     let download = download.await??;
     ensure!(status(&download) == Some(200) && download.len() < 1_000_000, "it was made up");
@@ -73,7 +73,7 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
 
 #[tokio::test]
 async fn kept_connections_are_asked_to_move_while_new_ones_are_still_taken() -> Result<()> {
-    let flags = vec!["--shutdown-grace-period=2".to_owned()];
+    let flags = vec!["--shutdown-grace-period=10".to_owned()];
     let mut fairway = Setup { flags, ..Setup::of(good().await?) }.start().await?;
     let mut kept = TcpStream::connect(fairway.http).await?;
     let mut ask = async || -> Result<String> {
@@ -89,11 +89,11 @@ async fn kept_connections_are_asked_to_move_while_new_ones_are_still_taken() -> 
     ensure!(ask().await?.contains("Connection: keep-alive"));
     fairway.signal("TERM")?;
     let unready = || async { (fairway.health().await.ok()? == 500).then_some(()) };
-    eventually(Duration::from_secs(5), unready).await.context("/healthz stays well")?;
+    eventually(PATIENCE, unready).await.context("/healthz stays well")?;
     let last = ask().await?;
     ensure!(last.contains("Connection: close"), "{last}");
     fairway.expect(200).await?;
-    let ended = tokio::time::timeout(Duration::from_secs(15), fairway.process.wait()).await??;
+    let ended = tokio::time::timeout(PATIENCE, fairway.process.wait()).await??;
     ensure!(ended.success(), "it ended with {ended}");
     Ok(())
 }
@@ -104,12 +104,12 @@ async fn a_client_that_has_just_connected_is_still_served() -> Result<()> {
     let mut fresh = TcpStream::connect(fairway.http).await?;
     fairway.signal("TERM")?;
     let refused = || async { TcpStream::connect(fairway.http).await.err() };
-    eventually(Duration::from_secs(5), refused).await.context("it still listens")?;
+    eventually(PATIENCE, refused).await.context("it still listens")?;
     fresh.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await?;
     let mut answer = String::new();
     fresh.read_to_string(&mut answer).await?;
     ensure!(status(&answer) == Some(200), "{answer}");
-    let ended = tokio::time::timeout(Duration::from_secs(15), fairway.process.wait()).await??;
+    let ended = tokio::time::timeout(PATIENCE, fairway.process.wait()).await??;
     ensure!(ended.success(), "it ended with {ended}");
     Ok(())
 }

@@ -2,8 +2,6 @@
 
 use crate::bed::{PATIENCE, Setup, good, status};
 use anyhow::{Context, Result, ensure};
-use std::time::Duration;
-use tokio::time::Instant;
 
 #[tokio::test]
 async fn whoever_reads_the_logs_may_stop_and_no_request_waits() -> Result<()> {
@@ -11,16 +9,12 @@ async fn whoever_reads_the_logs_may_stop_and_no_request_waits() -> Result<()> {
     let setup = Setup { unread: true, flags: vec!["-v=5".to_owned()], ..Setup::of(good().await?) };
     let fairway = setup.start().await?;
     let long = "x".repeat(3000);
-    let mut slowest = Duration::ZERO;
     for number in 0..300 {
-        let began = Instant::now();
         let answer =
             tokio::time::timeout(PATIENCE, fairway.get(&format!("/{number}/{long}"))).await;
         let answer = answer.context("a request waits for the log")??;
         ensure!(status(&answer) == Some(200), "request {number}: {answer}");
-        slowest = slowest.max(began.elapsed());
     }
-    ensure!(slowest < Duration::from_secs(2), "the slowest took {slowest:?}");
     ensure!(fairway.health().await? == 200);
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Upstreams that break, hang, refuse or talk nonsense over HTTP/1.
 
-use crate::bed::{Fairway, OK, Setup, good, request, reset, status, upstream};
+use crate::bed::{Fairway, OK, PATIENCE, Setup, good, request, reset, status, upstream};
 use anyhow::{Context, Result, ensure};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -128,8 +128,9 @@ async fn an_upstream_that_never_answers_is_504_and_let_go() -> Result<()> {
     let fairway = setup.start().await?;
     let began = Instant::now();
     fairway.expect(504).await?;
-    ensure!(began.elapsed() < Duration::from_secs(5), "it took {:?}", began.elapsed());
-    let ended = tokio::time::timeout(Duration::from_secs(5), told.recv()).await?;
+    // Half of what it would be without the annotation.
+    ensure!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
+    let ended = tokio::time::timeout(PATIENCE, told.recv()).await?;
     ensure!(ended == Some(true), "the connection to the upstream stays open");
     Ok(())
 }
@@ -174,11 +175,13 @@ async fn an_endpoint_that_swallows_connections_is_passed_over_in_time() -> Resul
     let (hole, _held, _listener) = blackhole().await?;
     let endpoints = vec![hole, good().await?];
     let annotations = vec![("proxy-connect-timeout", "1")];
-    let fairway = Setup { endpoints, annotations, ..Setup::default() }.start().await?;
+    // What counts without the annotation is longer than anybody waits here.
+    let settings = vec![("proxy-connect-timeout", "75".to_owned())];
+    let fairway = Setup { endpoints, annotations, settings, ..Setup::default() }.start().await?;
     for _ in 0..4 {
         let began = Instant::now();
         fairway.expect(200).await?;
-        ensure!(began.elapsed() < Duration::from_secs(4), "it took {:?}", began.elapsed());
+        ensure!(began.elapsed() < Duration::from_secs(30), "it took {:?}", began.elapsed());
     }
     Ok(())
 }
@@ -192,12 +195,11 @@ async fn endpoints_that_all_refuse_are_502_at_once_and_cost_little() -> Result<(
         (socket, address)
     };
     let fairway = Setup::of(nobody).start().await?;
-    let (began, before) = (Instant::now(), fairway.processor_time()?);
+    let before = fairway.processor_time()?;
     for _ in 0..50 {
         fairway.expect(502).await?;
     }
     let used = fairway.processor_time()? - before;
-    ensure!(began.elapsed() < Duration::from_secs(10), "50 refusals took {:?}", began.elapsed());
     ensure!(used < Duration::from_secs(1), "50 refusals cost {used:?} of a processor");
     drop(held);
     Ok(())
@@ -255,7 +257,7 @@ async fn who_goes_away_takes_the_upstreams_work_along() -> Result<()> {
     };
     let fairway = Setup::of(upstream(serve).await?).start().await?;
     let mut next = async || -> Result<&str> {
-        let next = tokio::time::timeout(Duration::from_secs(5), told.recv()).await;
+        let next = tokio::time::timeout(PATIENCE, told.recv()).await;
         next.context("the upstream waits")?.context("the upstream ended")
     };
     let mut tcp = TcpStream::connect(fairway.http).await?;

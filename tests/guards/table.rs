@@ -107,7 +107,7 @@ impl Bed {
             arrived.set(arrived.get() + more);
             (arrived.get() >= wanted).then_some(())
         };
-        let _too_late = testkit::eventually(Duration::from_secs(5), all_there).await;
+        let _too_late = testkit::eventually(Duration::from_secs(60), all_there).await;
     }
 
     /// Sends a request; what came back, and which applications it reached.

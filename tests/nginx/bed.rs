@@ -18,7 +18,7 @@ use testkit::upstreams::Upstreams;
 use testkit::{eventually, fixtures, ports};
 
 /// How long anything may take: generous, since the machine may be busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Workers of nginx.
 const WORKERS: usize = 2;

@@ -2,9 +2,8 @@
 
 use crate::reader::{Read, read};
 use anyhow::{Result, anyhow};
-use kubernetes::objects::ObjectKey;
-use kubernetes::snapshot_of;
 use nginx::Place;
+use objects::{ObjectKey, snapshot_of};
 use serde_json::Value;
 use std::path::Path;
 use translate::{Options, Translation, translate};

@@ -1,5 +1,6 @@
 //! The table "Arrows" of ARCHITECTURE.md against every Cargo.toml.
 
+use crate::dependencies::Packages;
 use crate::tree::Tree;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +22,7 @@ struct Manifest {
 const TOOLS: [&str; 3] = ["testkit", "hostile", "bench"];
 
 /// Differences between the table and the Cargo.tomls, in both directions.
-pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
+pub(crate) fn complaints(tree: &Tree, packages: &Packages) -> Vec<String> {
     let rows = rows(&tree.text("ARCHITECTURE.md").expect("ARCHITECTURE.md is text"));
     let crates: BTreeSet<String> = tree.below("crates").into_iter().map(str::to_owned).collect();
     let in_table: BTreeSet<String> = rows.keys().cloned().collect();
@@ -38,7 +39,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
     for name in crates.intersection(&in_table) {
         let file = format!("crates/{name}/Cargo.toml");
         let manifest = manifest(&tree.text(&file).expect("Cargo.toml is text"), &file);
-        complaints.extend(of_crate(name, &rows[name], &manifest, &crates));
+        complaints.extend(of_crate(name, &rows[name], &manifest, &crates, &packages.seen_by(name)));
     }
     let binary = manifest(&tree.text("Cargo.toml").expect("Cargo.toml is text"), "Cargo.toml");
     let tools = TOOLS.iter().filter(|tool| binary.dependencies.contains(**tool));
@@ -46,7 +47,13 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
     complaints
 }
 
-fn of_crate(name: &str, row: &Row, manifest: &Manifest, crates: &BTreeSet<String>) -> Vec<String> {
+fn of_crate(
+    name: &str,
+    row: &Row,
+    manifest: &Manifest,
+    crates: &BTreeSet<String>,
+    seen: &BTreeSet<&str>,
+) -> Vec<String> {
     let mut complaints = Vec::new();
     let used: BTreeSet<String> = manifest.dependencies.intersection(crates).cloned().collect();
     for extra in used.difference(&row.uses) {
@@ -55,8 +62,9 @@ fn of_crate(name: &str, row: &Row, manifest: &Manifest, crates: &BTreeSet<String
     for missing in row.uses.difference(&used) {
         complaints.push(format!("ARCHITECTURE.md lets {name} use {missing}, which it does not"));
     }
-    let all = manifest.dependencies.union(&manifest.dev_dependencies);
-    for seen in all.filter(|dependency| row.never.contains(*dependency)) {
+    let direct = manifest.dependencies.union(&manifest.dev_dependencies).map(String::as_str);
+    let all: BTreeSet<&str> = direct.chain(seen.iter().copied()).collect();
+    for seen in all.into_iter().filter(|dependency| row.never.contains(*dependency)) {
         complaints.push(format!("{name} must never see {seen}"));
     }
     if !manifest.takes_lints {
@@ -119,7 +127,7 @@ fn rows_are_read_from_the_table() {
 
 #[test]
 fn every_kind_of_difference_is_a_complaint() {
-    let row = Row { uses: set(&["b"]), never: set(&["kube", "tokio"]) };
+    let row = Row { uses: set(&["b"]), never: set(&["h2", "kube", "tokio"]) };
     let text = [
         "[dependencies]",
         "c = '1'",
@@ -129,10 +137,11 @@ fn every_kind_of_difference_is_a_complaint() {
         "kube = '1'",
     ];
     let manifest = manifest(&text.join("\n"), "a");
-    let complaints = of_crate("a", &row, &manifest, &set(&["a", "b", "c"]));
+    let complaints = of_crate("a", &row, &manifest, &set(&["a", "b", "c"]), &["h2"].into());
     let expected = [
         "a uses c, which ARCHITECTURE.md does not allow",
         "ARCHITECTURE.md lets a use b, which it does not",
+        "a must never see h2",
         "a must never see kube",
         "a must never see tokio",
         "crates/a/Cargo.toml lacks `[lints] workspace = true`",

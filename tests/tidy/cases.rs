@@ -5,6 +5,9 @@ use crate::tree::Tree;
 /// Where the families of keys are declared, one file each.
 const FAMILIES: &str = "crates/translate/src/annotations/";
 
+/// What reads annotations without being a family.
+const BESIDES: [&str; 3] = ["guards", "known", "raw"];
+
 /// Where cases are, as `<root>/<family>/<case>/`, and the files without which the runner passes a folder by. A lone
 /// `case.yaml` says why Fairway differs from a recorded case of that name.
 const CASES: [(&str, &[&str]); 2] = [
@@ -36,8 +39,9 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
 
 /// `upstream_tls.rs` declares the family `upstream-tls`.
 fn families(tree: &Tree) -> impl Iterator<Item = String> {
-    tree.files()
-        .filter_map(|file| file.strip_prefix(FAMILIES)?.strip_suffix(".rs"))
-        .filter(|name| !name.ends_with("mod") && !name.ends_with("tests"))
-        .map(|name| name.split('/').next().unwrap_or(name).replace('_', "-"))
+    let declares =
+        |file: &str| tree.text(file).is_some_and(|text| text.contains(" FAMILY: Family"));
+    let declaring = tree.rust().filter(move |file| file.starts_with(FAMILIES) && declares(file));
+    let names = declaring.filter_map(|file| file.strip_prefix(FAMILIES)?.split(['/', '.']).next());
+    names.chain(BESIDES).map(|name| name.replace('_', "-"))
 }

@@ -5,10 +5,12 @@ mod cases;
 mod circles;
 mod code;
 mod deny;
+mod dependencies;
 mod faults;
 mod text;
 mod tree;
 
+use dependencies::Packages;
 use tree::Tree;
 
 /// Fails with all complaints at once, so that one run suffices to mend them.
@@ -18,7 +20,12 @@ fn expect_none(complaints: &[String]) {
 
 #[test]
 fn crates_use_what_the_table_in_architecture_md_says() {
-    expect_none(&arrows::complaints(&Tree::open()));
+    expect_none(&arrows::complaints(&Tree::open(), &Packages::ask()));
+}
+
+#[test]
+fn every_dependency_is_used() {
+    expect_none(&Packages::ask().unused(&Tree::open()));
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A number that tells Configurations apart, brought up to date by what differs.
 
+use crate::stable;
 use model::{Changes, Configuration};
 use serde::Serialize;
-use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A number that tells Configurations apart. It is a sum over their parts, so that a change costs what it changes, and
 /// it does not depend on the way that led there. Endpoints do not count: they come and go all the time.
@@ -31,9 +31,8 @@ fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
     });
     let certificates = changes.certificates.iter().filter_map(|id| of.certificates.get(id));
     let certificates = certificates.map(|certificate| {
-        let mut hasher = DefaultHasher::new();
-        (&certificate.id, &certificate.chain).hash(&mut hasher);
-        hasher.finish()
+        let chain = certificate.chain.iter().map(Vec::as_slice);
+        stable::number(std::iter::once(certificate.id.as_str().as_bytes()).chain(chain))
     });
     let global = changes.global.then(|| hash(&of.global));
     let default = changes.default_certificate.then(|| hash(&of.default_certificate));
@@ -42,10 +41,8 @@ fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
 }
 
 fn hash(part: &impl Serialize) -> u64 {
-    let mut hasher = DefaultHasher::new();
     // Plain data can always be written; what could not would only not count.
-    serde_json::to_vec(part).unwrap_or_default().hash(&mut hasher);
-    hasher.finish()
+    stable::number([serde_json::to_vec(part).unwrap_or_default().as_slice()])
 }
 
 #[cfg(test)]

@@ -1,9 +1,8 @@
 //! What is published after each round of the loop: objects, what they mean, and what the engine made of it.
 
 use imbl::OrdSet;
-use kubernetes::objects::ObjectKey;
-use kubernetes::{ReverseIndex, Snapshot};
 use model::Configuration;
+use objects::{ObjectKey, ReverseIndex, Snapshot};
 use std::sync::Arc;
 use translate::Problems;
 

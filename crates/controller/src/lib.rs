@@ -11,6 +11,7 @@ pub mod lease;
 mod metrics;
 mod pod;
 mod report;
+mod stable;
 pub mod status;
 mod task;
 mod timings;

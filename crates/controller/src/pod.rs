@@ -14,9 +14,28 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const TRIES: usize = 5;
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Labels that differ between replicas of one Deployment, DaemonSet or StatefulSet while it is rolled.
-const OF_ONE_ROLLOUT: [&str; 3] =
-    ["pod-template-hash", "controller-revision-hash", "pod-template-generation"];
+/// Labels that tell an installation from all others, by the names that Helm charts agree on.
+const OF_AN_INSTALLATION: [&str; 3] =
+    ["app.kubernetes.io/name", "app.kubernetes.io/instance", "app.kubernetes.io/component"];
+
+/// Labels that differ between replicas of one Deployment, DaemonSet or StatefulSet while it is rolled, or upgraded.
+const OF_ONE_ROLLOUT: [&str; 5] = [
+    "pod-template-hash",
+    "controller-revision-hash",
+    "pod-template-generation",
+    "helm.sh/chart",
+    "app.kubernetes.io/version",
+];
+
+/// The labels that all replicas have, of this version and of the ones before and after it. Whoever took siblings of
+/// another version for strangers would believe to be the last replica, in the middle of an upgrade.
+fn shared(mut labels: BTreeMap<String, String>) -> BTreeMap<String, String> {
+    if OF_AN_INSTALLATION.iter().all(|name| labels.contains_key(*name)) {
+        labels.retain(|name, _| OF_AN_INSTALLATION.contains(&name.as_str()));
+    }
+    labels.retain(|name, _| !OF_ONE_ROLLOUT.contains(&name.as_str()));
+    labels
+}
 
 /// The Pod that this process is in.
 #[derive(Clone, Debug, Default)]
@@ -44,8 +63,7 @@ impl OwnPod {
             }
             tokio::time::sleep(PAUSE).await;
         };
-        let mut labels = pod.metadata.labels.unwrap_or_default();
-        labels.retain(|name, _| !OF_ONE_ROLLOUT.contains(&name.as_str()));
+        let labels = shared(pod.metadata.labels.unwrap_or_default());
         let uid = pod.metadata.uid.unwrap_or_default();
         Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid, labels })
     }
@@ -86,4 +104,31 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     let mut conditions = status.conditions.iter().flatten();
     status.phase.as_deref() == Some("Running")
         && conditions.any(|known| known.type_ == "Ready" && known.status == "True")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shared;
+    use std::collections::BTreeMap;
+
+    fn labels(text: &str) -> BTreeMap<String, String> {
+        let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    #[test]
+    fn replicas_of_the_version_before_are_siblings() {
+        let installed =
+            "app.kubernetes.io/name=a app.kubernetes.io/instance=b app.kubernetes.io/component=c";
+        for changing in
+            ["helm.sh/chart=fairway-0.1.0", "app.kubernetes.io/version=1", "git-commit=abc", ""]
+        {
+            assert_eq!(
+                shared(labels(&format!("{installed} {changing}"))),
+                labels(installed),
+                "{changing}"
+            );
+        }
+        assert_eq!(shared(labels("app=x helm.sh/chart=1 pod-template-hash=2")), labels("app=x"));
+    }
 }

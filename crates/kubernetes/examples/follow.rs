@@ -1,7 +1,7 @@
 //! Prints what a Snapshot holds, and again after every change: `follow` (a cluster, by KUBECONFIG) or `follow DIR...`.
 
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer};
+use objects::{Ingress, ObjectKey, Snapshot};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,7 +62,8 @@ fn print(snapshot: &Snapshot, at: Duration) {
         resident_mebibytes(),
     );
     for malformed in snapshot.malformed.values() {
-        println!("    {} {}: {}", malformed.kind, malformed.key.name, malformed.message);
+        let kind = malformed.kind.map_or("File", objects::Kind::name);
+        println!("    {kind} {}: {}", malformed.key.name, malformed.message);
     }
 }
 

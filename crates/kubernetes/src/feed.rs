@@ -1,6 +1,6 @@
 //! Snapshots as they come: the latest one, and the tasks that keep it so.
 
-use crate::Snapshot;
+use objects::Snapshot;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tokio::sync::watch;
@@ -63,7 +63,7 @@ impl Publisher {
 #[cfg(test)]
 mod tests {
     use super::Feed;
-    use crate::Snapshot;
+    use objects::Snapshot;
     use std::time::{Duration, Instant};
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Which kinds of objects are followed, and for how long not: for readiness and for metrics.
 
-use crate::store::Kind;
+use objects::Kind;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::Following;
-    use crate::store::Kind;
+    use objects::Kind;
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]

@@ -4,8 +4,8 @@ use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::networking::v1 as networking;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
-use kubernetes::objects::ObjectKey;
-use kubernetes::{ClientOptions, ClusterOptions, Error, Feed, Following, Referrer, Snapshot};
+use kubernetes::{ClientOptions, ClusterOptions, Error, Feed, Following, Referrer};
+use objects::{ObjectKey, Snapshot};
 use serde_json::{Value, from_value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,7 +153,7 @@ async fn only_one_namespace_is_watched_but_what_is_pinned_comes_from_anywhere() 
     here.create_ingress("web", "none").await;
     let options = ClusterOptions {
         namespace: Some(here.namespace.clone()),
-        pinned: vec![kubernetes::Reference::Secret(there.key("default"))],
+        pinned: vec![objects::Reference::Secret(there.key("default"))],
         ..here.options()
     };
     let mut feed = kubernetes::cluster(options).await.expect("a feed");

@@ -1,6 +1,7 @@
 //! Names that must never be mixed up: each is its own type, never a bare `String`.
 
 use serde::Serialize;
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -18,6 +19,13 @@ macro_rules! name {
 
             /// The name as text.
             pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        // Names are found by their text without a new one being made.
+        impl Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }

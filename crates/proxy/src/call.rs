@@ -46,6 +46,8 @@ pub struct Call<'a> {
     pub body: Option<&'a Spool>,
     /// Whose time-outs, retries and bounds count.
     pub policy: &'a Policy,
+    /// How often the request that makes it necessary has come back to this process.
+    pub turns: u8,
 }
 
 impl Destination {
@@ -111,6 +113,7 @@ pub async fn call(
             upgrade: false,
             interim: &|_| {},
             policy: call.policy,
+            turns: call.turns,
         };
         let target = Target { address, tls: way.tls.clone() };
         let Failed { error, sent, refused, reused } =

@@ -2,11 +2,13 @@
 
 use crate::backlog::Backlog;
 use crate::owed::Owed;
+use crate::own::{self, Turns};
 use crate::tls::Peer;
 use bytes::Bytes;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Waker};
 use std::time::Duration;
 use stream::proxy_protocol::Announced;
@@ -36,6 +38,8 @@ pub struct Connection {
     pub requests: Cell<u64>,
     /// Requests that it is busy with, where somebody counts.
     pub busy: Cell<u32>,
+    /// It was let in under full pressure.
+    pub guest: Option<Guest>,
     closing: Cell<bool>,
     over: Cell<bool>,
     cut: Cell<bool>,
@@ -43,7 +47,29 @@ pub struct Connection {
     pub backlog: Backlog,
     /// What it waits for of requests.
     pub owed: Owed,
+    /// It comes from this machine's own address.
+    hairpin: bool,
+    turns: OnceCell<Option<Turns>>,
     waker: RefCell<Option<Waker>>,
+}
+
+/// Who was let in under full pressure: one of a few, for one request.
+#[derive(Debug)]
+pub struct Guest {
+    asked: Cell<bool>,
+    _place: Rc<()>,
+}
+
+impl Guest {
+    /// One more of them all.
+    pub fn new(all: &Rc<()>) -> Self {
+        Self { asked: Cell::new(false), _place: all.clone() }
+    }
+
+    /// Whether it may ask: once.
+    pub fn asks(&self) -> bool {
+        !self.asked.replace(true)
+    }
 }
 
 /// A TLS session with a client.
@@ -90,11 +116,14 @@ impl Connection {
             since: Instant::now(),
             requests: Cell::new(0),
             busy: Cell::new(0),
+            guest: None,
             closing: Cell::new(false),
             over: Cell::new(false),
             cut: Cell::new(false),
             backlog: Backlog::default(),
             owed: Owed::default(),
+            hairpin: canonical(peer).ip() == canonical(local).ip(),
+            turns: OnceCell::new(),
             waker: RefCell::new(None),
         }
     }
@@ -103,6 +132,16 @@ impl Connection {
     pub fn work(self: &Rc<Self>) -> Working {
         self.busy.set(self.busy.get() + 1);
         Working(self.clone())
+    }
+
+    /// How often its request has come back to this process: zero unless this process sent it. Known once there is a
+    /// request.
+    pub fn turns(&self) -> u8 {
+        if !self.hairpin {
+            return 0;
+        }
+        let turns = self.turns.get_or_init(|| own::turns_of(self.peer));
+        turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 
     /// Asks the connection to end: at once if idle, else after the request it is busy with.

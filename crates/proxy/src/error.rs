@@ -91,6 +91,7 @@ impl Error {
                 }
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Upstream(TryError::Loop) => StatusCode::LOOP_DETECTED,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
             Self::BadRewrite(_)
             | Self::TooHard(_)

@@ -36,6 +36,8 @@ const JOINED: usize = 2 << 10;
 const SMALLEST_READ: usize = 512;
 
 thread_local! {
+    /// Where small pieces are put together.
+    static TOGETHER: RefCell<[u8; JOINED]> = const { RefCell::new([0; JOINED]) };
     static SHARED: RefCell<Box<[u8]>> = RefCell::new(vec![0; HEAD_READ].into_boxed_slice());
 }
 
@@ -98,14 +100,16 @@ impl Io {
                 0 => &[],
                 count => &slices[..count],
             };
-            let mut joined = [0; JOINED];
             let mut io = Pin::new(&mut *self);
             let total: usize = slices.iter().map(|slice| slice.len()).sum();
             let written = match slices {
                 [] | [_] => ready!(io.as_mut().poll_write(cx, data.chunk()))?,
                 _ if total <= JOINED => {
-                    join(slices, &mut joined);
-                    ready!(io.as_mut().poll_write(cx, &joined[..total]))?
+                    let written = TOGETHER.with_borrow_mut(|joined| {
+                        join(slices, joined);
+                        io.as_mut().poll_write(cx, &joined[..total])
+                    });
+                    ready!(written)?
                 }
                 _ => ready!(io.as_mut().poll_write_vectored(cx, slices))?,
             };

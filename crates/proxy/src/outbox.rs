@@ -1,13 +1,15 @@
 //! Pieces of bytes that wait to be written, in one system call where they fit.
 
 use bytes::{Buf, Bytes};
-use std::collections::VecDeque;
+use smallvec::SmallVec;
 use std::io::IoSlice;
 
-/// Pieces that wait to be written.
+/// Pieces that wait to be written. A head with its body takes no memory of its own.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    pieces: VecDeque<Bytes>,
+    pieces: SmallVec<[Bytes; 2]>,
+    /// How many of them are gone.
+    gone: usize,
     size: usize,
 }
 
@@ -17,7 +19,7 @@ impl Outbox {
         let piece = piece.into();
         if !piece.is_empty() {
             self.size += piece.len();
-            self.pieces.push_back(piece);
+            self.pieces.push(piece);
         }
     }
 }
@@ -28,24 +30,27 @@ impl Buf for Outbox {
     }
 
     fn chunk(&self) -> &[u8] {
-        self.pieces.front().map_or(&[], |piece| piece)
+        self.pieces.get(self.gone).map_or(&[], |piece| piece)
     }
 
     fn advance(&mut self, mut count: usize) {
         self.size -= count;
-        while let Some(front) = self.pieces.front_mut() {
+        while let Some(front) = self.pieces.get_mut(self.gone) {
             if front.len() > count {
                 front.advance(count);
                 return;
             }
             count -= front.len();
-            self.pieces.pop_front();
+            *front = Bytes::new();
+            self.gone += 1;
         }
+        self.pieces.clear();
+        self.gone = 0;
     }
 
     fn chunks_vectored<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
         let mut count = 0;
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces[self.gone..]) {
             *slice = IoSlice::new(piece);
             count += 1;
         }

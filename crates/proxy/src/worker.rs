@@ -1,7 +1,7 @@
 //! One thread of traffic: its listeners, its connections, its pools. Nothing of it is shared with the others.
 
 use crate::authenticator::Answers;
-use crate::connection::Connection;
+use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
@@ -126,6 +126,10 @@ pub struct Worker {
     young: RefCell<Youth>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
+    /// One more than the newcomers that were taken under full pressure.
+    guests: Rc<()>,
+    /// Connections that the last tick ended, and that nobody took the place of.
+    freed: Cell<usize>,
     leaving: Cell<bool>,
     random: RefCell<fastrand::Rng>,
     /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
@@ -157,6 +161,8 @@ impl Worker {
             connections: RefCell::default(),
             young: RefCell::default(),
             relieved: Cell::new(None),
+            guests: Rc::default(),
+            freed: Cell::new(0),
             leaving: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
             numbers: RefCell::new(seeded()),
@@ -200,11 +206,13 @@ impl Worker {
             ticks.tick().await;
             pulse.beat();
             self.log.flush();
+            let mut ended = 0;
             if self.pressure() != Pressure::Normal {
                 self.close_idle();
-                self.end_unread();
+                ended = self.end_unread();
                 self.pool.shrink();
             }
+            self.freed.set(ended);
             let scarce = self.taken().saturating_mul(4) >= self.places().saturating_mul(3);
             if scarce || self.pressure() != Pressure::Normal {
                 self.young.borrow().hurry();
@@ -284,9 +292,10 @@ impl Worker {
         self.pressure() == Pressure::Full && self.connections.borrow().len() >= FEW
     }
 
-    /// Whether requests are turned away; then one more was.
-    pub fn refuses_request(&self) -> bool {
-        let refuses = self.is_overloaded();
+    /// Whether a request of this connection is turned away; then one more was. Who was let in under full pressure has
+    /// one request.
+    pub fn refuses_request(&self, connection: &Connection) -> bool {
+        let refuses = self.is_overloaded() && !connection.guest.as_ref().is_some_and(Guest::asks);
         if refuses {
             self.shared.load.refused_request();
         }
@@ -294,20 +303,24 @@ impl Worker {
     }
 
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
-    /// newcomer.
-    pub fn admits(&self, socket: &impl AsRawFd) -> bool {
+    /// newcomer. Under full pressure a few are let in for one request each, and as many as were ended: whoever holds
+    /// the memory must not keep others out.
+    pub fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Guest>> {
         let refusal = if self.taken() >= self.places() {
             Refusal::Connections
         } else if !load::client_fits(socket) {
             Refusal::Descriptors
-        } else if self.is_overloaded() {
-            Refusal::Pressure
+        } else if !self.is_overloaded() {
+            return Some(None);
+        } else if Rc::strong_count(&self.guests) <= FEW || self.freed.get() > 0 {
+            self.freed.set(self.freed.get().saturating_sub(1));
+            return Some(Some(Guest::new(&self.guests)));
         } else {
-            return true;
+            Refusal::Pressure
         };
         self.shared.load.refused(refusal);
         self.relieve();
-        false
+        None
     }
 
     /// A connection could not be accepted.
@@ -370,12 +383,13 @@ impl Worker {
     }
 
     /// Ends connections whose clients leave lying what was made for them, or send nothing of what they announced, the
-    /// worst ones first.
-    fn end_unread(&self) {
+    /// worst ones first; how many.
+    fn end_unread(&self) -> usize {
         let mut worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
         worst.extend(owed::worst(self.all().into_iter(), |one| &one.owed));
         worst.iter().for_each(|connection| connection.cut());
         self.shared.load.ended_unread(worst.len());
+        worst.len()
     }
 
     /// Keeps a connection in the books until the guard is dropped.

@@ -1,9 +1,9 @@
-//! Copies of requests behind the engine, over real sockets.
+//! Copies of requests behind the engine, and requests that come back to it, over real sockets.
 
 mod bed;
 
 use bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
-use model::policy::{Body, Errors, Mirror, Policy};
+use model::policy::{Body, Errors, Mirror, Policy, Protocol};
 use model::{Template, UpstreamId, Url};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
@@ -152,4 +152,21 @@ async fn a_copy_that_comes_back_is_not_copied_again() {
         }
     }
     assert_eq!(all.len(), 4, "{all:?}");
+}
+
+#[tokio::test]
+async fn a_request_that_comes_back_goes_round_a_few_times_only() {
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        let policy = Policy { protocol, ..Policy::default() };
+        let before = configuration(&[(MAIN, Vec::new())], policy.clone());
+        let native = start(&before).await;
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().http_port));
+        apply(&native, &before, &configuration(&[(MAIN, vec![here])], policy)).await;
+        // The second one finds connections that were kept.
+        for _ in 0..2 {
+            let got = talk(&native, get).await;
+            assert!(got.starts_with("HTTP/1.1 508 "), "{protocol:?}: {got}");
+        }
+    }
 }

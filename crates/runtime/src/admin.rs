@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_probe_is_answered_within_a_second_whatever_is_done_to_the_port() {
+    async fn a_probe_is_answered_at_once_whatever_is_done_to_the_port() {
         let bound = Admin::new("/healthz", Ready::new(), Shutdown::new())
             .page("/metrics", endless)
             .bind(any(), "--healthz-port")
@@ -507,9 +507,9 @@ mod tests {
         let metrics = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
         let probed = async || {
             let probe = get(address, "/healthz");
-            let (status, _) = tokio::time::timeout(Duration::from_secs(1), probe)
-                .await
-                .expect("a second is enough");
+            // Who waits for places to become free by themselves waits for longer.
+            let answered = tokio::time::timeout(super::HEAD_TIME, probe).await;
+            let (status, _) = answered.expect("it has a place at once");
             assert_eq!(status, 200);
         };
         let _silent = occupy(address, 2 * super::CONNECTIONS, "").await;

@@ -9,7 +9,7 @@ use stream::{Resolver, Streams};
 use testkit::name_server::{NameServer, Says};
 use testkit::{eventually, namespace, ports};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// Addresses of the namespace that names may lead to: those of the machine itself they may not.
 const ONE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 0, 10));

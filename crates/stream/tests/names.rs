@@ -10,7 +10,7 @@ use testkit::name_server::{NameServer, Says};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A name server, and a resolver that waits for its answers as long as a test may.
 async fn bed() -> (NameServer, Arc<Resolver>) {

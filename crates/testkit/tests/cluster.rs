@@ -14,7 +14,7 @@ use kube::api::{Api, ListParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt};
 use testkit::cluster::{self, Cluster, Connection, eventually};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 const DEMO: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: demo}}";
 

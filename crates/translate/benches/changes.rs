@@ -1,16 +1,15 @@
 //! Time of a full translation and of following one change, at 10, 1,000 and 10,000 Ingresses with two paths each.
 //! `cargo bench -p translate`.
 
-#[path = "../tests/objects/mod.rs"]
-mod objects;
+#[path = "../tests/builders/mod.rs"]
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, PathType, PortRef};
-use objects::{
+use builders::{
     annotate, backend, certificate, cluster, config_map, endpoint, ingress, key, path,
     put_config_map, put_ingress, put_secret, put_service, put_slice, rule, secret, service, slice,
     tls,
 };
+use objects::{Ingress, PathType, PortRef, Snapshot};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use translate::{Options, Translator};
@@ -132,7 +131,7 @@ fn shop(number: usize) -> Ingress {
     made
 }
 
-fn pair(name: &str) -> kubernetes::objects::Secret {
+fn pair(name: &str) -> objects::Secret {
     let (certificate, key) = certificate(&["*.shop.test"]);
     secret("demo", name, &[("tls.crt", &certificate), ("tls.key", &key)])
 }

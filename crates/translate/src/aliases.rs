@@ -1,8 +1,7 @@
 //! ExternalName Services that name another Service of the cluster: they lead to its endpoints directly, without DNS
 //! (compat/decisions.md).
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{ObjectKey, Service};
+use objects::{ObjectKey, Service, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The Service that a cluster's DNS knows as `name`: `<service>.<namespace>.svc`, with or without `cluster.local`.
@@ -51,7 +50,7 @@ fn led_to(key: &ObjectKey, snapshot: &Snapshot) -> Option<ObjectKey> {
 #[cfg(test)]
 mod tests {
     use super::service_named;
-    use kubernetes::objects::ObjectKey;
+    use objects::ObjectKey;
 
     #[test]
     fn names_of_the_clusters_dns_are_told_from_others() {

@@ -2,10 +2,10 @@
 
 use crate::Options;
 use crate::ingress::{Age, annotation_of, references};
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{Reference, Snapshot};
 use model::{Problem, Severity};
+use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The key of the ConfigMap, and with `--` the flag.
@@ -16,6 +16,8 @@ const NAMES: [&str; KINDS] =
     ["ingresses", "hosts", "paths", "patterns", "pattern-bytes", "certificate-bytes", "problems"];
 const KINDS: usize = 7;
 const CERTIFICATE_BYTES: usize = 5;
+/// What a namespace can do without: regular expressions and certificates.
+const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
 /// Annotations that make regular expressions of the paths.
@@ -44,9 +46,16 @@ pub(crate) fn changes(text: &str) -> Result<Changes, String> {
     let read = items.map(|item| {
         let (name, number) = item.split_once('=').unwrap_or((item, ""));
         let kind = NAMES.iter().position(|known| *known == name.trim());
-        kind.zip(number.trim().parse().ok()).ok_or_else(|| {
+        let (kind, amount) = kind.zip(number.trim().parse().ok()).ok_or_else(|| {
             format!("has {item:?} in it: write name=number with one of {}", NAMES.join(", "))
-        })
+        })?;
+        if amount == 0 && !MAY_BE_NONE.contains(&kind) {
+            let name = NAMES[kind];
+            return Err(format!(
+                "has {item:?} in it, with which nobody would be served or told: write a number above 0, such as {name}=1000"
+            ));
+        }
+        Ok((kind, amount))
     });
     read.collect()
 }
@@ -292,5 +301,10 @@ mod tests {
                 "{wrong}"
             );
         }
+        for nothing in ["ingresses=0", "hosts=0", "paths=0", "problems=0"] {
+            let why = nothing.parse::<Budget>().expect_err(nothing);
+            assert!(why.contains("write a number above 0"), "{why}");
+        }
+        assert!("patterns=0, certificate-bytes=0".parse::<Budget>().is_ok());
     }
 }

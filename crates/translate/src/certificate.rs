@@ -1,8 +1,8 @@
 //! From a Secret to a certificate that can be served: the chain and a key that is known to belong to it.
 
-use kubernetes::objects::Secret;
 use model::policy::Identity;
 use model::{Certificate, CertificateId, PrivateKey};
+use objects::Secret;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::{PemObject, SectionKind};
 use std::sync::Arc;

@@ -1,5 +1,7 @@
-//! What the cluster's objects mean: from a [`kubernetes::Snapshot`] to a [`model::Configuration`] and a list of
+//! What the cluster's objects mean: from a [`objects::Snapshot`] to a [`model::Configuration`] and a list of
 //! problems. Pure, total and deterministic: no I/O, no clock, no failure.
+
+use objects::Snapshot;
 
 mod aliases;
 mod annotations;
@@ -26,7 +28,9 @@ mod upstream;
 
 pub use annotations::cache_durations;
 pub use budget::Budget;
-pub use check::{Check, Finding, Other, Remark, Standing, check, others_of_host};
+pub use check::{
+    Check, Finding, Other, Remark, Standing, check, not_heard_of_host, others_of_host,
+};
 pub use ingress::references;
 pub use options::Options;
 pub use passwords::PasswordFile;
@@ -37,8 +41,6 @@ pub use settings::{
     config_map_markdown, config_map_rows,
 };
 pub use translator::{Translation, Translator};
-
-use kubernetes::Snapshot;
 
 /// What a Snapshot means, with nothing known from before: an Ingress that is not taken has no last valid version, so
 /// its own hosts and paths answer 503.

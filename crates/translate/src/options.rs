@@ -1,8 +1,8 @@
 //! What the command line says about the meaning of objects.
 
 use crate::Budget;
-use kubernetes::objects::ObjectKey;
 use model::Outside;
+use objects::ObjectKey;
 use std::collections::BTreeSet;
 
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx

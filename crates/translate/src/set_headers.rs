@@ -1,7 +1,7 @@
 //! Header fields from the data of a ConfigMap: names and values are checked before anything is set with them.
 
-use kubernetes::objects::{ConfigMap, ObjectKey};
 use model::{Part, SetHeader, Template};
+use objects::{ConfigMap, ObjectKey};
 
 /// Fields that say where a message ends or what becomes of the connection; no setting may touch them.
 const FRAMING: [&str; 8] = [

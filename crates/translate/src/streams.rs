@@ -4,9 +4,8 @@
 use crate::Options;
 use crate::ingress::{Role, Target};
 use crate::upstream::{self, Behind};
-use kubernetes::Snapshot;
-use kubernetes::objects::{ObjectKey, PortRef, Service, ServicePort};
 use model::{Kind, Origin, Problem, Severity, Stream, StreamPort, Transport};
+use objects::{ObjectKey, PortRef, Service, ServicePort, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -3,11 +3,10 @@
 use crate::Options;
 use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
-use kubernetes::Snapshot;
-use kubernetes::objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint};
-use model::Endpoints;
+use model::{Endpoints, Outside};
+use objects::{EndpointSlice, ObjectKey, PortRef, Service, ServicePort, SliceEndpoint, Snapshot};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The protocol of everything that Ingresses name.
 const TCP: &str = "TCP";
@@ -74,12 +73,26 @@ fn cluster_ip(target: &Target, service: &Service, port: &ServicePort) -> Option<
 /// A host that a URL names: its address, or a name to resolve.
 fn named(host: &str, port: u16) -> Behind {
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
-        Ok(address) => {
-            let ready = vec![SocketAddr::new(address, port)];
-            Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
-        }
+        Ok(address) => at(address, port),
         Err(_) => Behind { external: Some((host.to_owned(), port)), ..Behind::default() },
     }
+}
+
+/// An address that an object names.
+fn at(address: IpAddr, port: u16) -> Behind {
+    let ready = vec![SocketAddr::new(address, port)];
+    Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
+}
+
+/// Whether a name is that of this machine, whatever a name server says (RFC 6761 section 6.3).
+pub(crate) fn is_localhost(name: &str) -> bool {
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+/// What it stands for, if an operator allows that.
+pub(crate) fn loopback(outside: &Outside) -> Option<IpAddr> {
+    let both = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+    both.into_iter().find(|address| outside.permits(*address))
 }
 
 fn wanted(target: &Target) -> String {
@@ -144,7 +157,8 @@ pub(crate) fn endpoints(
             };
             let addresses =
                 endpoint.addresses.iter().filter_map(|address| address.parse::<IpAddr>().ok());
-            for address in addresses {
+            // An IPv4 address is one endpoint, however it is written.
+            for address in addresses.map(|address| address.to_canonical()) {
                 let sockets = ports.iter().map(|port| SocketAddr::new(address, *port));
                 list.extend(sockets.filter(|socket| seen.insert((*socket, endpoint.ready))));
             }
@@ -227,18 +241,16 @@ fn external(target: &Target, service: &Service, snapshot: &Snapshot, options: &O
     let Some(port) = external_port(target, service) else {
         return refuse("needs a port: name one by number");
     };
-    if name == "localhost" || name.ends_with(".localhost") {
-        return refuse("is this machine: name another");
+    if is_localhost(&name) {
+        let address = loopback(&options.outside);
+        return address.map_or_else(|| refuse(NOT_OUTSIDE), |address| at(address, port));
     }
     if let Some(named) = service_named(&name) {
         return inside(&named, port, snapshot, options).unwrap_or_else(&refuse);
     }
     match name.parse::<IpAddr>() {
         Ok(address) if !options.outside.permits(address) => refuse(NOT_OUTSIDE),
-        Ok(address) => {
-            let ready = vec![SocketAddr::new(address, port)];
-            Behind { endpoints: Endpoints { ready, draining: Vec::new() }, ..Behind::default() }
-        }
+        Ok(address) => at(address, port),
         Err(_) if is_dns_name(&name) => {
             // A dot at the end keeps search domains away.
             let root = if written.ends_with('.') { "." } else { "" };

@@ -1,8 +1,7 @@
 //! The recorded answers of ingress-nginx's admission webhook: `tests/exchanges/admission/<case>/`. The last object of
 //! `in.yaml` is reviewed, the objects before it exist.
 
-use kubernetes::objects::ObjectKey;
-use kubernetes::{Snapshot, snapshot_of};
+use objects::{ObjectKey, Snapshot, snapshot_of};
 use serde::Deserialize;
 use std::fs;
 use std::path::Path;

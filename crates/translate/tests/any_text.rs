@@ -1,8 +1,8 @@
 //! Whatever text stands in an annotation, in the ConfigMap, in a host or a path: a meaning, never a panic.
 
-mod objects;
+mod builders;
 
-use objects::{annotate, cluster, config_map, key, put_config_map, put_ingress, simple};
+use builders::{annotate, cluster, config_map, key, put_config_map, put_ingress, simple};
 use proptest::prelude::*;
 use proptest::sample::select;
 use translate::{Options, annotation_rows, config_map_rows, translate};

@@ -1,12 +1,11 @@
 //! Canary Ingresses: beside which routes of others they stand.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, PathType, PortRef};
+use builders::*;
 use model::policy::Canary;
 use model::{PathKind, ServerName};
-use objects::*;
+use objects::{Ingress, PathType, PortRef, Snapshot};
 use std::sync::Arc;
 use translate::{Options, Translation, translate};
 
@@ -128,7 +127,7 @@ fn another_route_of_the_same_service_has_no_canary() {
 }
 
 fn upstream_of(translation: &Translation, host: &str, path: &str) -> Option<String> {
-    objects::upstream(&translation.configuration, host, path)
+    builders::upstream(&translation.configuration, host, path)
 }
 
 #[test]

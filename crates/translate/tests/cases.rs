@@ -1,10 +1,9 @@
 //! The cases of `tests/translate/<family>/<case>/`: what `in.yaml` means, against `model.yaml` and `problems.txt`.
 //! `UPDATE=1` writes both anew; the difference is for review.
 
-use kubernetes::objects::ObjectKey;
-use kubernetes::snapshot_of;
 use model::policy::Policy;
 use model::{Configuration, Global};
+use objects::{ObjectKey, snapshot_of};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,7 +1,6 @@
 //! What `fairway check` finds.
 
-use kubernetes::objects::ObjectKey;
-use kubernetes::{Snapshot, snapshot_of};
+use objects::{ObjectKey, Snapshot, snapshot_of};
 use std::path::Path;
 use translate::{Check, Finding, Options, Standing, check};
 
@@ -226,4 +225,80 @@ fn certificates_that_end_are_named_in_time() {
         "{}",
         said(end + 2 * DAY)
     );
+}
+
+/// An Ingress of its namespace for a path of `shop.test`, made in that year, with further fields of its `spec`.
+fn of_namespace(namespace: &str, year: u32, annotations: &str, path: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {{name: it, namespace: {namespace}, \
+         creationTimestamp: \"{year}-01-01T00:00:00Z\", annotations: {{{annotations}}}}}\nspec: {{ingressClassName: \
+         nginx, {spec}rules: [{{host: shop.test, http: {{paths: [{{path: {path}, pathType: Prefix, backend: {{service: \
+         {{name: shop, port: {{number: 80}}}}}}}}]}}}}]}}\n"
+    )
+}
+
+#[test]
+fn who_owns_a_host_is_told_of_the_certificate_that_does_not_count_any_longer() {
+    let tls = "tls: [{hosts: [shop.test], secretName: cert}], ";
+    let owner = of_namespace("demo", 2020, "", "/", "");
+    let giver = of_namespace("other", 2021, "", "/b", tls);
+    let check = checked(&[owner, giver.clone()]);
+    let found = of(&check, "it");
+    assert_eq!(found.standing, Standing::Differs);
+    let told = |finding: &Finding| {
+        finding
+            .reasons
+            .iter()
+            .any(|reason| reason.message.contains("clients get the default certificate"))
+    };
+    assert!(told(found), "{found:?}");
+    // One of its own is what counted before, too.
+    let check = checked(&[of_namespace("demo", 2020, "", "/", tls), giver]);
+    assert!(!told(of(&check, "it")), "{:?}", of(&check, "it"));
+}
+
+#[test]
+fn what_is_not_heard_of_another_namespace_is_said_once_and_to_the_end() {
+    let owner = of_namespace("other", 2020, "", "/", "");
+    let asks = "nginx.ingress.kubernetes.io/auth-tls-secret: demo/forgotten";
+    let check = checked(&[owner, of_namespace("demo", 2021, asks, "/b", "")]);
+    let found = of(&check, "it");
+    let said: Vec<&str> = found.reasons.iter().map(|reason| reason.message.as_str()).collect();
+    assert!(said.iter().any(|said| said.contains("of this Ingress there answer 503")), "{said:?}");
+    assert!(said.iter().all(|said| !said.contains("403")), "{said:?}");
+}
+
+#[test]
+fn a_name_that_leads_to_this_machine_is_not_said_to_be_served() {
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: shop, namespace: demo}\nspec: {type: \
+         ExternalName, externalName: ADDRESS, ports: [{port: 80}]}\n";
+    let said = |address: &str| {
+        let text = [REST.replace("name: shop", "name: shut"), service.replace("ADDRESS", address)];
+        let text = format!("{}{}", text.concat(), ingress("web", "", "web.test", "/"));
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let check = check(&snapshot, &Options::default(), NOW);
+        let found = of(&check, "web");
+        let all = found.reasons.iter().chain(&found.notes).map(|remark| remark.message.clone());
+        all.collect::<Vec<_>>().join("\n")
+    };
+    assert!(said("192.0.2.1").contains("it is served"), "{}", said("192.0.2.1"));
+    for local in ["127.0.0.1", "localhost"] {
+        let said = said(local);
+        assert!(said.contains("--allow-target-networks") && !said.contains("is served"), "{said}");
+    }
+}
+
+#[test]
+fn secrets_that_nobody_gave_are_unknown_and_not_missing() {
+    let tls = "tls: [{hosts: [shop.test], secretName: cert}], ";
+    let rest = REST.split("---\n").filter(|object| !object.contains("kind: Secret"));
+    let rest = rest.collect::<Vec<_>>().join("---\n");
+    let unread = |ingress: String| {
+        let text = format!("{rest}{ingress}");
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        check(&snapshot, &Options::default(), NOW).unread
+    };
+    let found = unread(of_namespace("demo", 2020, "", "/", tls));
+    assert!(found.len() == 1 && found[0].message.contains("(demo/cert, for one)"), "{found:?}");
+    assert_eq!(unread(of_namespace("demo", 2020, "", "/", "")), []);
 }

@@ -1,10 +1,9 @@
 //! Whatever changes in whatever order: following the changes means the same as translating anew.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, IngressRule, IngressTls, PathType, PortRef};
-use objects::*;
+use builders::*;
+use objects::{Ingress, IngressRule, IngressTls, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -91,8 +90,8 @@ impl Change {
             Self::Class(kind) => change_class(snapshot, *kind),
             Self::Malformed(there) => {
                 let message = "no Service".to_owned();
-                let malformed = kubernetes::Malformed {
-                    kind: "Service".to_owned(),
+                let malformed = objects::Malformed {
+                    kind: Some(objects::Kind::Service),
                     key: key("x", "s"),
                     message,
                 };

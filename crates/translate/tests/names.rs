@@ -1,11 +1,10 @@
 //! Aliases and redirected names where several hosts meet: who has which name, and what a change of one touches.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::PathType;
+use builders::*;
 use model::{Configuration, ServerName};
-use objects::*;
+use objects::{PathType, Snapshot};
 use translate::{Options, Translator, translate};
 
 fn named(snapshot: &mut Snapshot, name: &str, host: &str, annotations: &[(&str, &str)]) {
@@ -74,7 +73,7 @@ fn the_first_ingress_with_aliases_gives_those_of_the_host() {
 fn one_ingress_with_two_hosts_gives_its_alias_to_the_first_without_a_problem() {
     let mut snapshot = cluster();
     let mut both = simple("demo", "both", "b.test", "/", "s");
-    let to = || backend("s", Some(kubernetes::objects::PortRef::Number(80)));
+    let to = || backend("s", Some(objects::PortRef::Number(80)));
     both.rules.push(rule(Some("a.test"), Some(vec![path("/", PathType::Prefix, to())])));
     annotate(&mut both, "server-alias", "x.test");
     put_ingress(&mut snapshot, both);

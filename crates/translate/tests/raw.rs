@@ -1,9 +1,8 @@
 //! Raw configuration and ModSecurity: text for the engine that understands it, a refusal for every other one.
 
-use kubernetes::objects::ObjectKey;
-use kubernetes::snapshot_of;
 use model::policy::{ModSecurity, Raw};
 use model::{Backend, ServerName};
+use objects::{ObjectKey, snapshot_of};
 use std::path::Path;
 use translate::{Options, Translation, translate};
 

@@ -1,10 +1,10 @@
 //! What the annotations of redirects mean, odd values and their combinations included.
 
-mod objects;
+mod builders;
 
+use builders::*;
 use model::policy::TlsRedirect;
 use model::{Backend, PathKind, ServerName};
-use objects::*;
 use translate::{Options, Translation, translate};
 
 fn with(annotations: &[(&str, &str)], options: &Options) -> Translation {
@@ -90,7 +90,7 @@ fn what_no_ingress_owns_is_never_redirected() {
 fn the_catch_all_has_no_redirect_and_no_app_root() {
     let mut snapshot = cluster();
     let mut all = ingress("demo", "all");
-    all.default_backend = Some(backend("s", Some(kubernetes::objects::PortRef::Number(80))));
+    all.default_backend = Some(backend("s", Some(objects::PortRef::Number(80))));
     for (name, value) in [("permanent-redirect", "/x"), ("app-root", "/x"), ("upstream-vhost", "v")]
     {
         annotate(&mut all, name, value);

@@ -1,9 +1,9 @@
 //! Ingresses that are not taken: their last valid version stays, and without one nothing else answers for them.
 
-mod objects;
+mod builders;
 
-use kubernetes::objects::PortRef;
-use objects::*;
+use builders::*;
+use objects::PortRef;
 use translate::{Options, Translator, translate};
 
 /// A value that takes the Ingress out.
@@ -109,7 +109,7 @@ fn risk_words_and_validation_are_matters_of_the_config_map_and_the_command_line(
     let mut shop = simple("demo", "shop", "shop.test", "/", "s");
     annotate(&mut shop, "rewrite-target", "/x");
     put_ingress(&mut snapshot, shop);
-    let denied = |snapshot: &kubernetes::Snapshot, options: &Options| {
+    let denied = |snapshot: &objects::Snapshot, options: &Options| {
         is_denied(&translate(snapshot, options).configuration, "shop.test", "/")
     };
     assert!(!denied(&snapshot, &options));
@@ -191,7 +191,7 @@ fn with_snippets(
     let options = Options { config_map, validate_annotations, ..Options::default() };
     let mut snapshot = cluster();
     let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
-    put_config_map(&mut snapshot, objects::config_map("demo", "settings", &allowed));
+    put_config_map(&mut snapshot, builders::config_map("demo", "settings", &allowed));
     put_service(&mut snapshot, service("demo", "s", 80));
     let mut shop = simple("demo", "shop", "shop.test", "/a", "s");
     annotations.iter().for_each(|(name, value)| annotate(&mut shop, name, value));

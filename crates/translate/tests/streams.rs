@@ -1,11 +1,10 @@
 //! What the ConfigMaps of TCP and UDP services mean, entry by entry, and which hosts are passed through.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{ServicePort, SlicePort};
+use builders::*;
 use model::{ServerName, StreamPort, Transport};
-use objects::*;
+use objects::{ServicePort, SlicePort, Snapshot};
 use std::collections::BTreeSet;
 use translate::{Options, Translator, translate};
 

@@ -1,12 +1,11 @@
 //! What one namespace may do to what another one owns (docs/tenancy.md), and what it may take of everything.
 
-mod objects;
+mod builders;
 mod sets;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, PathType, PortRef};
+use builders::*;
 use model::{Backend, Configuration, PathKind, Server, ServerName};
-use objects::*;
+use objects::{Ingress, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use translate::{Budget, Options, Standing, Translator, check, needs, review, translate};
@@ -75,7 +74,7 @@ fn table() -> Vec<(&'static str, Vec<Ingress>, Ingress)> {
     let root = || of("a", "root", "/", &[("backend-protocol", "HTTPS")]);
     let other = |annotations: &[(&str, &str)]| of("b", "other", "/b", annotations);
     let mut tls = other(&[]);
-    tls.tls = vec![objects::tls(&["shop.test"], Some("ca"))];
+    tls.tls = vec![builders::tls(&["shop.test"], Some("ca"))];
     let mut exact = of("b", "other", "/app", &[]);
     exact.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
     let mut taking = of("b", "other", "/(app|zzzzzzzzzzz)", &[("use-regex", "true")]);
@@ -457,7 +456,7 @@ fn reviews_say_nothing_of_what_other_namespaces_have_or_lack() {
         twice
             .is_some_and(|refusal| refusal.contains("already defined") && !refusal.contains("own"))
     );
-    let mine = kubernetes::Reference::Secret(key("b", "mine"));
+    let mine = objects::Reference::Secret(key("b", "mine"));
     assert!(needs::lost(&mine, &snapshot, translator.references(), &options).is_empty());
 }
 

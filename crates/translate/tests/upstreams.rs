@@ -1,11 +1,10 @@
 //! Services and EndpointSlices: who is behind a backend.
 
-mod objects;
+mod builders;
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{PortRef, Service, ServicePort, SlicePort};
+use builders::*;
 use model::{Upstream, UpstreamId};
-use objects::*;
+use objects::{PortRef, Service, ServicePort, SlicePort, Snapshot};
 use std::sync::Arc;
 use translate::{Options, Translator, translate};
 

@@ -17,7 +17,7 @@ pub(super) struct Contents {
     /// Paths in its code, with their lines.
     pub(super) paths: Vec<(Vec<String>, usize)>,
     /// Modules that stand in it as blocks.
-    pub(super) blocks: Vec<(String, Contents)>,
+    pub(super) blocks: Vec<(String, Self)>,
     /// Names of modules that are files.
     pub(super) files: Vec<String>,
 }

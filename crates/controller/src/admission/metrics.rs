@@ -1,8 +1,8 @@
 //! What was reviewed, for `/metrics`.
 
 use crate::Timings;
-use kubernetes::objects::ObjectKey;
 use lru::LruCache;
+use objects::ObjectKey;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -2,8 +2,7 @@
 //! Ingresses need get warnings.
 
 use super::{Known, LastReview, Reviewer};
-use kubernetes::objects::ObjectKey;
-use kubernetes::{Reference, parse_ingress, parse_secret, parse_service};
+use objects::{ObjectKey, Reference, parse_ingress, parse_secret, parse_service};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;

@@ -14,7 +14,7 @@ use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::Task;
 use kube::Client;
-use kubernetes::objects::{Meta, ObjectKey};
+use objects::{Meta, ObjectKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -26,7 +26,7 @@ const QUEUE: usize = 256;
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// How serious an Event is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Normal,
     Warning,

@@ -6,9 +6,8 @@ use crate::lease::Leadership;
 use crate::task::Stop;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;
-use kubernetes::Snapshot;
-use kubernetes::objects::{Meta, ObjectKey};
 use model::{Origin, Problem, Severity};
+use objects::{Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -257,7 +256,7 @@ mod tests {
              status: {{loadBalancer: {{ingress: [{status}]}}}}}}\n---\n\
              {{apiVersion: v1, kind: ConfigMap, metadata: {{name: c, namespace: demo}}, data: {{a: '{generation}'}}}}"
         );
-        let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         let found = Translator::new(Options::default()).update(&snapshot);
         let (problems, served) = (found.problems, found.served);
         Known { snapshot, problems, served, ..Known::default() }

@@ -5,6 +5,7 @@ use crate::answer::{Answer, ask};
 use crate::budget::Budget;
 use crate::clock::Moment;
 use crate::lease::Leadership;
+use crate::stable;
 use crate::task::Stop;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::jiff::Timestamp;
@@ -12,7 +13,6 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use lru::LruCache;
 use serde_json::json;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,11 +226,13 @@ async fn again(events: &Api<core::Event>, name: &str, count: Option<i32>) -> Ans
 
 /// The object's name and a number made of everything that makes two Events the same.
 fn name(event: &Event) -> String {
-    let mut hasher = DefaultHasher::new();
     let Event { object, kind, reason, message, speaker: _ } = event;
-    (object, kind, reason, message).hash(&mut hasher);
-    let own = &object.key.name[..object.key.name.len().min(NAME)];
-    format!("{}.{:016x}", own.trim_end_matches(['.', '-']), hasher.finish())
+    let Object { api_version, kind: of_object, key, uid } = object;
+    let parts =
+        [api_version, of_object, &*key.namespace, &*key.name, &**uid, type_of(*kind), reason];
+    let number = stable::number(parts.into_iter().chain([message.as_str()]).map(str::as_bytes));
+    let own = &key.name[..key.name.len().min(NAME)];
+    format!("{}.{number:016x}", own.trim_end_matches(['.', '-']))
 }
 
 fn type_of(kind: Kind) -> &'static str {
@@ -252,7 +254,7 @@ fn shortened(message: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kubernetes::objects::ObjectKey;
+    use objects::ObjectKey;
 
     fn event(name: &str, message: &str) -> Event {
         let key = ObjectKey::new("demo", name);
@@ -267,7 +269,7 @@ mod tests {
         assert_eq!(one, name(&event("settings", "ConfigMap demo/settings")));
         assert_ne!(one, name(&event("settings", "something else")));
         // Written down: who changes how names are made starts all counts anew.
-        assert_eq!(one, "settings.da6cbf6c406c6341");
+        assert_eq!(one, "settings.d3a30c6d38b66aa3");
     }
 
     #[test]

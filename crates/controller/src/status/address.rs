@@ -6,8 +6,7 @@ use crate::pod::{OwnPod, is_ready};
 use futures_util::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client};
-use kubernetes::Snapshot;
-use kubernetes::objects::{ObjectKey, Service};
+use objects::{ObjectKey, Service, Snapshot};
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
@@ -157,7 +156,7 @@ mod tests {
             "{{apiVersion: v1, kind: Service, metadata: {{name: s, namespace: demo}}, \
              spec: {{type: {kind}, clusterIP: 10.0.0.9, ports: [{{port: 80}}]{rest}}}"
         );
-        let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         at_hand(&AddressSource::Service(ObjectKey::new("demo", "s")), &snapshot)
     }
 

@@ -6,7 +6,7 @@ use super::write::{Outcome, Writer};
 use super::{AT_A_TIME, StatusOptions};
 use crate::lease::Leadership;
 use futures_util::StreamExt;
-use kubernetes::objects::{Ingress, ObjectKey};
+use objects::{Ingress, ObjectKey};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -17,7 +17,7 @@ use crate::pod::OwnPod;
 use crate::task::{Stop, Task};
 use address::{Address, AtHand, Patience};
 use kube::Client;
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use plan::{Plan, Quarrel};
 use std::sync::Arc;
 use std::time::Duration;

@@ -6,7 +6,7 @@ use crate::Known;
 use crate::clock::Moment;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;
-use kubernetes::objects::{Ingress, ObjectKey};
+use objects::{Ingress, ObjectKey};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -244,7 +244,7 @@ mod tests {
             "{{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {{name: a, namespace: demo, \
              resourceVersion: '{version}'}}, status: {{loadBalancer: {{ingress: {ingress}}}}}}}"
         );
-        let snapshot = kubernetes::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let snapshot = objects::snapshot_of([(Path::new("in.yaml"), text.as_str())]);
         let served = std::iter::once(key()).collect();
         Arc::new(Known { snapshot, served, ..Known::default() })
     }

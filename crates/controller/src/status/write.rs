@@ -8,7 +8,7 @@ use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
 use kube::{Api, Client};
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +115,7 @@ impl Writer {
         let Answer::Good(found) = ask(PATIENCE, self.ingresses(key).get(&key.name)).await else {
             return None;
         };
-        let ingress = kubernetes::parse_ingress(&serde_json::to_string(&found).ok()?).ok()?;
+        let ingress = objects::parse_ingress(&serde_json::to_string(&found).ok()?).ok()?;
         let theirs = super::address::sorted(ingress.addresses.clone());
         (theirs == addresses).then(|| ingress.meta.resource_version.clone())
     }

@@ -6,7 +6,7 @@ use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use pair::Pair;
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@
 
 use controller::Known;
 use controller::admission::{Bound, Reviewer, WebhookOptions};
-use kubernetes::snapshot_of;
+use objects::snapshot_of;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};

@@ -37,6 +37,9 @@ struct Arguments {
     /// Seconds that nothing is read of many answers.
     #[arg(long, default_value_t = 20)]
     unread_patience: u64,
+    /// Only the floods whose name has this in it, of those that are measured on their own.
+    #[arg(long)]
+    only: Option<String>,
     /// Where the result goes as JSON.
     #[arg(long, default_value = "target/floods.json")]
     json: PathBuf,
@@ -69,16 +72,19 @@ async fn run(arguments: &Arguments) -> Result<usize> {
         })?),
     };
     let mut rows = Vec::new();
-    let (fast, stall, slow) = tokio::try_join!(
-        fast(arguments, &program),
-        stall(arguments, &program),
-        slow_peers(arguments, &program)
-    )?;
-    rows.extend(fast);
-    rows.extend(stall);
-    rows.extend(slow);
+    if arguments.only.is_none() {
+        let (fast, stall, slow) = tokio::try_join!(
+            fast(arguments, &program),
+            stall(arguments, &program),
+            slow_peers(arguments, &program)
+        )?;
+        rows.extend(fast.into_iter().chain(stall).chain(slow));
+    }
     // On their own: what they measure is the memory and the time that others get.
-    for unread in Unread::ALL {
+    let wanted = |unread: &Unread| {
+        arguments.only.as_ref().is_none_or(|only| unread.name().contains(only.as_str()))
+    };
+    for unread in Unread::ALL.into_iter().filter(wanted) {
         rows.push(unread_answers(arguments, &program, unread).await?);
     }
     for row in &rows {

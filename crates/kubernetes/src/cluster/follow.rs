@@ -3,15 +3,14 @@
 use super::ClusterOptions;
 use super::contents::Contents;
 use super::watches::{Watched, Watches};
+use crate::Error;
 use crate::client::reason;
 use crate::feed::Publisher;
-use crate::objects::ObjectKey;
-use crate::store::{Kind, Object};
 use crate::watch::{Change, Guarded, News, WatchId, backoff};
-use crate::{Error, Snapshot};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, Client};
+use objects::{Kind, Object, ObjectKey, Snapshot};
 use std::collections::HashSet;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};

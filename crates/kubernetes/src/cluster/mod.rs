@@ -4,9 +4,9 @@ mod contents;
 mod follow;
 mod watches;
 
-use crate::objects::{ConfigMap, Ingress, ObjectKey};
-use crate::{Error, Feed, Following, Reference};
+use crate::{Error, Feed, Following};
 use follow::Follower;
+use objects::{ConfigMap, Ingress, ObjectKey, Reference};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,9 @@
 //! Which watches a cluster needs, and whether its API server can be talked to at all.
 
 use super::ClusterOptions;
+use crate::Error;
 use crate::client::reason;
-use crate::objects::ObjectKey;
-use crate::store::{Kind, Object};
-use crate::trim::Trim;
-use crate::watch::{Guarded, News, Watch, WatchId, backoff};
-use crate::{Error, Reference};
+use crate::watch::{Guarded, News, Watch, WatchId, Watchable, backoff};
 use imbl::OrdSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Secret, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -14,6 +11,7 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
+use objects::{Kind, Object, ObjectKey, Reference};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -144,7 +142,12 @@ impl Start<'_> {
     }
 
     /// A watch that is ready to run.
-    fn watch<K: Trim>(&mut self, api: Api<Guarded<K>>, config: Config, optional: bool) -> Watch<K> {
+    fn watch<K: Watchable>(
+        &mut self,
+        api: Api<Guarded<K>>,
+        config: Config,
+        optional: bool,
+    ) -> Watch<K> {
         let id = self.watched.len();
         self.watched.push(Watched { kind: K::KIND, optional });
         Watch {
@@ -158,7 +161,7 @@ impl Start<'_> {
         }
     }
 
-    fn namespaced<K: Trim<Scope = NamespaceResourceScope>>(
+    fn namespaced<K: Watchable<Scope = NamespaceResourceScope>>(
         &mut self,
         namespace: Option<&str>,
         config: Config,
@@ -218,13 +221,17 @@ impl Start<'_> {
         }
     }
 
-    fn one<K: Trim<Scope = NamespaceResourceScope>>(&mut self, key: &ObjectKey, config: Config) {
+    fn one<K: Watchable<Scope = NamespaceResourceScope>>(
+        &mut self,
+        key: &ObjectKey,
+        config: Config,
+    ) {
         let watch = self.watch::<K>(api(self.client(), Some(&key.namespace)), config, true);
         self.tasks.spawn(watch.run());
     }
 }
 
-fn api<K: Trim<Scope = NamespaceResourceScope>>(
+fn api<K: Watchable<Scope = NamespaceResourceScope>>(
     client: Client,
     namespace: Option<&str>,
 ) -> Api<Guarded<K>> {

@@ -1,11 +1,10 @@
 //! All named folders as they are now: reads what was touched, and nothing else.
 
-use super::files::{FileId, Files};
-use super::parse::parse;
 use super::tree::{Touched, Tree, Version};
-use crate::objects::ObjectKey;
-use crate::{Error, Malformed, Snapshot};
+use crate::Error;
 use inotify::{EventOwned, Watches};
+use objects::manifests::{FileId, Files, parse};
+use objects::{Malformed, ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -29,7 +28,7 @@ impl Folders {
     pub(super) fn read(roots: Vec<PathBuf>, watches: Watches) -> Result<Self, Error> {
         let mut folders = Self {
             tree: Tree::new(roots, watches),
-            files: Files::new(),
+            files: Files::default(),
             versions: BTreeMap::new(),
             missing: BTreeMap::new(),
         };
@@ -122,8 +121,7 @@ impl Folders {
         let message = format!("{error}; what it held before still counts");
         let id: Arc<str> = format!("{path} {message}").into();
         let key = ObjectKey::new("", path);
-        let kind = "File".to_owned();
-        self.files.store().report(id.clone(), Malformed { kind, key, message });
+        self.files.store().report(id.clone(), Malformed { kind: None, key, message });
         self.missing.insert(root, id);
     }
 }

@@ -1,19 +1,14 @@
 //! The Snapshot from folders of YAML and JSON, followed with inotify: no cluster is needed, nothing else differs.
 
-mod document;
-mod files;
 mod folders;
-mod parse;
 mod tree;
 
 use crate::feed::Publisher;
-use crate::{Error, Feed, Snapshot};
-use files::{FileId, Files};
+use crate::{Error, Feed};
 use folders::Folders;
 use futures_util::StreamExt;
 use inotify::{EventStream, Inotify};
-use parse::parse;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -45,17 +40,6 @@ pub async fn manifests(paths: Vec<PathBuf>) -> Result<Feed, Error> {
     let mut tasks = JoinSet::new();
     tasks.spawn(follow(events, folders, publisher));
     Ok(feed.with(tasks))
-}
-
-/// The Snapshot from texts that are at hand, each with the path that its mistakes are reported under (and whose
-/// extension says whether it is JSON). Where two hold the same object, the later path counts.
-pub fn snapshot_of<'a>(texts: impl IntoIterator<Item = (&'a Path, &'a str)>) -> Snapshot {
-    let mut files = Files::new();
-    for (path, text) in texts {
-        let file = FileId { root: 0, path: path.to_owned() };
-        files.set(&file, parse(path, text));
-    }
-    files.store().snapshot().clone()
 }
 
 async fn follow(mut events: Events, mut folders: Folders, publisher: Publisher) {

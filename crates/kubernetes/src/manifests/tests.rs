@@ -1,9 +1,10 @@
 //! Real folders, really watched.
 
 use super::*;
-use crate::objects::{ConfigMap, ObjectKey};
+use objects::{ConfigMap, ObjectKey, Snapshot, snapshot_of};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
@@ -56,7 +57,7 @@ impl Watched {
 
     async fn until(&mut self, what: impl Fn(&Snapshot) -> bool) -> Snapshot {
         let waiting = self.feed.snapshots.wait_for(|snapshot| what(snapshot));
-        if let Ok(snapshot) = timeout(Duration::from_secs(5), waiting).await {
+        if let Ok(snapshot) = timeout(Duration::from_secs(60), waiting).await {
             return snapshot.expect("the feed goes on").clone();
         }
         panic!("it stays {:?} {:?}", found(&self.now()), problems(&self.now()));
@@ -228,7 +229,7 @@ async fn dropping_the_feed_ends_its_task() {
     let watched = Watched::with(&[]).await;
     let mut snapshots = watched.feed.snapshots.clone();
     drop(watched.feed);
-    let ended = timeout(Duration::from_secs(5), snapshots.changed()).await.expect("it ends");
+    let ended = timeout(Duration::from_secs(60), snapshots.changed()).await.expect("it ends");
     assert!(ended.is_err());
 }
 

@@ -1,8 +1,8 @@
 //! Which files the named folders hold, and which of them an event of the file system touches.
 
-use super::files::FileId;
 use crate::Error;
 use inotify::{EventMask, EventOwned, WatchDescriptor, WatchMask, Watches};
+use objects::manifests::FileId;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};

@@ -3,15 +3,13 @@
 
 use crate::client::reason;
 use crate::following::Report;
-use crate::objects::ObjectKey;
-use crate::store::{Kind, Object};
-use crate::trim::Trim;
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{Stream, StreamExt};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher::{self, Config, Event, InitialListStrategy, watcher};
+use objects::{Kind, Object, ObjectKey, Trim};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -49,11 +47,16 @@ pub(crate) enum News {
     },
 }
 
+/// A kind of the API that can be watched.
+pub(crate) trait Watchable: Trim + kube::Resource<DynamicType = ()> {}
+
+impl<K: Trim + kube::Resource<DynamicType = ()>> Watchable for K {}
+
 /// Which of several watches this is.
 pub(crate) type WatchId = usize;
 
 /// A watch of one kind.
-pub(crate) struct Watch<K: Trim> {
+pub(crate) struct Watch<K: Watchable> {
     pub(crate) id: WatchId,
     pub(crate) api: Api<Guarded<K>>,
     pub(crate) config: Config,
@@ -116,7 +119,7 @@ enum Next {
     StartOver,
 }
 
-impl<K: Trim> Watch<K> {
+impl<K: Watchable> Watch<K> {
     /// Tells everything for ever; ends when nobody listens any more.
     pub(crate) async fn run(mut self) {
         let mut progress = Progress::new();
@@ -327,7 +330,7 @@ pub(crate) struct Guarded<K> {
     kind: PhantomData<fn() -> K>,
 }
 
-impl<K: Trim> Guarded<K> {
+impl<K: Watchable> Guarded<K> {
     /// What was read.
     pub(crate) fn into_object(self) -> Result<Object, String> {
         self.object
@@ -349,7 +352,7 @@ impl<K: Trim> Guarded<K> {
     }
 }
 
-impl<'de, K: Trim> Deserialize<'de> for Guarded<K> {
+impl<'de, K: Watchable> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         /// The least that an object must be.
         #[derive(Deserialize)]
@@ -389,7 +392,7 @@ impl<'de, K: Trim> Deserialize<'de> for Guarded<K> {
     }
 }
 
-impl<K: Trim> kube::Resource for Guarded<K> {
+impl<K: Watchable> kube::Resource for Guarded<K> {
     type DynamicType = ();
     type Scope = K::Scope;
 

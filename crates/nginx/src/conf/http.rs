@@ -1,8 +1,8 @@
 //! The block `http`: what counts for every server.
 
-use super::tree::{put, words};
-use super::{Block, Scope, Word, policy, server, variables};
-use model::{LogTarget, ServerName, Syslog};
+use super::tree::{lua, put, words};
+use super::{Block, Scope, Word, policy, server, upstream, variables};
+use model::ServerName;
 
 /// Everything under `http`.
 pub(super) fn write(scope: &mut Scope<'_>) -> Block {
@@ -15,7 +15,7 @@ pub(super) fn write(scope: &mut Scope<'_>) -> Block {
     for (_, block) in std::mem::take(&mut scope.declared) {
         http.append(block);
     }
-    upstream(scope, "fairway", None);
+    upstream::declare(scope, "fairway", None);
     for (name, block) in std::mem::take(&mut scope.upstreams) {
         http.open("upstream", words![Word::plain(name)], block);
     }
@@ -75,13 +75,6 @@ fn base(scope: &Scope<'_>) -> Block {
     http
 }
 
-/// A block of Lua: text of this program only.
-pub(super) fn lua(code: &'static str) -> Block {
-    let mut block = Block::default();
-    block.code(code);
-    block
-}
-
 /// The servers in the order of their names, the catch-all first.
 fn servers(scope: &mut Scope<'_>) -> Block {
     let configuration = scope.configuration;
@@ -98,22 +91,6 @@ fn servers(scope: &mut Scope<'_>) -> Block {
         }
     }
     all
-}
-
-/// A block `upstream` of the balancer, under a name; its kept connections are used for nothing else.
-pub(super) fn upstream(scope: &mut Scope<'_>, name: &str, keep: Option<usize>) {
-    let settings = scope.configuration.global.upstream_keep_alive;
-    let mut block = Block::default();
-    put!(block, "server", "0.0.0.1");
-    block.open("balancer_by_lua_block", vec![], lua("require(\"fairway.balancer\").pick()"));
-    let connections = keep.unwrap_or(settings.connections);
-    if connections > 0 {
-        put!(block, "keepalive", connections);
-        put!(block, "keepalive_time", settings.age);
-        put!(block, "keepalive_timeout", settings.idle);
-        put!(block, "keepalive_requests", settings.requests);
-    }
-    scope.upstreams.insert(name.to_owned(), block);
 }
 
 /// The socket for what changes without a reload, in a folder that is ours alone.
@@ -140,41 +117,4 @@ fn control(scope: &Scope<'_>) -> Block {
     all.remark("What changes without a reload comes in here.");
     all.open("server", vec![], server);
     all
-}
-
-/// Where a log goes.
-pub(super) fn log_target(target: &LogTarget) -> Word {
-    match target {
-        LogTarget::Stdout => Word::from("/dev/stdout"),
-        LogTarget::Stderr => Word::from("stderr"),
-        LogTarget::File(path) => Word::literal(path),
-        LogTarget::Syslog(syslog) => log_server(syslog),
-    }
-}
-
-fn log_server(syslog: &Syslog) -> Word {
-    const FACILITIES: [&str; 24] = [
-        "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock",
-        "authpriv", "ftp", "ntp", "audit", "alert", "cron", "local0", "local1", "local2", "local3",
-        "local4", "local5", "local6", "local7",
-    ];
-    const SEVERITIES: [&str; 8] =
-        ["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
-    let Syslog { server, port, facility, severity, tag, nohostname } = syslog;
-    let at = match server.starts_with("unix:") {
-        true => server.clone(),
-        false => format!("{server}:{port}"),
-    };
-    let mut word = Word::from("syslog:server=")
-        .then(Word::literal(&at))
-        .then(",facility=")
-        .then(FACILITIES[usize::from(*facility).min(23)])
-        .then(",severity=")
-        .then(SEVERITIES[usize::from(*severity).min(7)])
-        .then(",tag=")
-        .then(Word::literal(tag));
-    if *nohostname {
-        word = word.then(",nohostname");
-    }
-    word
 }

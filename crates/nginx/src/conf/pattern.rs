@@ -1,6 +1,7 @@
 //! Regular expressions of users as nginx gets them: groups have numbers and no names.
 
-use super::Word;
+use super::{Word, policy};
+use model::Location;
 
 /// What nginx cannot read, and so refuses as its owner's.
 const UNREADABLE: &str = "\0";
@@ -14,6 +15,11 @@ pub(in crate::conf) fn pattern(source: &str) -> Word {
 /// The same, but some names stay: those that somebody who may write configuration asks for.
 pub(in crate::conf) fn pattern_keeping(source: &str, keeps: impl Fn(&str) -> bool) -> Word {
     Word::plain(numbered(source, keeps).unwrap_or_else(|| UNREADABLE.to_owned()))
+}
+
+/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words.
+pub(in crate::conf) fn pattern_for(location: &Location, source: &str) -> Word {
+    pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
 }
 
 /// A piece of a pattern as PCRE reads it.

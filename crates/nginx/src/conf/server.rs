@@ -1,10 +1,9 @@
 //! A server: its names, its listeners, what it asks of all its clients, its locations.
 
-use super::http::lua;
 use super::location;
 use super::pattern::pattern;
 use super::policy::{self, client_certificate};
-use super::tree::{put, words};
+use super::tree::{lua, put, words};
 use super::{Block, Owner, Scope, Word};
 use model::policy::Ciphers;
 use model::{Alias, Server, ServerName};

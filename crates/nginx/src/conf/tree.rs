@@ -168,6 +168,13 @@ impl Block {
     }
 }
 
+/// A block of Lua: text of this program only.
+pub(crate) fn lua(code: &'static str) -> Block {
+    let mut block = Block::default();
+    block.code(code);
+    block
+}
+
 /// `put!(block, "name", words…)`: a directive without a block.
 macro_rules! put {
     ($block:expr, $name:literal $(, $word:expr)* $(,)?) => {

@@ -1,14 +1,23 @@
 //! The whole of nginx.conf: the process, its workers, and `http`.
 
 use super::tree::{put, words};
-use super::{Block, Place, Scope, Text, Unwritable, Word, Written, http, policy};
+use super::{Block, Place, Scope, Text, Unwritable, Word, http, log_target, policy};
 use model::{Configuration, ErrorLevel, LogTarget, Origin};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Connections of a worker at most (`max-worker-connections` of ingress-nginx).
 const CONNECTIONS: usize = 16_384;
 /// Files of a worker that are not for what it serves, and the fewest that it is granted.
 const SPARE_FILES: u64 = 1024;
+
+/// What nginx reads: nginx.conf and the files beside it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// nginx.conf.
+    pub text: Text,
+    /// Files that it names, by their names in [`Place::files`]: certificates, keys, passwords.
+    pub files: BTreeMap<String, Vec<u8>>,
+}
 
 /// nginx.conf for a Configuration.
 pub fn write(configuration: &Configuration, place: &Place) -> Result<Written, Unwritable> {
@@ -109,7 +118,7 @@ fn error_log(configuration: &Configuration, place: &Place) -> Vec<Word> {
     };
     let target = match &logs.error {
         LogTarget::Stdout | LogTarget::Stderr => Word::from("stderr"),
-        other => http::log_target(other),
+        other => log_target::word(other),
     };
     words![target, level]
 }

@@ -1,11 +1,11 @@
 //! Certificates and the hosts that have them, in the JSON of ingress-nginx's `/configuration/servers`.
 
+use crate::conf::fingerprint;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::{Alias, Certificate, CertificateId, Configuration, Server, ServerName};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// The host that stands for every handshake without a certificate of its own; also the uid of what has no other one.
@@ -83,9 +83,9 @@ impl<'a> Uids<'a> {
     fn of(&mut self, certificate: &'a Arc<Certificate>) -> String {
         let servers = &mut self.servers;
         let uid = self.known.entry(&certificate.id).or_insert_with(|| {
-            let mut hasher = DefaultHasher::new();
-            (&certificate.chain, &certificate.key).hash(&mut hasher);
-            let uid = format!("{}@{:016x}", certificate.id, hasher.finish());
+            let parts = certificate.chain.iter().chain([&certificate.key.0]);
+            let content: Vec<u8> = parts.flatten().copied().collect();
+            let uid = format!("{}@{}", certificate.id, fingerprint(&content));
             servers.certificates.insert(uid.clone(), certificate.clone());
             uid
         });

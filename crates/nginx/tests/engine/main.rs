@@ -39,7 +39,7 @@ async fn endpoints_follow_without_a_reload_and_hosts_with_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reloads_keep_their_distance_and_what_needs_none_does_not_wait() {
-    const PACE: Duration = Duration::from_secs(6);
+    const PACE: Duration = Duration::from_secs(12);
     let (folder, port) = (folder(), free_port());
     let options = Options { pace: PACE, ..options(place(&folder, port)) };
     let engine = Arc::new(Nginx::start(options).expect("the engine starts"));

@@ -90,7 +90,7 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     server.says("db.example", Says::Nothing);
     // Workers that leave keep it until they are gone.
     let mut status = None;
-    for _ in 0..10 {
+    for _ in 0..30 {
         apply(&engine, &configuration(&hosts[1..])).await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         apply(&engine, &with_name).await;

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use testkit::{eventually, ports};
 
 /// How long nginx may take for anything.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// As nginx.conf has it.
 const WORKERS: usize = 3;
 

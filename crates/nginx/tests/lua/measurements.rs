@@ -19,7 +19,7 @@ fn measure(nginx: &Nginx, batch: usize) -> Receiver<Vec<Measurement>> {
 }
 
 async fn next(batches: &mut Receiver<Vec<Measurement>>) -> Vec<Measurement> {
-    timeout(Duration::from_secs(5), batches.recv()).await.expect("in time").expect("a batch")
+    timeout(Duration::from_secs(60), batches.recv()).await.expect("in time").expect("a batch")
 }
 
 #[tokio::test]

@@ -48,14 +48,14 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         client.connection.requests.set(client.connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
-            Ok(head) if worker.refuses_request() => {
+            Ok(head) if worker.refuses_request(&client.connection) => {
                 let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
                 Box::pin(refuse(&client, page, &head, &generation, &worker)).await
             }
             Ok(head) => Box::pin(one(client, head, &generation, &worker)).await,
             Err(no_head) => {
                 let Some(page) = page_for(no_head) else { return };
-                refuse(&client, page, &[], &generation, &worker).await
+                Box::pin(refuse(&client, page, &[], &generation, &worker)).await
             }
         };
         match next {

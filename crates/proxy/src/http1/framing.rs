@@ -52,12 +52,20 @@ pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Fra
 pub(super) fn content_length(headers: &Headers) -> Result<Option<u64>, ()> {
     let mut lengths = headers.all("content-length");
     let Some(length) = lengths.next() else { return Ok(None) };
-    if lengths.next().is_some() || length.is_empty() || !length.iter().all(u8::is_ascii_digit) {
+    if lengths.next().is_some() {
         return Err(());
+    }
+    number(length).map(Some).ok_or(())
+}
+
+/// A number of digits only, within 64 bits.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
     }
     let digit =
         |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
-    length.iter().try_fold(0, digit).map(Some).ok_or(())
+    digits.iter().try_fold(0, digit)
 }
 
 /// Cuts a body out of the bytes of a connection.

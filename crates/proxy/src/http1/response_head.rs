@@ -1,6 +1,6 @@
 //! Reads the head of an upstream's answer; whatever could be understood differently by somebody else makes it a 502.
 
-use super::framing::{Framing, content_length};
+use super::framing::{Framing, number};
 use super::lines::{Bounds, Names, parse_fields};
 use crate::http::{Headers, Version};
 use bytes::Bytes;
@@ -101,9 +101,7 @@ pub(crate) fn content_length_of(headers: &Headers) -> Result<Option<u64>, BadRes
     if values.any(|other| other != first) {
         return Err(BadResponse);
     }
-    let mut one = Headers::default();
-    one.add("content-length", first.clone());
-    content_length(&one).map_err(|()| BadResponse)
+    number(first).map(Some).ok_or(BadResponse)
 }
 
 /// Chunked, or none; other codings and HTTP/1.0 with one are refused.

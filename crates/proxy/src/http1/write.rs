@@ -3,7 +3,6 @@
 use super::framing::Framing;
 use crate::http::{Headers, Interim, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
-use std::fmt::Write;
 
 /// How an answer is framed and what becomes of the connection.
 pub(super) struct Closing {
@@ -75,8 +74,9 @@ pub(crate) fn fields(out: &mut BytesMut, headers: &Headers) {
 
 /// Appends Content-Length.
 pub(crate) fn content_length(out: &mut BytesMut, length: u64) {
-    // Writing to memory cannot fail.
-    let _ = write!(out, "Content-Length: {length}\r\n");
+    out.put_slice(b"Content-Length: ");
+    out.put_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.put_slice(b"\r\n");
 }
 
 /// The line that begins a chunk of `size` bytes.

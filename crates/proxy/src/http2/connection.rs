@@ -208,7 +208,7 @@ impl Streams {
                 return stream.refuse();
             }
         }
-        let refused = self.worker.refuses_request();
+        let refused = self.worker.refuses_request(&self.connection);
         let keep_alive = global.keep_alive;
         if refused
             || requests >= keep_alive.requests

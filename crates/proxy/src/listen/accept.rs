@@ -1,7 +1,7 @@
 //! Accepts connections and finds out what they speak.
 
 use super::{Sockets, passthrough};
-use crate::connection::Connection;
+use crate::connection::{Connection, Guest};
 use crate::io::Io;
 use crate::timer::Timer;
 use crate::worker::{Expected, Worker};
@@ -87,14 +87,16 @@ fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
     // Who speaks HTTP at once is in the books at once.
     let waits = tls || worker.generation().global().proxy_protocol;
     let from = waits.then(|| peer.ip());
-    let young = if worker.admits(&tcp) { worker.expect(serial, from) } else { None };
+    let admitted = worker.admits(&tcp);
+    let admitted =
+        admitted.and_then(|guest| worker.expect(serial, from).map(|young| (guest, young)));
     if let Some(recorder) = &worker.recorder {
-        recorder.tally().accepted(young.is_some());
+        recorder.tally().accepted(admitted.is_some());
     }
-    let Some(young) = young else { return };
+    let Some((guest, young)) = admitted else { return };
     let serving = worker.clone();
     let task = tokio::task::spawn_local(async move {
-        if let Err(error) = converse(tcp, peer, tls, serving, (serial, young)).await {
+        if let Err(error) = converse(tcp, peer, tls, serving, (serial, guest, young)).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
     });
@@ -107,7 +109,7 @@ async fn converse(
     peer: SocketAddr,
     tls: bool,
     worker: Rc<Worker>,
-    (serial, young): (u64, Expected),
+    (serial, guest, young): (u64, Option<Guest>, Expected),
 ) -> io::Result<()> {
     let _witness = worker.witness(peer, serial);
     tcp.set_nodelay(true)?;
@@ -127,7 +129,11 @@ async fn converse(
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
         return Ok(());
     }
-    let make = |session| Rc::new(Connection::new(serial, peer, local, announced, session));
+    let make = |session| {
+        let mut connection = Connection::new(serial, peer, local, announced, session);
+        connection.guest = guest;
+        Rc::new(connection)
+    };
     if !tls {
         let connection = make(None);
         let _entry = worker.enter(&connection);
@@ -144,14 +150,15 @@ async fn converse(
         return Ok(());
     }
     if !generation.passthrough.is_empty()
-        && let Some(group) = passthrough::wished(&tcp, &generation).await?
+        && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
         let _working = worker.recorder.as_ref().map(|_| connection.work());
-        return passthrough::pass(tcp, &group).await;
+        // Boxed: connections that wait for requests hold no room for it.
+        return Box::pin(passthrough::pass(tcp, &connection, &group)).await;
     }
     let handshake = Box::pin(generation.front.accept(tcp, &*generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;

@@ -1,6 +1,8 @@
 //! TLS connections that are not ended here but carried on to a Service (compat/behaviour.md section 19).
 
+use crate::connection::Connection;
 use crate::generation::Generation;
+use crate::own::Own;
 use crate::upstream::Group;
 use model::ServerName;
 use std::io;
@@ -27,10 +29,19 @@ pub(super) async fn wished(
 }
 
 /// Carries the connection on until both sides have ended it.
-pub(super) async fn pass(mut client: TcpStream, group: &Group) -> io::Result<()> {
+pub(super) async fn pass(
+    mut client: TcpStream,
+    connection: &Connection,
+    group: &Group,
+) -> io::Result<()> {
     let connecting = stream::connect(|| group.pick(), TRIES, Instant::now() + PATIENCE);
     let mut upstream = connecting.await.inspect_err(|error| {
         tracing::warn!(upstream = %group.id, %error, "nobody takes a TLS connection");
     })?;
+    let own = Own::of(&upstream);
+    if own.as_ref().is_some_and(|own| !own.carries(connection.turns())) {
+        tracing::warn!(upstream = %group.id, "a TLS connection comes back time and again");
+        return Ok(());
+    }
     Box::pin(stream::pipe(&mut client, &mut upstream, None)).await
 }

@@ -38,12 +38,41 @@ fn plain(variable: &Variable, exchange: &Exchange, value: &mut String, line: &mu
         // What is no text, such as TLS on the plain port, is logged byte by byte.
         return if request.is_empty() { line.push('-') } else { escape_bytes(request, line) };
     }
-    value.clear();
-    variables::push(variable, exchange, value);
-    if value.is_empty() && !exists(variable, exchange) {
+    let to_escape = !needs_no_escape(variable);
+    let before = line.len();
+    let out = if to_escape {
+        value.clear();
+        &mut *value
+    } else {
+        &mut *line
+    };
+    variables::push(variable, exchange, out);
+    let is_empty = if to_escape { value.is_empty() } else { line.len() == before };
+    if is_empty && !exists(variable, exchange) {
         line.push('-');
+    } else if to_escape {
+        escape(value, line);
     }
-    escape(value, line);
+}
+
+/// Whether values of a variable are made of numbers, addresses and names of objects only.
+fn needs_no_escape(variable: &Variable) -> bool {
+    use Variable as V;
+    matches!(
+        variable,
+        V::RemoteAddr
+            | V::TimeLocal
+            | V::Status
+            | V::BodyBytesSent
+            | V::RequestLength
+            | V::RequestTime
+            | V::ProxyUpstreamName
+            | V::ProxyAlternativeUpstreamName
+            | V::UpstreamAddr
+            | V::UpstreamResponseLength
+            | V::UpstreamResponseTime
+            | V::UpstreamStatus
+    )
 }
 
 /// Whether a variable without a value has the empty one rather than none, for which `-` stands.

@@ -84,7 +84,13 @@ async fn ask(
     let head = head(exchange, status, body.as_ref().map(crate::http::Spool::size));
     let location = exchange.spot().location.clone();
     let method = exchange.request.method.clone();
-    let request = Call { method: &method, head, body: body.as_ref(), policy: &location.policy };
+    let request = Call {
+        method: &method,
+        head,
+        body: body.as_ref(),
+        policy: &location.policy,
+        turns: exchange.connection.turns(),
+    };
     let way = Way { group, tls: None };
     let mut tries = Vec::new();
     let answer = call(&exchange.worker.pool, &way, &request, &mut tries).await;

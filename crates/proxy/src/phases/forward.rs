@@ -179,6 +179,7 @@ impl Bodies {
             upgrade,
             interim: &|interim| headers::pass_on(exchange, interim),
             policy,
+            turns: exchange.connection.turns(),
         };
         let outcome = upstream::send(&exchange.worker.pool, &target, &mut outgoing, journal).await;
         let untouched = outcome.as_ref().is_err_and(|failed| !failed.sent);

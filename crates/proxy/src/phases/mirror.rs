@@ -7,7 +7,6 @@ use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
 use crate::http::Spool;
 use crate::http1::write;
-use crate::own::is_own;
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -35,7 +34,7 @@ pub(super) fn wants_body(exchange: &Exchange) -> bool {
 pub(super) fn copy(exchange: &Exchange) {
     let Some(copies) = &exchange.spot().mirror else { return };
     // A copy that comes back to this process is not copied again: it would go round for ever.
-    if exchange.is_dry() || is_own(exchange.connection.peer) {
+    if exchange.is_dry() || exchange.connection.turns() > 0 {
         return;
     }
     let Some(entry) = exchange.worker.mirrors.enter() else { return };
@@ -124,6 +123,8 @@ impl Copy {
             head: self.head,
             body: self.body.as_ref(),
             policy: &self.location.policy,
+            // What has come back is not copied.
+            turns: 0,
         };
         let Ok(mut answer) = call(&self.worker.pool, &way, &request, &mut Vec::new()).await else {
             return;

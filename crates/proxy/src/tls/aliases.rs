@@ -32,15 +32,20 @@ impl AliasCertificates {
         self.default.clone_from(&configuration.default_certificate);
     }
 
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
     /// The certificate of a name, `*.parent` included, if it covers it.
-    pub(super) fn get(&self, name: &ServerName) -> Option<&CertificateId> {
+    pub(super) fn get(&self, name: &str) -> Option<&CertificateId> {
         if self.by_name.is_empty() {
             return None;
         }
         let id = self.by_name.get(name)?;
         let of_default = || self.certificates.get(self.default.as_ref()?);
         let certificate = self.certificates.get(id).or_else(of_default)?;
-        certificate.covers(name.as_str()).then_some(id)
+        certificate.covers(name).then_some(id)
     }
 }
 

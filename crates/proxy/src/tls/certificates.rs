@@ -12,6 +12,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Certificates {
     hosts: OrdMap<ServerName, CertificateId>,
+    /// Whether one of them is a wildcard.
+    wildcards: bool,
     aliases: AliasCertificates,
     keys: OrdMap<CertificateId, Arc<CertifiedKey>>,
     default: Option<CertificateId>,
@@ -23,6 +25,7 @@ impl Certificates {
     pub fn new(fallback: Arc<CertifiedKey>) -> Self {
         Self {
             hosts: OrdMap::new(),
+            wildcards: false,
             aliases: AliasCertificates::default(),
             keys: OrdMap::new(),
             default: None,
@@ -50,6 +53,9 @@ impl Certificates {
                 None => next.hosts.remove(name),
             };
         }
+        // They stand before all other names.
+        let first = next.hosts.keys().next();
+        next.wildcards = first.is_some_and(|name| name.as_str().starts_with("*."));
         next.aliases.follow(configuration, changes);
         next.default.clone_from(&configuration.default_certificate);
         next
@@ -57,10 +63,14 @@ impl Certificates {
 
     /// The entry of a host, or of the wildcard above it.
     fn entry(&self, host: &str) -> Option<&CertificateId> {
-        let wildcard =
-            || host.split_once('.').map(|(_, parent)| ServerName::new(format!("*.{parent}")));
-        let of = |name: &ServerName| self.hosts.get(name).or_else(|| self.aliases.get(name));
-        of(&ServerName::new(host)).or_else(|| of(&wildcard()?))
+        let of = |name: &str| self.hosts.get(name).or_else(|| self.aliases.get(name));
+        // Every request asks, whether or not it is to be redirected.
+        let may_be = self.wildcards || !self.aliases.is_empty();
+        let wildcard = || {
+            let (_, parent) = host.split_once('.').filter(|_| may_be)?;
+            of(&format!("*.{parent}"))
+        };
+        of(host).or_else(wildcard)
     }
 
     /// Whether a host has a certificate, if only the default one.

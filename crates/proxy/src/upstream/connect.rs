@@ -50,7 +50,7 @@ pub struct Connection {
     pub timer: Timer,
     pub(super) key: Key,
     /// That it leads to this machine.
-    pub(super) _own: Option<Own>,
+    pub(super) own: Option<Own>,
 }
 
 impl Connection {
@@ -63,7 +63,7 @@ impl Connection {
         let (io, own) = io.map_err(TryError::Connect)?;
         Ok(Self {
             io,
-            _own: own,
+            own,
             buffer: BytesMut::new(),
             requests: 0,
             since: Instant::now(),
@@ -71,6 +71,11 @@ impl Connection {
             key: target.key(),
         })
     }
+}
+
+/// Whether a request that has come back so often may go on, over a connection that leads there.
+pub(super) fn goes_on(own: Option<&Own>, turns: u8) -> Result<(), TryError> {
+    if own.is_none_or(|own| own.carries(turns)) { Ok(()) } else { Err(TryError::Loop) }
 }
 
 async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {

@@ -26,6 +26,9 @@ pub enum TryError {
     /// HTTP/2 went wrong.
     #[error("HTTP/2: {0}")]
     Http2(h2::Error),
+    /// It leads back to this process, time and again.
+    #[error("the upstream is this controller itself, and the request has come back too often")]
+    Loop,
     /// The client did not deliver the body: nobody upstream is to blame.
     #[error("reading the request body: {0}")]
     RequestBody(BodyError),
@@ -56,7 +59,7 @@ impl TryError {
             Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
             Self::Timeout(_) => wanted(Condition::Timeout),
             Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
-            Self::RequestBody(_) => false,
+            Self::RequestBody(_) | Self::Loop => false,
         }
     }
 
@@ -81,6 +84,7 @@ impl TryError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Timeout(_) => 504,
+            Self::Loop => 508,
             _ if self.is_shortage() => 503,
             _ => 502,
         }

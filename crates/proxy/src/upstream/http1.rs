@@ -1,5 +1,6 @@
 //! One try over HTTP/1.
 
+use super::connect::goes_on;
 use super::incoming::Incoming;
 use super::talk::{Answer, Coding, Talk, Upload};
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
@@ -34,6 +35,12 @@ pub(super) async fn send(
             .await
             .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
     };
+    goes_on(connection.own.as_ref(), request.turns).map_err(|error| Failed {
+        error,
+        sent: false,
+        refused: false,
+        reused: false,
+    })?;
     journal.connected(reused);
     connection.requests += 1;
     let Head::Http1(head) = request.head.clone() else {

@@ -3,6 +3,7 @@
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
 use crate::http::{Body, Frame, Response, Source, TrailerRule};
 use crate::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
+use crate::own::Own;
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
@@ -33,6 +34,8 @@ pub(super) struct Session {
     load: Rc<()>,
     /// Gone when the connection is.
     alive: Rc<Cell<bool>>,
+    /// It leads to this machine.
+    own: Option<Own>,
 }
 
 impl Session {
@@ -72,7 +75,7 @@ pub(super) async fn send(
     };
     let mut taken = Taken::default();
     let timeouts = request.policy.timeouts;
-    let (Lease { mut sender, load, alive }, reused) = match shared(pool, target) {
+    let (Lease { mut sender, load, alive, own }, reused) = match shared(pool, target) {
         Some(lease) => (lease, true),
         None => (
             open(pool, target, timeouts.connect)
@@ -81,6 +84,10 @@ pub(super) async fn send(
             false,
         ),
     };
+    // Requests share it: how often each of them has come back, nobody could tell at the other end.
+    if own && request.turns > 0 {
+        return Err(fail(TryError::Loop, false, false));
+    }
     // A session that fails a request as a whole serves no other one.
     let broken = |error: h2::Error| {
         alive.set(alive.get() && error.is_reset());
@@ -130,6 +137,7 @@ struct Lease {
     sender: SendRequest<Bytes>,
     load: Rc<()>,
     alive: Rc<Cell<bool>>,
+    own: bool,
 }
 
 /// A place in a session that has room.
@@ -142,12 +150,13 @@ fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
         sender: session.sender.clone(),
         load: session.load.clone(),
         alive: session.alive.clone(),
+        own: session.own.is_some(),
     })
 }
 
 /// Makes a session; its connection is driven by a task of this thread.
 async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
-    let Connection { io, .. } = Connection::open(target, limit).await?;
+    let Connection { io, own, .. } = Connection::open(target, limit).await?;
     let handshake = h2::client::Builder::new()
         .enable_push(false)
         .initial_window_size(1 << 20)
@@ -163,7 +172,7 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
         let _ = connection.await;
         ending.set(false);
     });
-    let load = Rc::new(());
+    let (load, leads_back) = (Rc::new(()), own.is_some());
     let now = Instant::now();
     let session = Session {
         sender: sender.clone(),
@@ -172,9 +181,10 @@ async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease
         requests: Cell::new(1),
         load: load.clone(),
         alive: alive.clone(),
+        own,
     };
     pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
-    Ok(Lease { sender, load, alive })
+    Ok(Lease { sender, load, alive, own: leads_back })
 }
 
 /// A request on its way out while its answer may come in.

@@ -18,6 +18,8 @@ pub struct Outgoing<'a> {
     pub interim: &'a dyn Fn(Interim),
     /// The location's policies.
     pub policy: &'a Policy,
+    /// How often the request has come back to this process.
+    pub turns: u8,
 }
 
 /// The head of a request.

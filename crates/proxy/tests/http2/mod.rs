@@ -1,6 +1,6 @@
 //! What clients of HTTP/2 get, and what they can do; those that keep to no rule speak in frames.
 
-use crate::bed::{MAIN, answering, configuration, connect, start, talk, with_global};
+use crate::bed::{MAIN, answering, configuration, connect, read_to_end, start, talk, with_global};
 use crate::{INTERIM, NOTHING, in_two_steps};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
@@ -12,6 +12,7 @@ use proxy::{Native, Pressure};
 use std::future::poll_fn;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
+use testkit::eventually;
 use testkit::http2::{PREFACE, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -301,15 +302,42 @@ async fn under_pressure_who_takes_nothing_is_ended_and_others_are_served() {
     let mut plain = connect(&native).await;
     plain.write_all(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n").await.expect("written");
     native.press(Pressure::High);
-    let ended = async {
-        while native.shed().unread < 2 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    in_time(ended).await;
+    let ended = async || (native.shed().unread >= 2).then_some(());
+    eventually(PATIENCE, ended).await.expect("both are ended");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.len() > 32 << 20);
     assert_eq!(native.shed().unread, 2);
+}
+
+#[tokio::test]
+async fn under_full_pressure_a_few_newcomers_have_one_request_each() {
+    const FEW: usize = 8;
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    let (address, _seen) = answering(crate::bed::answer("200 OK", "", "ok").leak()).await;
+    let native = start(&configuration(&[(MAIN, vec![address])], Policy::default())).await;
+    // Who has begun with a head is not idle.
+    let begun = async || {
+        let mut tcp = connect(&native).await;
+        tcp.write_all(&GET[..20]).await.expect("written");
+        tcp
+    };
+    let mut old = Vec::new();
+    for _ in 0..=FEW {
+        old.push(begun().await);
+    }
+    assert!(talk(&native, GET).await.ends_with("ok"));
+    native.press(Pressure::Full);
+    assert!(talk(&native, GET).await.ends_with("ok"), "a newcomer");
+    old[0].write_all(&GET[20..]).await.expect("written");
+    assert!(read_to_end(&mut old[0]).await.starts_with("HTTP/1.1 503 "), "who was there before");
+    let mut guests = Vec::new();
+    for _ in 0..FEW {
+        guests.push(begun().await);
+    }
+    assert_eq!(talk(&native, GET).await, "", "one more than a few");
+    drop(guests);
+    let served = async { while !talk(&native, GET).await.ends_with("ok") {} };
+    in_time(served).await;
 }
 
 #[tokio::test]
@@ -324,12 +352,8 @@ async fn under_pressure_who_announces_bodies_and_sends_nothing_is_ended() {
     let post = b"POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 90000\r\n\r\nx";
     plain.write_all(post).await.expect("written");
     native.press(Pressure::High);
-    let ended = async {
-        while native.shed().unread < 2 {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    in_time(ended).await;
+    let ended = async || (native.shed().unread >= 2).then_some(());
+    eventually(PATIENCE, ended).await.expect("both are ended");
     let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
     assert!(talk(&native, get).await.starts_with("HTTP/1.1 200 "));
 }

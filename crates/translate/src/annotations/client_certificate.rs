@@ -76,8 +76,7 @@ fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let (authorities, revocations) = match authorities(settings, &reference) {
         Ok(found) => found,
         Err(reason) => {
-            let message =
-                format!("{reason}; every path of the hosts answers 403 until it is mended");
+            let message = format!("{reason}; what it guards is closed until it is mended");
             settings.note(SECRET.about.name, Severity::Error, message);
             let reason = format!("{}: {reason}", SECRET.about.name);
             policy.client_certificate = Some(ClientCertificate::Closed(reason));

@@ -4,9 +4,9 @@ use super::Family;
 use crate::set_headers;
 use crate::settings::{Key, Risk, Settings, parse};
 use crate::tenancy::Item;
-use kubernetes::objects::ConfigMap;
 use model::SetHeader;
 use model::policy::{CustomHeaders, Policy};
+use objects::ConfigMap;
 
 pub(super) const FAMILY: Family =
     Family { name: "custom_headers", keys: &[&HEADERS, &ALLOWED], apply };

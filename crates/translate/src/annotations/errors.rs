@@ -4,9 +4,9 @@
 use super::Family;
 use crate::ingress::{Role, Target};
 use crate::settings::{Key, OnBad, Settings, parse};
-use kubernetes::objects::ObjectKey;
 use model::Severity;
 use model::policy::{Errors, Policy};
+use objects::ObjectKey;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

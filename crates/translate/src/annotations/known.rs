@@ -1,19 +1,8 @@
 //! Annotations that no family reads: not built yet, too risky, or misspelt.
 
-use super::{guards, raw};
+use super::{Limits, families, guards, raw};
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
 use model::Severity;
-
-/// What the ConfigMap allows annotations to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// `annotations-risk-level`.
-    pub(crate) risk: Risk,
-    /// `allow-snippet-annotations`.
-    pub(crate) snippets: bool,
-    /// `annotation-value-word-blocklist`.
-    pub(crate) blocked_words: Vec<String>,
-}
 
 /// It has no effect, but ingress-nginx does not take an Ingress where it is no boolean.
 const BOOLEAN: &str = "http2-push-preload";
@@ -41,7 +30,7 @@ pub(super) fn check(settings: &mut Settings<'_>, limits: &Limits) {
 }
 
 fn key_risk(name: &str) -> Option<Risk> {
-    let keys = super::FAMILIES.iter().flat_map(|family| family.keys).map(|key| key.about());
+    let keys = families::FAMILIES.iter().flat_map(|family| family.keys).map(|key| key.about());
     let mut keys = keys.filter(|about| about.in_annotations());
     keys.find(|about| about.name == name || about.aliases.contains(&name)).map(|about| about.risk)
 }
@@ -126,7 +115,7 @@ fn misspelt(settings: &mut Settings<'_>, name: &str, suggestions: &mut usize) {
     let others = ANNOTATIONS.iter().map(|row| row.name);
     let is_left = *suggestions > 0;
     *suggestions = suggestions.saturating_sub(1);
-    let meant = is_left.then(|| nearest(name, super::names().chain(others))).flatten();
+    let meant = is_left.then(|| nearest(name, families::names().chain(others))).flatten();
     let message = match meant {
         Some(meant) => format!(
             "unknown annotation, it has no effect; did you mean {}?",

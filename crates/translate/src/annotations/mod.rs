@@ -2,6 +2,7 @@
 
 mod access;
 mod affinity;
+mod allowed;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
@@ -14,6 +15,8 @@ mod connection_header;
 mod cors;
 mod custom_headers;
 mod errors;
+mod families;
+mod family;
 mod fastcgi;
 mod guards;
 mod known;
@@ -33,64 +36,22 @@ mod timeouts;
 mod upstream_tls;
 mod upstream_vhost;
 
+pub(crate) use allowed::Limits;
 pub use auth_external::cache_durations;
 pub(crate) use auth_external::exempt_from_global_auth;
 pub(crate) use balance::by_cluster_ip;
 pub(crate) use canary::CanaryAsked;
+pub(crate) use families::{FAMILIES, policy};
 pub(crate) use guards::{deny_by_config_map, is_guard};
-pub(crate) use known::Limits;
-pub(crate) use opentelemetry::NO_SPANS;
 pub(crate) use passthrough::is_passed_through;
 pub(crate) use raw::{NO_STREAM, global as raw_global, is_key as is_raw_key};
 pub(crate) use rewrite::{Rewriting, RewritingOfPath};
 pub(crate) use server_alias::{Names, refuse_wildcard, with_aliases};
 
-use crate::settings::{AnyKey, Settings};
+use crate::settings::Settings;
+use family::Family;
 use model::Template;
 use model::policy::Policy;
-
-/// Keys that belong together, and what they do to the policy of a location.
-pub(crate) struct Family {
-    /// Name of the family: of its file, and of its folder of cases.
-    pub(crate) name: &'static str,
-    /// Its keys.
-    pub(crate) keys: &'static [&'static dyn AnyKey],
-    /// Turns the settings into policy.
-    apply: fn(&mut Settings<'_>, &mut Policy),
-}
-
-/// All families, in the order of documentation.
-pub(crate) const FAMILIES: &[Family] = &[
-    protocol::FAMILY,
-    fastcgi::FAMILY,
-    timeouts::FAMILY,
-    retries::FAMILY,
-    body::FAMILY,
-    redirects::FAMILY,
-    rewrite::FAMILY,
-    server_alias::FAMILY,
-    upstream_vhost::FAMILY,
-    upstream_tls::FAMILY,
-    client_certificate::FAMILY,
-    ciphers::FAMILY,
-    passthrough::FAMILY,
-    errors::FAMILY,
-    mirror::FAMILY,
-    logging::FAMILY,
-    opentelemetry::FAMILY,
-    auth_basic::FAMILY,
-    auth_external::FAMILY,
-    access::FAMILY,
-    limits::FAMILY,
-    limit_rate::FAMILY,
-    cors::FAMILY,
-    custom_headers::FAMILY,
-    answer_rewrites::FAMILY,
-    connection_header::FAMILY,
-    balance::FAMILY,
-    affinity::FAMILY,
-    canary::FAMILY,
-];
 
 /// What the annotations of one Ingress ask for.
 #[derive(Debug)]
@@ -120,19 +81,4 @@ pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
         app_root: rewrite::read_app_root(settings),
         names: server_alias::read(settings),
     }
-}
-
-/// The policy that the ConfigMap alone makes; what is wrong with its values stays in `settings`.
-pub(crate) fn policy(settings: &mut Settings<'_>) -> Policy {
-    let mut policy = Policy::default();
-    for family in FAMILIES {
-        (family.apply)(settings, &mut policy);
-    }
-    policy
-}
-
-/// Names of all keys that are read from annotations.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    let keys = FAMILIES.iter().flat_map(|family| family.keys);
-    keys.map(|key| key.about()).filter(|about| about.in_annotations()).map(|about| about.name)
 }

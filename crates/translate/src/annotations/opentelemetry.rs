@@ -1,7 +1,7 @@
 //! `enable-opentelemetry` and what belongs to it, with the names that OpenTracing had for them.
 
 use super::Family;
-use crate::config_map::{OPERATION_NAME, opentracing};
+use crate::config_map::{NO_SPANS, OPERATION_NAME, opentracing};
 use crate::settings::{Key, OnBad, Risk, Settings, parse};
 use model::policy::{OpenTelemetry, Policy};
 use model::{Severity, Template};
@@ -24,10 +24,6 @@ static TRUST: Key<bool> = Key::both("opentelemetry-trust-incoming-span", parse::
         "A trace that the client began goes on; false: every request begins a trace, whatever its header says.",
     );
 static NAME: Key<Template> = name_key(OnBad::Reject);
-/// What the nginx engine makes of tracing.
-pub(crate) const NO_SPANS: &str = "has no effect in the nginx engine, since Debian's nginx has no module for it: requests \
-    have no spans, and traces of clients pass as they came; use --engine=native, or remove it";
-
 /// ingress-nginx does not look at the name unless the same Ingress turns tracing on.
 static NAME_BESIDES: Key<Template> = name_key(OnBad::Default);
 

@@ -1,11 +1,13 @@
 //! Where an Ingress is served otherwise than by ingress-nginx, on purpose (compat/decisions.md, docs/migration.md).
 
 use super::Remark;
-use crate::Options;
-use crate::ingress::{Role, Target, annotation_of};
+use crate::host::not_heard;
+use crate::ingress::{Role, Target, annotation_of, origin};
 use crate::settings::parse;
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, IngressBackend, ObjectKey};
+use crate::tenancy::Item;
+use crate::{Options, Translation};
+use model::{Problem, ServerName};
+use objects::{Ingress, IngressBackend, ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -153,8 +155,45 @@ pub(super) fn of(
             where it was not redirected";
         say("auth-tls-secret", message.to_owned());
     }
-    found.extend(addresses(ingress, snapshot));
+    found.extend(addresses(ingress, snapshot, options));
     found
+}
+
+/// The owners of hosts whose certificate came from the `spec.tls` of another namespace, which does not count here.
+pub(super) fn lost_certificates(
+    ours: &[&Ingress],
+    translation: &Translation,
+) -> BTreeMap<ObjectKey, Vec<Remark>> {
+    let hosts = |ingress: &Ingress| -> BTreeSet<String> {
+        let hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        hosts.map(str::to_ascii_lowercase).collect()
+    };
+    let mut givers: BTreeMap<String, &ObjectKey> = BTreeMap::new();
+    for giver in ours.iter().filter(|ingress| !ingress.tls.is_empty()) {
+        let problems = translation.problems.of(&origin(&giver.meta.key));
+        for host in hosts(giver) {
+            let in_vain = not_heard(&ServerName::new(&*host), Item::Certificate);
+            let is_it = |problem: &Problem| problem.message == in_vain;
+            if problems.iter().any(is_it) {
+                givers.entry(host).or_insert(&giver.meta.key);
+            }
+        }
+    }
+    let mut lost: BTreeMap<ObjectKey, Vec<Remark>> = BTreeMap::new();
+    for ingress in ours {
+        for host in hosts(ingress) {
+            let giver = givers.get(&host).filter(|key| key.namespace != ingress.meta.key.namespace);
+            let Some(ObjectKey { namespace, name }) = giver else { continue };
+            let message = format!(
+                "host {host} had the certificate that Ingress {namespace}/{name} names, and the redirect to HTTPS with it; \
+                 of another namespace it does not count, so that clients get the default certificate and plain HTTP is \
+                 served: add spec.tls here, or certificate to allow-cross-namespace of the ConfigMap"
+            );
+            let remark = Remark { key: Some("spec.tls".to_owned()), message };
+            lost.entry(ingress.meta.key.clone()).or_default().push(remark);
+        }
+    }
+    lost
 }
 
 /// What used to reach an Ingress from others of the same Service.
@@ -166,13 +205,14 @@ fn leak(owner: &ObjectKey, others: usize) -> String {
     )
 }
 
-/// Services whose ExternalName is an address: 503 in ingress-nginx.
-fn addresses(ingress: &Ingress, snapshot: &Snapshot) -> Vec<Remark> {
+/// Services whose ExternalName is an address: 503 in ingress-nginx, and here where it leads to this machine.
+fn addresses(ingress: &Ingress, snapshot: &Snapshot, options: &Options) -> Vec<Remark> {
     let services =
         targets(ingress).filter_map(|target| snapshot.services.get(target.service()?).cloned());
     let literal = services.filter(|service| {
         let name = service.external_name.as_deref().filter(|_| service.kind == "ExternalName");
-        name.is_some_and(|name| name.parse::<IpAddr>().is_ok())
+        let address = name.and_then(|name| name.parse::<IpAddr>().ok());
+        address.is_some_and(|address| options.outside.permits(address))
     });
     literal
         .map(|service| Remark {

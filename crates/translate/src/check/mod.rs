@@ -8,9 +8,8 @@ use crate::ingress::{Classes, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, translate};
 use differences::Shared;
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{Malformed, Snapshot};
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
+use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -96,6 +95,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         shared: Shared::among(&ours, options),
         surprises: surprises::by_ingress(&translation.configuration),
         everywhere: needed_everywhere(&objects),
+        lost: differences::lost_certificates(&ours, &translation),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -106,7 +106,9 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let other = |ingress| Other::new(ingress, snapshot, options);
     let mut others: Vec<Other> = others.into_iter().map(other).collect();
     others.sort();
-    Check { ingresses, others, unread: unread(snapshot), objects }
+    let mut unread = unread(snapshot);
+    unread.extend(secrets(snapshot, &ours, options));
+    Check { ingresses, others, unread, objects }
 }
 
 /// Ingresses that name a host and are not ours.
@@ -119,6 +121,28 @@ pub fn others_of_host(host: &str, snapshot: &Snapshot, options: &Options) -> Vec
     let all = snapshot.ingresses.values();
     let others = all.filter(|ingress| names_it(ingress) && !is_ours(ingress, &classes, options));
     others.map(|ingress| Other::new(ingress, snapshot, options)).collect()
+}
+
+/// What Ingresses that name a host ask for in vain, since another namespace owns it or a path: who, and the problem.
+pub fn not_heard_of_host(
+    host: &str,
+    snapshot: &Snapshot,
+    translation: &Translation,
+) -> Vec<(String, String)> {
+    let names_it = |ingress: &&Arc<Ingress>| {
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        hosts.any(|named| named.eq_ignore_ascii_case(host))
+    };
+    let all = snapshot.ingresses.values().filter(names_it).flat_map(|ingress| {
+        let ObjectKey { namespace, name } = &ingress.meta.key;
+        let problems = translation.problems.of(&origin(&ingress.meta.key));
+        let vain = problems.iter().filter(|problem| crate::tenancy::concerns(problem));
+        vain.map(move |problem| {
+            let key = problem.key.as_deref().unwrap_or("spec");
+            (format!("{namespace}/{name}"), format!("{key}: {}", Printable(&problem.message)))
+        })
+    });
+    all.collect()
 }
 
 /// The oldest Ingress of a host counts first, and files seldom say how old one is.
@@ -163,15 +187,39 @@ fn ending(configuration: &Configuration, now: i64) -> impl Iterator<Item = Remar
 fn unread(snapshot: &Snapshot) -> Vec<Remark> {
     let remark = |malformed: &Arc<Malformed>| {
         let Malformed { kind, key, message } = malformed.as_ref();
-        let place = match kind.as_str() {
-            "File" => key.name.to_string(),
-            kind => format!("{kind} {}/{}", key.namespace, key.name),
+        let place = match kind {
+            None => key.name.to_string(),
+            Some(kind) => format!("{kind} {}/{}", key.namespace, key.name),
         };
         Remark { key: Some(place), message: message.clone() }
     };
     let mut unread: Vec<Remark> = snapshot.malformed.values().map(remark).collect();
     unread.sort();
     unread
+}
+
+/// Where no Secret at all was read, those that Ingresses name are not missing but unknown.
+fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<Remark> {
+    if !snapshot.secrets.is_empty() {
+        return None;
+    }
+    let named: BTreeSet<ObjectKey> = ours
+        .iter()
+        .flat_map(|ingress| crate::references(ingress, options))
+        .filter_map(|reference| match reference {
+            Reference::Secret(key) => Some(key),
+            Reference::ConfigMap(_) | Reference::Service(_) => None,
+        })
+        .collect();
+    let ObjectKey { namespace, name } = named.first()?;
+    Some(Remark {
+        key: Some("Secrets".to_owned()),
+        message: format!(
+            "none is among the objects, and {} are named ({namespace}/{name}, for one): certificates, passwords and what \
+             they guard could not be judged; add the Secrets",
+            named.len()
+        ),
+    })
 }
 
 struct Checker<'a> {
@@ -182,6 +230,16 @@ struct Checker<'a> {
     surprises: BTreeMap<Origin, Vec<Remark>>,
     /// What the ConfigMap asks for every Ingress that only nginx has.
     everywhere: Vec<Remark>,
+    /// Owners of hosts that had the certificate of another namespace.
+    lost: BTreeMap<ObjectKey, Vec<Remark>>,
+}
+
+/// Whether two keys name the same annotation, with its prefix or without.
+fn ends_alike(one: &Option<String>, other: &Option<String>) -> bool {
+    let name = |key: &Option<String>| {
+        key.as_deref().map(|key| key.rsplit('/').next().unwrap_or(key).to_owned())
+    };
+    name(one) == name(other)
 }
 
 impl Checker<'_> {
@@ -205,7 +263,14 @@ impl Checker<'_> {
             standing = standing.max(Standing::NeedsNginx);
             reasons.extend_from_slice(&self.everywhere);
         }
-        let differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
+        let mut differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
+        // What is not heard closes no path by what it asks for.
+        let heard = |key: &Option<String>| {
+            let mut vain = problems.iter().filter(|problem| crate::tenancy::concerns(problem));
+            !vain.any(|problem| problem.key.is_some() && ends_alike(&problem.key, key))
+        };
+        differences.retain(|remark| heard(&remark.key));
+        differences.extend(self.lost.get(&ingress.meta.key).into_iter().flatten().cloned());
         if !differences.is_empty() {
             standing = standing.max(Standing::Differs);
             reasons.extend(differences);

@@ -2,8 +2,7 @@
 
 use super::Remark;
 use crate::{Options, references};
-use kubernetes::objects::{Ingress, ObjectKey};
-use kubernetes::{Reference, Snapshot};
+use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::BTreeSet;
 
 /// Certificates in the namespaces of our Ingresses that nobody uses.

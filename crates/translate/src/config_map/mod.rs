@@ -1,5 +1,6 @@
 //! The controller's ConfigMap, one file per area: settings of the process, and what annotations may be.
 
+mod area;
 mod authentication;
 mod block;
 mod compression;
@@ -18,22 +19,14 @@ mod streams;
 mod tls;
 mod tuning;
 
-pub(crate) use opentelemetry::OPERATION_NAME;
+pub(crate) use opentelemetry::{NO_SPANS, OPERATION_NAME};
 pub(crate) use permissions::Permissions;
 pub(crate) use tuning::read as tuning;
 
 use crate::annotations::{FAMILIES, NO_STREAM, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
+use area::Area;
 use model::{Global, Severity};
-
-/// Keys that belong together, and what they do to the settings of the process.
-pub(crate) struct Area {
-    /// Its name: that of its file.
-    pub(crate) name: &'static str,
-    /// Its keys.
-    pub(crate) keys: &'static [&'static dyn AnyKey],
-    apply: fn(&mut Settings<'_>, &mut Global),
-}
 
 /// All areas, in the order of documentation.
 pub(crate) const AREAS: &[Area] = &[

@@ -1,7 +1,6 @@
 //! Where spans go, which of them, and how traces travel on.
 
 use super::{Area, opentracing};
-use crate::annotations::NO_SPANS;
 use crate::settings::{Key, Settings, parse};
 use model::{Collector, Global, OtlpProtocol, Propagator, Ratio, Sampler, Severity, Template};
 use std::time::Duration;
@@ -152,6 +151,10 @@ fn batches(settings: &mut Settings<'_>, global: &mut Global) {
 /// The Pod's environment is not known to the translation.
 const NOWHERE: &str = "needs otlp-collector-host, the name or address of an OpenTelemetry Collector, unless \
     OTEL_EXPORTER_OTLP_ENDPOINT of the container names one: traces travel on, but no span is sent";
+
+/// What the nginx engine makes of tracing.
+pub(crate) const NO_SPANS: &str = "has no effect in the nginx engine, since Debian's nginx has no module for it: requests \
+    have no spans, and traces of clients pass as they came; use --engine=native, or remove it";
 
 /// Tracing that ends here is worth a word.
 fn note(settings: &mut Settings<'_>, severity: Severity, message: &str) {

@@ -8,12 +8,12 @@ mod tls;
 pub(crate) use canary::beside_nobody;
 pub(crate) use owners::{heard, not_heard, owner, unheard};
 
+use objects::{Ingress, ObjectKey};
 use owners::{Owners, is_foreign};
 
 use crate::ingress::{Draft, Ground, Rank, Route, Standing, Target, origin};
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::tenancy::Item;
-use kubernetes::objects::{Ingress, ObjectKey};
 use model::policy::{Access, Policy, Protocol, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Certificate, CertificateId, Location, Origin, PathKind, Pattern, Problem, Server,

@@ -4,9 +4,9 @@
 use super::{Host, heard, not_heard, unheard};
 use crate::ingress::{Draft, Rank};
 use crate::tenancy::Item;
-use kubernetes::objects::ObjectKey;
 use model::Backend;
 use model::policy::{Ciphers, ClientCertificate, ClientDemand};
+use objects::ObjectKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,13 +26,18 @@ impl Host<'_> {
         };
         let unheard = unheard(self.name, drafts, allowed, Item::ClientCertificate).filter(asks);
         let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
-        let closed = unheard.iter().copied().filter(|_| counts.is_none());
+        let is_closed = counts.is_none();
+        let closed = unheard.iter().copied().filter(|_| is_closed);
         self.change(closed, |location| {
             let reason = "the host asks its clients for no certificate".to_owned();
             (location.backend, location.canary) = (Backend::Denied(reason), None);
         });
         for key in unheard {
-            self.annotation(key, SECRET, not_heard(self.name, Item::ClientCertificate));
+            let mut message = not_heard(self.name, Item::ClientCertificate);
+            if is_closed {
+                message.push_str("; until then the paths of this Ingress there answer 503");
+            }
+            self.annotation(key, SECRET, message);
         }
         counts
     }

@@ -2,8 +2,7 @@
 
 use crate::Options;
 use crate::settings::nearest;
-use kubernetes::Snapshot;
-use kubernetes::objects::Ingress;
+use objects::{Ingress, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `--deep-inspect`: Ingresses whose text looks like an attack on nginx's configuration are not taken.
 
-use kubernetes::objects::Ingress;
+use objects::Ingress;
 
 /// Texts that have no place in a host, a path or a Secret's name.
 const FORBIDDEN: &[&str] = &[

@@ -1,11 +1,13 @@
 //! What one Ingress asks for, before it meets the others: hosts, paths, backends, policy.
 
 mod class;
+mod identity;
 mod inspect;
 mod references;
 mod target;
 
 pub(crate) use class::{Classes, has_our_class, is_ours, is_watched, why_not_ours};
+pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;
 pub(crate) use references::{annotation_of, names_by_annotation};
@@ -15,12 +17,12 @@ use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOf
 use crate::config_map::Permissions;
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
-use kubernetes::objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
-    Backend, Global, Kind, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS,
-    ServerName, Severity, Template,
+    Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
+    Severity, Template,
 };
+use objects::{Ingress, IngressBackend, IngressPath, IngressRule, ObjectKey, PathType};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,22 +53,6 @@ pub(crate) struct Rank {
     placeholder: bool,
     created: i64,
     name: Reverse<Arc<str>>,
-}
-
-/// Which Ingress is older, of two as old the one whose name is greater.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Age {
-    created: i64,
-    name: Reverse<(Arc<str>, Arc<str>)>,
-}
-
-impl Age {
-    /// The age of an Ingress.
-    pub(crate) fn of(ingress: &Ingress) -> Self {
-        let ObjectKey { namespace, name } = &ingress.meta.key;
-        let name = (Arc::clone(namespace), Arc::clone(name));
-        Self { created: ingress.meta.created, name: Reverse(name) }
-    }
 }
 
 /// What becomes of an Ingress.
@@ -137,15 +123,6 @@ pub(crate) struct Context<'a> {
     pub(crate) deep_inspect: bool,
     pub(crate) scope: Scope<'a>,
     pub(crate) ground: &'a Ground,
-}
-
-/// The origin of what an Ingress causes.
-pub(crate) fn origin(key: &ObjectKey) -> Origin {
-    Origin {
-        kind: Kind::Ingress,
-        namespace: Arc::clone(&key.namespace),
-        name: Arc::clone(&key.name),
-    }
 }
 
 impl Draft {

@@ -2,8 +2,7 @@
 
 use crate::Options;
 use crate::settings::normalise;
-use kubernetes::Reference;
-use kubernetes::objects::{Ingress, IngressBackend, ObjectKey};
+use objects::{Ingress, IngressBackend, ObjectKey, Reference};
 
 /// Annotations that name a Secret.
 const SECRETS: &[&str] = &["proxy-ssl-secret", "auth-tls-secret", "auth-secret"];

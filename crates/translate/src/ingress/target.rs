@@ -1,7 +1,7 @@
 //! A backend as an Ingress names it, and the upstream's name that follows from it.
 
-use kubernetes::objects::{ObjectKey, PortRef};
 use model::{ServiceRef, UpstreamId};
+use objects::{ObjectKey, PortRef};
 use std::sync::Arc;
 
 /// Where requests go. The order decides who keeps an upstream's name that two would have.

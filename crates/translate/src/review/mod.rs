@@ -11,9 +11,8 @@ use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched,
 use crate::settings::{Rejection, Rule, Scope, Settings};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
-use kubernetes::Snapshot;
-use kubernetes::objects::{Ingress, PathType};
 use model::Configuration;
+use objects::{Ingress, PathType, Snapshot};
 
 /// ingress-nginx's own prefix of annotations.
 const DEFAULT_PREFIX: &str = "nginx.ingress.kubernetes.io";

@@ -3,8 +3,9 @@
 
 use crate::ingress::{annotation_of, names_by_annotation, references};
 use crate::{Options, certificate};
-use kubernetes::objects::{Ingress, IngressBackend, ObjectKey, PortRef, Secret, Service};
-use kubernetes::{Reference, ReverseIndex, Snapshot};
+use objects::{
+    Ingress, IngressBackend, ObjectKey, PortRef, Reference, ReverseIndex, Secret, Service, Snapshot,
+};
 use std::sync::Arc;
 
 /// Warnings of a kind at most; the API server keeps few.
@@ -198,7 +199,7 @@ fn ports<'a>(ingress: &'a Ingress, service: &'a str) -> impl Iterator<Item = &'a
 
 /// A Service without ports, such as one of type ExternalName, takes any.
 fn has_port(service: &Service, wanted: &PortRef) -> bool {
-    let fits = |port: &kubernetes::objects::ServicePort| match wanted {
+    let fits = |port: &objects::ServicePort| match wanted {
         PortRef::Number(number) => port.port == *number,
         PortRef::Name(name) => port.name.as_ref() == Some(name),
     };

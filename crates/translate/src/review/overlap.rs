@@ -3,8 +3,8 @@
 use super::Reviewer;
 use crate::config_map::Permissions;
 use crate::settings::{normalise, parse};
-use kubernetes::objects::{Ingress, IngressBackend, IngressPath, ObjectKey};
 use model::{Location, PathKind, Server, ServerName};
+use objects::{Ingress, IngressBackend, IngressPath, ObjectKey};
 use std::sync::Arc;
 
 /// Why a path of the Ingress is somebody else's.

@@ -118,7 +118,13 @@ pub fn annotations_markdown() -> String {
         Each name follows the prefix `nginx.ingress.kubernetes.io/` (`--annotations-prefix`). An annotation counts before \
         the key of the same name in the ConfigMap, where there is one ([configmap.md](configmap.md)). A value that cannot be \
         read is a problem on the Ingress, and the ConfigMap's value or the default counts instead unless the table says \
-        otherwise. Guards that do not work yet deny: the paths of their Ingress answer 503.\n"
+        otherwise. Guards that do not work yet deny: the paths of their Ingress answer 503.\n\n\
+        The table says what counts among Ingresses of one namespace. On a host that another namespace owns, which is that \
+        of the oldest Ingress with a rule for it, an Ingress has its own paths and what its annotations say about them, \
+        but nothing that is the host's or another one's: `server-alias`, `app-root`, `canary`, `ssl-ciphers`, \
+        `auth-tls-*`, `ssl-passthrough`, `use-regex`, `server-snippet` and `from-to-www-redirect` have no effect on it, \
+        each with a problem that says so. [tenancy.md](tenancy.md) has the rules, and the key `allow-cross-namespace` \
+        that lifts them one by one.\n"
         .to_owned();
     let rows = annotation_rows();
     section(&mut page, "Works", &rows, Fate::Works, true);

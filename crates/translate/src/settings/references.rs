@@ -4,9 +4,9 @@ use super::Settings;
 use crate::aliases::service_named;
 use crate::ingress::{Role, Target};
 use crate::tenancy::{Item, remedy};
-use crate::upstream::{NOT_OUTSIDE, is_dns_name};
-use kubernetes::objects::{ConfigMap, ObjectKey, PortRef, Secret};
+use crate::upstream::{NOT_OUTSIDE, is_dns_name, is_localhost, loopback};
 use model::{Outside, Part, Template, UpstreamId, Url, Variable};
+use objects::{ConfigMap, ObjectKey, PortRef, Secret};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -84,7 +84,12 @@ impl<'a> Settings<'a> {
             None => None,
             Some(literal) => {
                 let outside = self.scope().outside;
-                let target = host_of(literal, secure, outside).map_err(|why| wrong(&why))?;
+                let refuse = |why: String| match why.as_str() {
+                    // It has a remedy of its own.
+                    NOT_OUTSIDE => format!("{text:?} {why}"),
+                    why => wrong(why),
+                };
+                let target = host_of(literal, secure, outside).map_err(refuse)?;
                 Some(self.upstream(target))
             }
         };
@@ -137,8 +142,9 @@ fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, S
     match bare.parse::<IpAddr>() {
         Ok(address) if !outside.permits(address) => Err(NOT_OUTSIDE.to_owned()),
         Ok(_) => Ok(Target::Name { host: host.into(), port }),
-        Err(_) if host == "localhost" || host.ends_with(".localhost") => {
-            Err("leads to the controller itself".to_owned())
+        Err(_) if is_localhost(&host) => {
+            let host = loopback(outside).ok_or(NOT_OUTSIDE)?;
+            Ok(Target::Name { host: host.to_string().into(), port })
         }
         Err(_) if is_dns_name(&host) => Ok(Target::Name { host: host.into(), port }),
         Err(_) => Err("has a host that is no name".to_owned()),
@@ -148,8 +154,8 @@ fn host_of(authority: &str, secure: bool, outside: &Outside) -> Result<Target, S
 #[cfg(test)]
 mod tests {
     use super::{Role, Target, host_of, split};
-    use kubernetes::objects::{ObjectKey, PortRef};
     use model::{Outside, Template};
+    use objects::{ObjectKey, PortRef};
 
     fn parts(text: &str) -> (String, String) {
         let (authority, target) = split(&Template::parse(text).expect("known variables"));
@@ -166,13 +172,16 @@ mod tests {
         assert_eq!(parts("a.test"), text("a.test", ""));
     }
 
+    fn name(host: &str, port: u16) -> Result<Target, String> {
+        Ok(Target::Name { host: host.into(), port })
+    }
+
     #[test]
     fn services_of_the_cluster_are_told_from_other_hosts() {
         let host = |text, secure| host_of(text, secure, &Outside::default());
         let service = ObjectKey::new("demo", "auth");
         let target = Target::Service { service, port: Some(PortRef::Number(443)), role: Role::Url };
         assert_eq!(host("auth.demo.svc", true), Ok(target));
-        let name = |host: &str, port| Ok(Target::Name { host: host.into(), port });
         assert_eq!(host("Auth.Example:8080", false), name("auth.example", 8080));
         assert_eq!(host("192.0.2.1", false), name("192.0.2.1", 80));
         assert_eq!(host("[2001:db8::1]:81", false), name("[2001:db8::1]", 81));
@@ -180,6 +189,10 @@ mod tests {
             ["127.0.0.1", "169.254.169.254", "localhost", "[::1]:80", "a..b", "a:0", "a:http", "-a"]
         {
             assert!(host(bad, false).is_err(), "{bad}");
+        }
+        let allowed = Outside::and(["127.0.0.0/8".parse().expect("a network")]);
+        for name in ["localhost", "a.localhost."] {
+            assert_eq!(host_of(name, false, &allowed), self::name("127.0.0.1", 80), "{name}");
         }
     }
 }

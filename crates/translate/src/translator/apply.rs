@@ -5,29 +5,32 @@ use crate::budget::Versions;
 use crate::ingress::{Age, Context, Draft, Ground, Standing, Target, is_ours, origin, references};
 use crate::settings::Scope;
 use crate::{host, upstream};
-use kubernetes::Reference;
-use kubernetes::objects::{Ingress, ObjectKey};
 use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
+use objects::{Ingress, ObjectKey, Reference};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+
+/// What an origin calls a kind.
+fn kind_of_origin(kind: objects::Kind) -> Kind {
+    match kind {
+        objects::Kind::Ingress => Kind::Ingress,
+        objects::Kind::IngressClass => Kind::IngressClass,
+        objects::Kind::Service => Kind::Service,
+        objects::Kind::EndpointSlice => Kind::EndpointSlice,
+        objects::Kind::Secret => Kind::Secret,
+        objects::Kind::ConfigMap => Kind::ConfigMap,
+        objects::Kind::Namespace => Kind::Namespace,
+    }
+}
 
 impl Translator {
     /// Problems of what could not even be read.
     pub(super) fn take_malformed(&mut self, keys: &[Arc<str>]) {
         for key in keys {
             let found = self.snapshot.malformed.get(key).map(|malformed| {
-                let kind = match malformed.kind.as_str() {
-                    "Ingress" => Kind::Ingress,
-                    "IngressClass" => Kind::IngressClass,
-                    "Service" => Kind::Service,
-                    "EndpointSlice" => Kind::EndpointSlice,
-                    "Secret" => Kind::Secret,
-                    "ConfigMap" => Kind::ConfigMap,
-                    "Namespace" => Kind::Namespace,
-                    _ => Kind::File,
-                };
+                let kind = malformed.kind.map_or(Kind::File, kind_of_origin);
                 let ObjectKey { namespace, name } = malformed.key.clone();
                 let message = malformed.message.clone();
                 Problem {

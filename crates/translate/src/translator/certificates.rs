@@ -1,9 +1,8 @@
 //! Certificates that were parsed once and stay until their Secret changes or nobody refers to it.
 
 use crate::certificate;
-use kubernetes::Snapshot;
-use kubernetes::objects::ObjectKey;
 use model::Certificate;
+use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

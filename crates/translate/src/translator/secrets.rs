@@ -5,9 +5,8 @@ use crate::certificate;
 use crate::problems::Ledger;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use kubernetes::Snapshot;
-use kubernetes::objects::{ObjectKey, Secret};
 use model::{Kind, Origin, Problem, Severity};
+use objects::{ObjectKey, Secret, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

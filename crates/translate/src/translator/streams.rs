@@ -2,7 +2,7 @@
 
 use super::{Finder, Translator};
 use crate::streams;
-use kubernetes::objects::ObjectKey;
+use objects::ObjectKey;
 use std::collections::BTreeSet;
 
 impl Translator {

@@ -2,8 +2,7 @@
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use kubernetes::Snapshot;
-use kubernetes::objects::ObjectKey;
+use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! Who uses which target, and which upstream's name each target has.
 
 use crate::ingress::Target;
-use kubernetes::objects::ObjectKey;
 use model::UpstreamId;
+use objects::ObjectKey;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Who uses which target, and which upstream's name each target has.

@@ -1,12 +1,11 @@
 //! Ingresses of two tenants out of bytes, and what must hold of them: what `a` has does not depend on what `b` does.
 //! Used by the property test and by the fuzz target, so it needs nothing but the crates under test.
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{
-    ConfigMap, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule, IngressTls, Meta,
-    ObjectKey, PathType, PortRef, Secret, Service,
-};
 use model::{Alias, Backend, Configuration, Location, Server, ServerName, Steps};
+use objects::{
+    ConfigMap, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule, IngressTls, Meta,
+    ObjectKey, PathType, PortRef, Secret, Service, Snapshot,
+};
 use route::{Found, Locations};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -14,7 +14,20 @@
 {{- fail "controller.customTemplate.configMapName: Fairway has no template of nginx.conf. Say what it changes with annotations or with controller.config (docs/migration.md), and leave it out" -}}
 {{- end -}}
 {{- with $controller.extraModules -}}
-{{- fail "controller.extraModules: Fairway has no nginx that could load modules. Leave it out; docs/migration.md says what replaces them" -}}
+{{- if eq (include "fairway.engine" $) "nginx" -}}
+{{- fail "controller.extraModules: the nginx engine loads the modules of its image, no others. Leave it out; docs/nginx-modules.md says which they are" -}}
+{{- end -}}
+{{- fail "controller.extraModules: Fairway has no nginx that could load modules. Leave it out; brotli, GeoIP2 and OpenTelemetry are built in, ModSecurity and Lua need controller.engine=nginx (docs/nginx-modules.md)" -}}
+{{- end -}}
+{{- range $of, $service := dict "service" $controller.service "service.internal" $controller.service.internal -}}
+{{- range $name, $target := $service.targetPorts -}}
+{{- $own := ternary "http https" (keys $controller.containerPort | join " ") (ne (include "fairway.engine" $) "nginx") | splitList " " -}}
+{{- $numbers := list -}}
+{{- range $port := $own -}}{{- $numbers = append $numbers (get $controller.containerPort $port | toString) -}}{{- end -}}
+{{- if and $target (not (has ($target | toString) (concat $own $numbers))) -}}
+{{- fail (printf "controller.%s.targetPorts.%s is %v, where nothing would listen: every connection to that port of the Service would be refused. It can be %s. A port that an http-snippet opens, such as one that only redirects to HTTPS, needs controller.engine=nginx and a name in controller.containerPort (docs/platforms/aws-nlb-tls.md)" $of $name $target ($own | join " or ")) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- $modsecurity := get ($controller.config | default dict) "enable-modsecurity" | toString | lower -}}
 {{- if and (ne (include "fairway.engine" .) "nginx") (has $modsecurity (list "true" "t" "1")) -}}

@@ -1,11 +1,11 @@
 //! What a cluster holds and what of it is shown: the namespaces that matter, and the data of referenced Secrets.
 
 use super::{Referrer, SecretsOf};
-use crate::objects::{ObjectKey, Secret};
-use crate::store::{Kind, Object, Store};
 use crate::watch::Change;
-use crate::{Malformed, Reference, ReverseIndex, Snapshot};
 use imbl::OrdSet;
+use objects::{
+    Kind, Malformed, Object, ObjectKey, Reference, ReverseIndex, Secret, Snapshot, Store,
+};
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -93,7 +93,7 @@ impl Contents {
             Change::Malformed(kind, key, message) => {
                 let id = kind.label(&key).into();
                 let message = format!("{message}; its last good version, if any, still counts");
-                self.shown.report(id, Malformed { kind: kind.name().to_owned(), key, message });
+                self.shown.report(id, Malformed { kind: Some(kind), key, message });
             }
         }
     }

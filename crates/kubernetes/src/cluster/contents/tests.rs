@@ -1,9 +1,9 @@
 //! Which objects are shown, which Secrets have data, and what a late message does.
 
 use super::*;
-use crate::trim::trimmed;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::networking::v1 as networking;
+use objects::Trim;
 use serde_json::json;
 
 fn contents(pinned: &[Reference], has_selector: bool) -> Contents {
@@ -156,4 +156,9 @@ fn an_object_that_cannot_be_read_keeps_its_last_good_version_until_it_is_mended(
     contents.apply(Change::Removed(Kind::ConfigMap, key));
     let gone = contents.publish().unwrap();
     assert!(gone.config_maps.is_empty() && gone.malformed.is_empty());
+}
+
+/// An object as tests write it.
+fn trimmed<K: Trim>(object: serde_json::Value) -> Object {
+    serde_json::from_value::<K>(object).expect("the object fits its kind").trim().expect("trims")
 }

@@ -4,7 +4,7 @@
 use super::super::quote::quote;
 use super::super::tree::put;
 use super::super::{Block, Scope, Word};
-use super::{Name, path};
+use super::names::{self, Name, path};
 use model::{Location, RESERVED_PATHS, Server};
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub(super) fn names(server: &Server, location: &Location, taken: &HashSet<Name>)
         // nginx answers 400 before it looks for a location.
         return Vec::new();
     }
-    let names = super::names(server, location);
+    let names = names::names(server, location);
     if names.iter().all(|(_, path)| quote(path).is_some()) {
         return names;
     }

@@ -1,17 +1,20 @@
 //! The locations of a server: which paths they have in nginx, and what is in them.
 
+mod at;
 mod closed;
+mod names;
 
-use super::http::lua;
-use super::pattern::pattern_keeping;
+pub(super) use at::{At, Beside};
+
 use super::policy::{self, client_certificate};
-use super::tree::{put, words};
+use super::tree::{lua, put, words};
 use super::{Block, Scope, Word};
 use crate::push;
 use model::policy::{Policy, TlsRedirect};
-use model::{Backend, Kind, Location, PathKind, Server};
+use model::{Backend, Kind, Location, Server};
+use names::{names, path};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 /// The hook that redirects to HTTPS, finds out whether anybody is there, and chooses between main side and canary.
 const ENTER: &str = "require(\"fairway.request\").enter()";
@@ -20,33 +23,6 @@ const ENTER_BY_TLS: &str = "require(\"fairway.request\").enter()\n\
     if ngx.var.https ~= \"on\" then return ngx.exit(403) end";
 /// The hook that sees to the header section of the answer.
 const ANSWER: &str = "require(\"fairway.answer\").filter()";
-
-/// Where policies write to.
-pub(super) struct At<'a, 'b> {
-    pub(super) scope: &'b mut Scope<'a>,
-    pub(super) server: &'b Server,
-    pub(super) location: &'b Location,
-    /// Its place among the locations of the server.
-    pub(super) index: usize,
-    /// The location.
-    pub(super) block: Block,
-    /// What stands beside it in the server: locations of its own requests.
-    pub(super) beside: &'b mut Beside,
-}
-
-/// Further locations of a server, each once.
-#[derive(Debug, Default)]
-pub(super) struct Beside {
-    names: BTreeSet<String>,
-    pub(super) block: Block,
-}
-
-impl Beside {
-    /// Whether a location of this name is new.
-    pub(super) fn is_new(&mut self, name: &str) -> bool {
-        self.names.insert(name.to_owned())
-    }
-}
 
 /// Writes all locations of a server.
 pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
@@ -124,41 +100,6 @@ fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
         }),
     }
     order
-}
-
-fn path(location: &Location) -> &str {
-    if location.path.is_empty() { "/" } else { &location.path }
-}
-
-/// The pattern of a path, without the names of its groups, unless the Ingress asks for them in nginx's own words.
-pub(super) fn pattern_for(location: &Location, source: &str) -> Word {
-    pattern_keeping(source, |name| policy::raw::asks_for(location.policy.raw.as_deref(), name))
-}
-
-/// What nginx calls a location: modifier and path.
-type Name = (&'static str, String);
-
-/// What nginx calls the location (compat/behaviour.md section 5).
-fn names(server: &Server, location: &Location) -> Vec<Name> {
-    let path = path(location);
-    if server.regex {
-        let source = pattern_for(location, path);
-        let path = source.as_str();
-        let splits = location.kind == PathKind::Prefix
-            && !location.whole
-            && path != "/"
-            && !path.ends_with('/');
-        let own = ("~*", format!("^{path}"));
-        return match splits {
-            true => vec![("~*", format!("^{path}/")), own],
-            false => vec![own],
-        };
-    }
-    match location.kind {
-        PathKind::Exact => vec![("=", path.to_owned())],
-        PathKind::Prefix if path.ends_with('/') => vec![("", path.to_owned())],
-        PathKind::Prefix => vec![("=", path.to_owned()), ("", format!("{path}/"))],
-    }
 }
 
 fn body(scope: &mut Scope<'_>, server: &Server, index: usize, beside: &mut Beside) -> Block {

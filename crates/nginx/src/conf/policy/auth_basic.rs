@@ -1,9 +1,8 @@
 //! `auth-type`, `auth-secret`, `auth-realm` (ngx_http_auth_basic_module; digests are checked by Lua).
 
 use super::super::Word;
-use super::super::http::lua;
 use super::super::location::At;
-use super::super::tree::put;
+use super::super::tree::{lua, put};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use model::policy::{AuthBasic, AuthScheme, Password, Users};

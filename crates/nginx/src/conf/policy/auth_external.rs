@@ -1,7 +1,7 @@
 //! `auth-url` and its companions (ngx_http_auth_request_module; compat/behaviour.md section 16).
 
 use super::super::location::At;
-use super::super::tree::{put, words};
+use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
 use super::{client_certificate, upstream_tls};
 use model::is_of_connection;
@@ -57,7 +57,7 @@ pub(in crate::conf) fn said(policy: Option<&AuthExternal>) -> Vec<(Word, Word)> 
 }
 
 fn escape(block: &mut Block) {
-    let code = super::super::http::lua("return ngx.escape_uri(ngx.var.request_uri)");
+    let code = lua("return ngx.escape_uri(ngx.var.request_uri)");
     block.open("set_by_lua_block", words!["$escaped_request_uri"], code);
 }
 
@@ -84,7 +84,7 @@ fn question(policy: &AuthExternal, at: &mut At<'_, '_>) -> Block {
     }
     escape(&mut block);
     put!(block, "set", "$fairway_challenges", "");
-    block.open("header_filter_by_lua_block", vec![], super::super::http::lua(HEAR));
+    block.open("header_filter_by_lua_block", vec![], lua(HEAR));
     let to = upstream_tls::url(url, &mut block, at);
     if let Some(cache) = cache {
         remember(cache, at, &mut block);

@@ -1,8 +1,7 @@
 //! `custom-http-errors`, `default-backend`: who answers in place of errors (ngx_http_core_module, error_page).
 
-use super::super::http::lua;
 use super::super::location::At;
-use super::super::tree::{put, words};
+use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
 use super::client_certificate;
 use model::policy::Errors;

@@ -1,6 +1,6 @@
 //! Settings of the process as a whole (`model::Global`), as far as they belong to `http`.
 
-use super::super::http::log_target;
+use super::super::log_target;
 use super::super::pattern::pattern;
 use super::super::tree::{put, words};
 use super::super::variables::networks;
@@ -259,7 +259,7 @@ pub(in crate::conf) fn access_log(global: &Global) -> Vec<Word> {
         _ => global.tuning().access_log.clone(),
     };
     let more = more.into_iter().map(Word::plain);
-    let target = words![log_target(&global.logs.access), "upstreaminfo"];
+    let target = words![log_target::word(&global.logs.access), "upstreaminfo"];
     target.into_iter().chain(more).chain(words!["if=$loggable"]).collect()
 }
 

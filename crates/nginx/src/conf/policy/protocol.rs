@@ -1,8 +1,7 @@
 //! `backend-protocol`, `proxy-http-version`: the last word of a location, where its requests go.
 
-use super::super::http::lua;
 use super::super::location::At;
-use super::super::tree::{put, words};
+use super::super::tree::{lua, put, words};
 use super::super::{Block, Word};
 use super::upstream_tls::To;
 use model::Backend;

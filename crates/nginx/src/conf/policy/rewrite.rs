@@ -1,6 +1,7 @@
 //! `rewrite-target` (ngx_http_rewrite_module, `rewrite … break`).
 
-use super::super::location::{At, pattern_for};
+use super::super::location::At;
+use super::super::pattern::pattern_for;
 use super::super::tree::{put, words};
 use super::super::{Block, Word};
 use model::policy::Rewrite;

@@ -1,10 +1,9 @@
 //! `proxy-ssl-*`: TLS towards upstreams. Each way to speak it has a block `upstream` of its own, so that a kept
 //! connection of one is never used for another.
 
-use super::super::http::{self, lua};
 use super::super::location::At;
-use super::super::tree::{put, words};
-use super::super::{Block, Word, fingerprint};
+use super::super::tree::{lua, put, words};
+use super::super::{Block, Word, fingerprint, upstream};
 use super::global::protocols;
 use crate::pem;
 use model::policy::{Protocol, UpstreamTls};
@@ -41,7 +40,7 @@ pub(in crate::conf) fn write(policy: &UpstreamTls, protocol: Protocol, at: &mut 
 
 fn declared(name: String, at: &mut At<'_, '_>) -> Word {
     if !at.scope.upstreams.contains_key(&name) {
-        http::upstream(at.scope, &name, None);
+        upstream::declare(at.scope, &name, None);
     }
     Word::plain(name)
 }

@@ -76,6 +76,7 @@ async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Respo
         method: &method,
         body: None,
         policy: &authenticator.towards,
+        turns: exchange.connection.turns(),
     };
     let answer = call(&exchange.worker.pool, &way, &question, &mut Vec::new()).await;
     answer.map_err(|error| Error::Authenticator(error.to_string()))

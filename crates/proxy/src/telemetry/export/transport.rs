@@ -76,6 +76,7 @@ impl Transport {
             upgrade: false,
             interim: &|_| {},
             policy: &Policy { timeouts, ..Policy::default() },
+            turns: 0,
         };
         let journal = Rc::new(Try::new(target.address));
         let response = send(pool, target, &mut outgoing, &journal).await;

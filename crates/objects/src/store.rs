@@ -1,91 +1,35 @@
 //! The Snapshot that is being built: objects come and go one by one, and taking a copy costs a few pointers.
 
-use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, ObjectKey, Secret, Service,
+use crate::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Malformed, Namespace, ObjectKey, Secret,
+    Service, Snapshot,
 };
-use crate::{Malformed, Snapshot};
 use imbl::OrdMap;
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
-
-/// The kinds that Fairway reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
-    Ingress,
-    IngressClass,
-    Service,
-    EndpointSlice,
-    Secret,
-    ConfigMap,
-    Namespace,
-}
-
-impl Kind {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Ingress,
-        Self::IngressClass,
-        Self::Service,
-        Self::EndpointSlice,
-        Self::Secret,
-        Self::ConfigMap,
-        Self::Namespace,
-    ];
-
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Ingress => "Ingress",
-            Self::IngressClass => "IngressClass",
-            Self::Service => "Service",
-            Self::EndpointSlice => "EndpointSlice",
-            Self::Secret => "Secret",
-            Self::ConfigMap => "ConfigMap",
-            Self::Namespace => "Namespace",
-        }
-    }
-
-    pub(crate) fn api_version(self) -> &'static str {
-        match self {
-            Self::Ingress | Self::IngressClass => "networking.k8s.io/v1",
-            Self::EndpointSlice => "discovery.k8s.io/v1",
-            Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
-        }
-    }
-
-    pub(crate) fn is_namespaced(self) -> bool {
-        !matches!(self, Self::IngressClass | Self::Namespace)
-    }
-
-    /// How messages name one object: `Ingress shop/web`, `IngressClass nginx`.
-    pub(crate) fn label(self, key: &ObjectKey) -> String {
-        if key.namespace.is_empty() {
-            format!("{self} {}", key.name)
-        } else {
-            format!("{self} {}/{}", key.namespace, key.name)
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// An object of any kind, trimmed and shared.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Object {
+pub enum Object {
+    /// networking.k8s.io/v1 Ingress.
     Ingress(Arc<Ingress>),
+    /// networking.k8s.io/v1 IngressClass.
     IngressClass(Arc<IngressClass>),
+    /// v1 Service.
     Service(Arc<Service>),
+    /// discovery.k8s.io/v1 EndpointSlice.
     EndpointSlice(Arc<EndpointSlice>),
+    /// v1 Secret.
     Secret(Arc<Secret>),
+    /// v1 ConfigMap.
     ConfigMap(Arc<ConfigMap>),
+    /// v1 Namespace.
     Namespace(Arc<Namespace>),
 }
 
 impl Object {
-    pub(crate) fn key(&self) -> &ObjectKey {
+    /// Namespace and name.
+    pub fn key(&self) -> &ObjectKey {
         let meta = match self {
             Self::Ingress(object) => &object.meta,
             Self::IngressClass(object) => &object.meta,
@@ -98,7 +42,8 @@ impl Object {
         &meta.key
     }
 
-    pub(crate) fn kind(&self) -> Kind {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
         match self {
             Self::Ingress(_) => Kind::Ingress,
             Self::IngressClass(_) => Kind::IngressClass,
@@ -113,7 +58,7 @@ impl Object {
 
 /// The Snapshot that is being built.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Store {
+pub struct Store {
     snapshot: Snapshot,
     /// Something changed since the last `publish`.
     changed: bool,
@@ -122,17 +67,18 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    pub(crate) fn snapshot(&self) -> &Snapshot {
+    /// The Snapshot as it is by now.
+    pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
     /// The Snapshot, if anything changed since the last time.
-    pub(crate) fn publish(&mut self) -> Option<Snapshot> {
+    pub fn publish(&mut self) -> Option<Snapshot> {
         std::mem::take(&mut self.changed).then(|| self.snapshot.clone())
     }
 
     /// Adds or replaces an object.
-    pub(crate) fn put(&mut self, object: Object) {
+    pub fn put(&mut self, object: Object) {
         if self.is_known(&object) {
             return;
         }
@@ -174,7 +120,7 @@ impl Store {
     }
 
     /// Takes an object away, if it is there.
-    pub(crate) fn remove(&mut self, kind: Kind, key: &ObjectKey) {
+    pub fn remove(&mut self, kind: Kind, key: &ObjectKey) {
         let all = &mut self.snapshot;
         self.changed |= match kind {
             Kind::Ingress => all.ingresses.remove(key).is_some(),
@@ -190,7 +136,7 @@ impl Store {
     }
 
     /// Says whether IngressClasses can be listed at all.
-    pub(crate) fn set_classes_known(&mut self, known: bool) {
+    pub fn set_classes_known(&mut self, known: bool) {
         self.changed |= known != self.snapshot.classes.is_some();
         if known {
             self.snapshot.classes.get_or_insert_default();
@@ -200,18 +146,18 @@ impl Store {
     }
 
     /// Reports something that could not be read.
-    pub(crate) fn report(&mut self, id: Arc<str>, malformed: Malformed) {
+    pub fn report(&mut self, id: Arc<str>, malformed: Malformed) {
         self.changed = true;
         self.snapshot.malformed.insert(id, Arc::new(malformed));
     }
 
     /// Takes a report back.
-    pub(crate) fn withdraw(&mut self, id: &str) {
+    pub fn withdraw(&mut self, id: &str) {
         self.changed |= self.snapshot.malformed.remove(id).is_some();
     }
 
     /// All namespaced objects of one namespace.
-    pub(crate) fn in_namespace(&self, namespace: &str) -> Vec<Object> {
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Object> {
         let all = &self.snapshot;
         let mut found = Vec::new();
         found.extend(within(&all.ingresses, namespace).map(|o| Object::Ingress(o.clone())));

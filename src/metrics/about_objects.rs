@@ -1,8 +1,8 @@
 //! What objects say of themselves: Ingresses without a Service, problems.
 
 use controller::Known;
-use kubernetes::objects::ObjectKey;
 use model::{Backend, Kind, Origin, Severity, UpstreamId};
+use objects::ObjectKey;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

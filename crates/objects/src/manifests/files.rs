@@ -3,26 +3,26 @@
 use super::document::Place;
 use super::parse::{Fault, Parsed};
 use crate::Malformed;
-use crate::objects::ObjectKey;
-use crate::store::{Kind, Object, Store};
+use crate::ObjectKey;
+use crate::{Kind, Object, Store};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A file. The order of files is the order in which they count: the later one wins.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct FileId {
+pub struct FileId {
     /// The place of its folder among those that were named.
-    pub(super) root: usize,
+    pub root: usize,
     /// Its path.
-    pub(super) path: PathBuf,
+    pub path: PathBuf,
 }
 
 type Identity = (Kind, ObjectKey);
 
 /// What all files say.
 #[derive(Debug)]
-pub(super) struct Files {
+pub struct Files {
     store: Store,
     contents: BTreeMap<FileId, Content>,
     /// The files that have an object.
@@ -37,20 +37,23 @@ struct Content {
     reports: Vec<Arc<str>>,
 }
 
-impl Files {
-    pub(super) fn new() -> Self {
+impl Default for Files {
+    fn default() -> Self {
         let mut store = Store::default();
         store.set_classes_known(true);
         Self { store, contents: BTreeMap::new(), holders: HashMap::new(), shadowed: HashMap::new() }
     }
+}
 
-    pub(super) fn store(&mut self) -> &mut Store {
+impl Files {
+    /// What the files make together.
+    pub fn store(&mut self) -> &mut Store {
         &mut self.store
     }
 
     /// Takes a file as it is now. Objects that cannot be read keep the version that the file had before; if a
     /// document is so broken that nobody can tell its object, everything stays that the rest of the file lacks.
-    pub(super) fn set(&mut self, file: &FileId, parsed: Parsed) {
+    pub fn set(&mut self, file: &FileId, parsed: Parsed) {
         let before = self.contents.remove(file).unwrap_or_default();
         for report in &before.reports {
             self.store.withdraw(report);
@@ -78,7 +81,7 @@ impl Files {
     }
 
     /// A file that cannot be read at all keeps what it held.
-    pub(super) fn unreadable(&mut self, file: &FileId, message: String) {
+    pub fn unreadable(&mut self, file: &FileId, message: String) {
         self.set(
             file,
             Parsed {
@@ -89,7 +92,7 @@ impl Files {
     }
 
     /// Forgets a file that is gone.
-    pub(super) fn remove(&mut self, file: &FileId) {
+    pub fn remove(&mut self, file: &FileId) {
         if self.contents.contains_key(file) {
             self.set(file, Parsed::default());
             self.contents.remove(file);
@@ -171,5 +174,5 @@ fn report_of(path: &Path, fault: &Fault) -> (Arc<str>, Malformed) {
         _ => fault.message.clone(),
     };
     let id = format!("{place} {message}").into();
-    (id, Malformed { kind: "File".to_owned(), key: ObjectKey::new("", place), message })
+    (id, Malformed { kind: None, key: ObjectKey::new("", place), message })
 }

@@ -1,11 +1,11 @@
 //! From the objects of the Kubernetes API to what Fairway keeps of them.
 
-use crate::objects::{
+use crate::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
     IngressTls, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service, ServicePort,
     SliceEndpoint, SlicePort,
 };
-use crate::store::{Kind, Object};
+use crate::{Kind, Object};
 use k8s_openapi::api::{
     core::v1 as core, discovery::v1 as discovery, networking::v1 as networking,
 };
@@ -20,9 +20,8 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 
 /// A kind of the API that Fairway keeps something of.
-pub(crate) trait Trim:
-    kube::Resource<DynamicType = ()> + DeserializeOwned + Clone + Debug + Send + Sync + 'static
-{
+pub trait Trim: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    /// Its kind.
     const KIND: Kind;
 
     /// What Fairway keeps, or what is wrong with the object.

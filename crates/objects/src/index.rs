@@ -1,6 +1,6 @@
 //! Which Ingresses a changed Secret, ConfigMap or Service touches: the references of Ingresses, read backwards.
 
-use crate::objects::ObjectKey;
+use crate::ObjectKey;
 use imbl::{OrdMap, OrdSet};
 use std::sync::Arc;
 

@@ -1,11 +1,10 @@
 //! Objects of Kubernetes with everything at its default, for tests.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use kubernetes::Snapshot;
-use kubernetes::objects::{
+use objects::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
     IngressTls, Meta, ObjectKey, PathType, PortRef, Secret, Service, ServicePort, SliceEndpoint,
-    SlicePort,
+    SlicePort, Snapshot,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;

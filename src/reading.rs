@@ -1,10 +1,9 @@
 //! The objects that `check` and `explain` look at, once.
 
 use crate::flags::{Classes, Source};
-use crate::wire;
+use crate::sources;
 use anyhow::{Context, Result, bail, ensure};
-use kubernetes::Snapshot;
-use kubernetes::objects::{ConfigMap, IngressClass, Meta, ObjectKey};
+use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -21,23 +20,23 @@ const USUAL_ENDS: [&str; 3] =
 
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
-    let mut options = wire::options(classes);
+    let mut options = sources::options(classes);
     let is_folder = !source.manifests.is_empty();
     let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
         true => {
             let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
-            kubernetes::snapshot_of([(Path::new("standard input"), text.as_str())])
+            objects::snapshot_of([(Path::new("standard input"), text.as_str())])
         }
-        false => wire::first_snapshot(source, &options)?,
+        false => sources::first_snapshot(source, &options)?,
     };
     if is_folder {
         assume_class(&mut snapshot, &options);
     }
     for malformed in snapshot.malformed.values() {
         let key = &malformed.key;
-        match malformed.kind.as_str() {
-            "File" => eprintln!("not read: {}: {}", key.name, malformed.message),
-            kind => {
+        match malformed.kind {
+            None => eprintln!("not read: {}: {}", key.name, malformed.message),
+            Some(kind) => {
                 eprintln!("not read: {kind} {}/{}: {}", key.namespace, key.name, malformed.message)
             }
         }

@@ -1,8 +1,8 @@
 //! All objects at one moment, immutable. Persistent maps: taking a Snapshot copies a few pointers, and two of them
 //! are compared by what differs.
 
-use crate::objects::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Namespace, ObjectKey, Secret, Service,
+use crate::{
+    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Namespace, ObjectKey, Secret, Service,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -31,8 +31,8 @@ pub struct Snapshot {
 /// An object or file that could not be read. Its last good version, if there was one, stays in the Snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Kind of the object (`Ingress`), or `File`.
-    pub kind: String,
+    /// Kind of the object; none for a file.
+    pub kind: Option<Kind>,
     /// Namespace and name of the object; the name is path, line and column of a file.
     pub key: ObjectKey,
     /// What is wrong.

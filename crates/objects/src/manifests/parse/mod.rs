@@ -1,9 +1,9 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
 use super::document::{Document, Place, Source, documents};
-use crate::objects::ObjectKey;
-use crate::store::{Kind, Object};
-use crate::trim::Trim;
+use crate::ObjectKey;
+use crate::Trim;
+use crate::{Kind, Object};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
 use k8s_openapi::api::networking::v1 as networking;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// What one file holds.
 #[derive(Debug, Default)]
-pub(super) struct Parsed {
+pub struct Parsed {
     /// The objects, in the order of the file, with the place where each begins.
     pub(super) objects: Vec<(Place, Object)>,
     /// What could not be read.
@@ -31,7 +31,7 @@ pub(super) struct Fault {
 }
 
 /// Reads a file. Nothing in one document or object keeps the others from being read.
-pub(super) fn parse(path: &Path, text: &str) -> Parsed {
+pub fn parse(path: &Path, text: &str) -> Parsed {
     let mut parsed = Parsed::default();
     for document in documents(path, text) {
         match document.value() {

@@ -1,7 +1,6 @@
 //! Documents, lists, places of mistakes, and what is left alone.
 
 use super::*;
-use crate::objects;
 
 fn yaml(text: &str) -> Parsed {
     parse(Path::new("a.yaml"), text)
@@ -126,7 +125,7 @@ fn an_endpoint_slice_may_point_at_loopback() {
     assert_eq!(&*slice.endpoints[0].addresses[0], "127.0.0.1");
     assert_eq!(
         slice.ports,
-        [objects::SlicePort { name: None, port: Some(8080), protocol: "TCP".into() }]
+        [crate::SlicePort { name: None, port: Some(8080), protocol: "TCP".into() }]
     );
 }
 

@@ -1,0 +1,35 @@
+//! What nginx calls a location.
+
+use super::super::pattern::pattern_for;
+use model::{Location, PathKind, Server};
+
+/// Modifier and path.
+pub(super) type Name = (&'static str, String);
+
+/// What nginx calls the location (compat/behaviour.md section 5).
+pub(super) fn names(server: &Server, location: &Location) -> Vec<Name> {
+    let path = path(location);
+    if server.regex {
+        let source = pattern_for(location, path);
+        let path = source.as_str();
+        let splits = location.kind == PathKind::Prefix
+            && !location.whole
+            && path != "/"
+            && !path.ends_with('/');
+        let own = ("~*", format!("^{path}"));
+        return match splits {
+            true => vec![("~*", format!("^{path}/")), own],
+            false => vec![own],
+        };
+    }
+    match location.kind {
+        PathKind::Exact => vec![("=", path.to_owned())],
+        PathKind::Prefix if path.ends_with('/') => vec![("", path.to_owned())],
+        PathKind::Prefix => vec![("=", path.to_owned()), ("", format!("{path}/"))],
+    }
+}
+
+/// The path of a location, as far as it has one.
+pub(super) fn path(location: &Location) -> &str {
+    if location.path.is_empty() { "/" } else { &location.path }
+}

@@ -1,0 +1,44 @@
+//! What is gathered for the block `http` while servers and locations are written.
+
+use super::{Block, Place, Word, fingerprint};
+use model::{Configuration, Origin};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is gathered for the block `http` while servers and locations are written.
+#[derive(Debug)]
+pub(crate) struct Scope<'a> {
+    pub(crate) place: &'a Place,
+    pub(crate) configuration: &'a Configuration,
+    /// The Ingresses whose paths nginx does not take as they are.
+    pub(crate) closed: &'a BTreeSet<Origin>,
+    /// Blocks `upstream`, by name: one for each way to speak TLS.
+    pub(crate) upstreams: BTreeMap<String, Block>,
+    /// Whatever else locations declare once (`geo`, `map`, zones), by what it is about.
+    pub(crate) declared: BTreeMap<String, Block>,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
+}
+
+impl<'a> Scope<'a> {
+    pub(crate) fn new(
+        place: &'a Place,
+        configuration: &'a Configuration,
+        closed: &'a BTreeSet<Origin>,
+    ) -> Self {
+        Self {
+            place,
+            configuration,
+            closed,
+            upstreams: BTreeMap::new(),
+            declared: BTreeMap::new(),
+            files: BTreeMap::new(),
+        }
+    }
+
+    /// Keeps a file; the parameter that names it. Its name says what is in it, so a file never changes.
+    pub(crate) fn file(&mut self, ending: &str, content: Vec<u8>) -> Word {
+        let name = format!("{}.{ending}", fingerprint(&content));
+        let path = self.place.files().join(&name);
+        self.files.insert(name, content);
+        Word::from(path.as_path())
+    }
+}

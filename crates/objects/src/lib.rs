@@ -1,0 +1,22 @@
+//! The objects of Kubernetes that Fairway reads: what it keeps of each, how they are read from text, and one immutable
+//! [`Snapshot`] of them all. Nothing here waits for anything.
+
+mod index;
+mod kind;
+mod kinds;
+pub mod manifests;
+mod snapshot;
+mod store;
+mod trim;
+
+pub use index::{Reference, ReverseIndex};
+pub use kind::Kind;
+pub use kinds::{
+    ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,
+    IngressTls, Meta, Namespace, ObjectKey, PathType, PortRef, Secret, Service, ServicePort,
+    SliceEndpoint, SlicePort,
+};
+pub use manifests::snapshot_of;
+pub use snapshot::{Malformed, Snapshot};
+pub use store::{Object, Store};
+pub use trim::{Trim, parse_ingress, parse_secret, parse_service};

@@ -1,0 +1,76 @@
+//! The engine, made of what flags say about it.
+
+use crate::flags::{self, EngineName, GeoIp, Listeners};
+use crate::front::{self, Front};
+use crate::room::Room;
+use anyhow::{Context, Result};
+use model::Outside;
+use nginx::Requests;
+use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
+use std::path::Path;
+use std::sync::Arc;
+use translate::Options;
+
+/// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
+const CONNECTION_SHARE: u64 = 45;
+
+/// The engine that `--engine` names.
+pub(crate) fn start(
+    listeners: &Listeners,
+    room: Room,
+    geoip: GeoIp,
+    options: &Options,
+    metrics: &flags::Metrics,
+) -> Result<Front> {
+    let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
+    if listeners.engine == EngineName::Nginx {
+        let settings = metrics.settings()?;
+        let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
+        let nginx = front::nginx(listeners, room, directory, options, requests)?;
+        return Ok(Front::Nginx(Arc::new(nginx)));
+    }
+    let native = native(listeners, room, options.outside.clone(), metrics)?;
+    native.locate_geoip(GeoFiles { directory, editions });
+    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
+    native.locate_collector(environment);
+    Ok(Front::Native(Arc::new(native)))
+}
+
+fn native(
+    listeners: &Listeners,
+    room: Room,
+    outside: Outside,
+    metrics: &flags::Metrics,
+) -> Result<Native> {
+    let listen = Listen {
+        addresses: listeners.bind_address.clone(),
+        http_port: listeners.http_port,
+        https_port: listeners.https_port,
+        health_path: listeners.health_check_path.clone(),
+        outside,
+        trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
+    };
+    let connections = (room.share(CONNECTION_SHARE) / room.threads).max(1);
+    let native = Native::start(&listen, room.threads, connections)?;
+    let native = native.with_fixed_threads(room.fixed);
+    Ok(match metrics.settings()? {
+        Some(settings) => native.with_metrics(settings),
+        None => native,
+    })
+}
+
+/// The secret that asks for traces. One that can be guessed is none.
+fn trace_secret(file: &Path) -> Result<Vec<u8>> {
+    const LEAST: usize = 16;
+    let text = std::fs::read(file)
+        .with_context(|| format!("cannot read --trace-secret-file {}", file.display()))?;
+    let secret = text.trim_ascii().to_vec();
+    anyhow::ensure!(
+        secret.len() >= LEAST,
+        "--trace-secret-file {} holds {} bytes: put {LEAST} or more random letters there",
+        file.display(),
+        secret.len()
+    );
+    Ok(secret)
+}

@@ -1,0 +1,205 @@
+//! Every object of the program, built once and in order.
+
+use crate::cluster_writes::{self, ClusterWrites, Replica};
+use crate::flags::{EngineName, Run, Source, Translate, Webhook};
+use crate::front::{self, Front};
+use crate::metrics::{self, Metrics};
+use crate::room::Room;
+use crate::sources::{client, feed, first_snapshot, of_source, options};
+use crate::{admin, bodies, engines, logs, overload, ports, streams, version};
+use anyhow::{Context, Result};
+use controller::admission::{self, Reviewer, WebhookOptions};
+use controller::{Controller, Known};
+use engine::Engine;
+use kubernetes::Following;
+use objects::Reference;
+use runtime::{Block, Ready, Shutdown, log, signal};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use stream::Streams;
+use tokio::sync::watch;
+use translate::Options;
+
+/// Serves until a signal comes.
+pub(crate) fn run(flags: Run) -> Result<()> {
+    if flags.version {
+        print!("{}", version::banner());
+        return Ok(());
+    }
+    ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
+    let log = log::init(flags.v, flags.log_format)?;
+    let mut low_ports = runtime::ports::take_up_low_ports();
+    if flags.listeners.engine == EngineName::Nginx {
+        low_ports = low_ports.and_then(|()| runtime::ports::hand_on_low_ports());
+    }
+    if let Err(error) = low_ports {
+        tracing::warn!(%error, "cannot take up NET_BIND_SERVICE; ports below 1024 may be refused");
+    }
+    let control =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+    control.context("cannot start the event loop")?.block_on(serve(flags, log))
+}
+
+/// Prints what a folder means.
+pub(crate) fn translate(flags: &Translate) -> Result<()> {
+    let source = Source { manifests: flags.manifests.clone(), ..Source::default() };
+    let options = options(&flags.classes);
+    let translation = translate::translate(&first_snapshot(source, &options)?, &options);
+    for problem in translation.problems.iter() {
+        eprintln!("{problem}");
+    }
+    println!("{}", serde_json::to_string_pretty(&translation.configuration)?);
+    Ok(())
+}
+
+async fn serve(flags: Run, control: log::Control) -> Result<()> {
+    let Run {
+        source,
+        classes,
+        listeners,
+        geoip,
+        webhook,
+        status,
+        metrics,
+        shutdown_grace_period,
+        worker_threads,
+        profiling,
+        version: _,
+        memory_limit,
+        body_files_limit,
+        v: _,
+        log_format: _,
+        accepted,
+        words,
+    } = flags;
+    accepted.tell(&words);
+    cluster_writes::check_flags(&status)?;
+    let (ready, shutdown) = (Ready::new(), Shutdown::new());
+    signal::watch(shutdown.clone()).context("cannot watch signals")?;
+    let following = Following::default();
+    let blocked = ready.block_saying(first_configuration(following.clone()));
+    let room = Room::find(worker_threads)?;
+    let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
+    logs::follow(&engine, control)?;
+    match engine.native() {
+        Some(native) => overload::follow(native, memory_limit, room.files),
+        None => front::tell_without_effect(&listeners, memory_limit, body_files_limit),
+    }
+    let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
+    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class, following.clone());
+    let admin =
+        admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
+    let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
+    let raw = listeners.engine == EngineName::Nginx;
+    let options = Options { reserved_ports, raw, ..of_source(&classes, &source).await };
+    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let published = status.publish_service.clone().map(Reference::Service);
+    let mut feed = tokio::select! {
+        feed = feed(source, &options, published, following) => feed?,
+        () = shutdown.first() => return Ok(()),
+    };
+    let seen = feed.snapshots.borrow().clone();
+    let replica = Replica::find(cluster, &status, &options, &seen).await?;
+    let mut controller = Controller::new(engine.clone(), options.clone());
+    let streams =
+        streams::follow(controller.known(), listeners.bind_address, room, &options.outside);
+    let (loops, known) = (controller.metrics(), controller.known());
+    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
+    controller.follow(&mut feed).await;
+    let election = replica.as_ref().map(|_| status.election_id.clone());
+    let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
+    metrics.follow_leader(election, writes.leadership());
+    start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
+    let (http, https) = engine.ports();
+    let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
+    tokio::spawn(until_serving(controller.known(), ready, blocked, announce));
+    // Endpoints change while the last requests run, too: changes are followed to the end.
+    tokio::select! {
+        ended = controller.run(&mut feed) => anyhow::bail!(ended),
+        () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// Keeps the process from being ready until the engine has taken a configuration, and says what it waits for.
+async fn until_serving(
+    mut known: watch::Receiver<Arc<Known>>,
+    ready: Ready,
+    blocked: Block,
+    announce: impl FnOnce(&str),
+) {
+    let refused = known.borrow().refused.clone();
+    let why = refused.map(|why| ready.block(format!("one that the engine takes: {why}")));
+    if known.wait_for(|known| known.is_serving()).await.is_ok() {
+        drop(why);
+        drop(blocked);
+        announce(if ready.is_ready() { "ready" } else { "serving, but not ready" });
+    }
+}
+
+/// What is waited for: the first configuration, and what of the cluster it still lacks.
+fn first_configuration(following: Following) -> impl Fn() -> String + Send + Sync {
+    move || match following.missing() {
+        Some(missing) => format!("the first configuration ({missing})"),
+        None => "the first configuration".to_owned(),
+    }
+}
+
+/// Waits for the end, and carries it out.
+async fn end(
+    engine: &Arc<Front>,
+    streams: &Streams,
+    writes: ClusterWrites,
+    shutdown: &Shutdown,
+    grace: Duration,
+) {
+    shutdown.first().await;
+    let leads = writes.leadership().is_leader();
+    tracing::info!(
+        leads,
+        "stopping: running requests may finish, connections end with their next answer"
+    );
+    let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
+    tokio::select! {
+        _ = ending => tracing::info!("stopped"),
+        () = shutdown.second() => tracing::warn!("stopped at once, running requests were cut off"),
+    }
+}
+
+/// Starts the admission webhook, if it has an address.
+async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) -> Result<()> {
+    let Webhook {
+        validating_webhook,
+        validating_webhook_certificate,
+        validating_webhook_key,
+        validating_webhook_client_ca,
+    } = flags;
+    let named = |file: Option<PathBuf>| file.filter(|file| !file.as_os_str().is_empty());
+    let Some(address) = validating_webhook else {
+        if named(validating_webhook_client_ca).is_some() {
+            tracing::warn!(
+                "--validating-webhook-client-ca has no effect: no webhook is served; give it an address with \
+                 --validating-webhook, or leave the file out"
+            );
+        }
+        return Ok(());
+    };
+    let files = named(validating_webhook_certificate).zip(named(validating_webhook_key));
+    let (certificate, key) = files.context(
+        "--validating-webhook needs --validating-webhook-certificate and --validating-webhook-key",
+    )?;
+    let client_authorities = named(validating_webhook_client_ca);
+    let options = WebhookOptions { address, certificate, key, client_authorities };
+    let bound = admission::Bound::new(&options).await?;
+    tracing::info!(address = %bound.address(), "Ingresses are reviewed");
+    metrics.follow_reviews(reviewer.reviews(), bound.certificate());
+    bound.start(reviewer).context("cannot start the webhook's thread")
+}
+
+/// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
+async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
+    engine.leave();
+    tokio::time::sleep(grace).await;
+    let deadline = engine.configuration().global.shutdown_timeout;
+    tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));
+}
