@@ -84,8 +84,13 @@ fn a_guard_that_nobody_can_read_is_not_left_away() {
 }
 
 #[test]
-fn any_other_engine_denies() {
+fn any_other_engine_gets_values_and_denies_what_it_lacks() {
     let translation = translated(false, "true", "true");
     assert_eq!(location(&translation), (None, true));
     assert_eq!(translation.configuration.global.raw, None);
+    let translation = translated(false, "true", "false");
+    assert_eq!(location(&translation), (None, false));
+    let server = &translation.configuration.servers[&ServerName::new("a.test")];
+    let snippet = server.locations[0].policy.snippet.as_ref().expect("it is understood");
+    assert_eq!(snippet.settings.headers.more.0.len(), 1);
 }

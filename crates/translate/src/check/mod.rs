@@ -6,7 +6,7 @@ mod unused;
 
 use crate::ingress::{Classes, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
-use crate::{Options, Translation, translate};
+use crate::{Options, Translation, snippets, translate};
 use differences::Shared;
 use kubernetes::objects::{Ingress, ObjectKey};
 use kubernetes::{Malformed, Snapshot};
@@ -253,9 +253,12 @@ impl Checker<'_> {
         let name = problem.key.as_deref().unwrap_or_default();
         let prefix = &self.options.annotations_prefix;
         let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
-        if annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name))
-            && problem.severity != Severity::Notice
-        {
+        let is_snippet = annotation.is_some_and(|name| snippets::ANNOTATIONS.contains(&name));
+        let needs_nginx = match is_snippet {
+            true => snippets::needs_nginx(&problem.message),
+            false => annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name)),
+        };
+        if needs_nginx && problem.severity != Severity::Notice {
             return Standing::NeedsNginx;
         }
         match problem.severity {
@@ -292,6 +295,7 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
         let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
         *severity == Severity::Error
             && name.is_some_and(|name| needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name))
+            && !(name.is_some_and(snippets::is_key) && !snippets::needs_nginx(&remark.message))
     };
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
 }

@@ -3,6 +3,7 @@
 mod canary;
 mod owners;
 mod passthrough;
+mod snippets;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
@@ -56,8 +57,10 @@ pub(crate) fn server(
     host.root(drafts, default, surroundings);
     host.overlaps();
     let patterns = host.patterns();
+    host.locations_within(drafts);
     host.of_the_host(drafts);
     host.server_snippets(drafts);
+    let snippet = host.snippet(drafts);
     host.locations =
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
@@ -65,7 +68,7 @@ pub(crate) fn server(
     let ciphers = host.ciphers(drafts);
     let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
-    let own = Server { passthrough, ..Server::new(name.clone()) };
+    let own = Server { passthrough, snippet, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
     (server, problems)
@@ -378,25 +381,6 @@ impl Host<'_> {
                     Policy { upstream_tls: UpstreamTls::clone(tls), ..Policy::clone(policy) };
                 Arc::make_mut(location).policy = Arc::new(policy);
             }
-        }
-    }
-
-    /// `server-snippet` is the host's, so only its owner has one.
-    fn server_snippets(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
-        let allowed = self.ground.permissions.cross_namespace;
-        let asks =
-            |draft: &&Arc<Draft>| draft.root.0.raw.as_ref().is_some_and(|raw| raw.server.is_some());
-        let unheard = unheard(self.name, drafts, allowed, Item::ServerSnippet).filter(asks);
-        let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
-        self.change(unheard.iter().copied(), |location| {
-            let mut policy = Policy::clone(&location.policy);
-            if let Some(raw) = &mut policy.raw {
-                raw.server = None;
-            }
-            location.policy = Arc::new(policy);
-        });
-        for ingress in unheard {
-            self.annotation(ingress, "server-snippet", not_heard(self.name, Item::ServerSnippet));
         }
     }
 

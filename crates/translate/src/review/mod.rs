@@ -182,6 +182,7 @@ impl<'a> Reviewer<'a> {
             config_maps: &self.snapshot.config_maps,
             cross_namespace,
             raw: self.options.raw,
+            snippets: None,
             outside: &self.options.outside,
             has_default_backend: self.options.default_backend_service.is_some(),
         }
