@@ -87,7 +87,7 @@ pub use need::{Need, Needed};
 pub use page::markdown;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
-pub use variables::Names;
+pub use variables::{Names, names_upstream};
 
 use serde::Serialize;
 use syntax::Directive;

@@ -251,7 +251,7 @@ const OFTEN: &[&str] = &[
 ];
 
 /// Whether a variable names the upstream that requests are passed to.
-pub(crate) fn names_upstream(name: &str) -> bool {
+pub fn names_upstream(name: &str) -> bool {
     matches!(name, "proxy_upstream_name" | "proxy_alternative_upstream_name")
 }
 

@@ -4,7 +4,7 @@ mod differences;
 mod surprises;
 mod unused;
 
-use crate::ingress::{Classes, is_ours, origin, why_not_ours};
+use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets, translate};
 use differences::Shared;
@@ -201,6 +201,7 @@ impl Checker<'_> {
                 }
             }
         }
+        notes.extend(self.understood(ingress, problems));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
             reasons.extend_from_slice(&self.everywhere);
@@ -225,6 +226,20 @@ impl Checker<'_> {
         notes.dedup();
         let ingress = format!("{}/{}", ingress.meta.key.namespace, ingress.meta.key.name);
         Finding { ingress, standing, reasons, notes }
+    }
+
+    /// The snippets that nothing is wrong with.
+    fn understood(&self, ingress: &Ingress, problems: &[Problem]) -> Vec<Remark> {
+        let has = |name: &&str| annotation_of(ingress, name, self.options).is_some();
+        let names = snippets::ANNOTATIONS.into_iter().filter(has);
+        let names = names.map(|name| format!("{}/{name}", self.options.annotations_prefix));
+        let is_wrong = |name: &String| {
+            let of_it = |problem: &&Problem| problem.key.as_ref() == Some(name);
+            problems.iter().filter(of_it).any(|problem| problem.severity != Severity::Notice)
+        };
+        let fine = names.filter(|name| !is_wrong(name));
+        let said = |name| Remark { key: Some(name), message: snippets::NATIVE.to_owned() };
+        fine.map(said).collect()
     }
 
     /// Adds what the nginx engine cannot do of Ingresses that need it.

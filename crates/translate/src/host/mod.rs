@@ -60,7 +60,7 @@ pub(crate) fn server(
     host.locations_within(drafts);
     host.of_the_host(drafts);
     host.server_snippets(drafts);
-    let snippet = host.snippet(drafts);
+    let snippet = host.snippet(drafts, surroundings);
     host.locations =
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
@@ -496,6 +496,7 @@ fn with_upstreams(draft: &Draft, route: &Route, surroundings: &impl Surroundings
 
 /// A policy with the name that its default backend has in this cluster. Those that URLs name are unique by themselves.
 fn named(draft: &Draft, policy: &Arc<Policy>, surroundings: &impl Surroundings) -> Arc<Policy> {
+    let policy = &snippets::named(draft, policy, surroundings);
     let Some(plain) = &policy.default_backend else { return Arc::clone(policy) };
     let target = draft.extra.iter().find(|target| target.id() == *plain);
     let id = target.map(|target| surroundings.upstream(target)).filter(|id| id != plain);

@@ -87,6 +87,11 @@ impl ForAll {
         now
     }
 
+    /// Whether a text of it is not understood.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.texts != self.written
+    }
+
     /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before.
     fn of(written: Texts, before: Option<&Texts>) -> Self {
         let mut problems = Vec::new();

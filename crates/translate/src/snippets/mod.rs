@@ -15,6 +15,9 @@ use snippet::{Kind, Meaning, Mistake, Names, Need, Place, Snippet};
 pub(crate) const ANNOTATIONS: [&str; 3] =
     ["configuration-snippet", "server-snippet", "auth-snippet"];
 
+/// What there is to say of a snippet that is right.
+pub(crate) const NATIVE: &str = "is understood: it needs no nginx";
+
 /// What follows the words of a mistake that only nginx knows how to obey.
 const WITH_NGINX: &str = "take it out, or run with --engine=nginx";
 
