@@ -168,9 +168,7 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
 /// nginx's page; it has none for statuses that it does not know.
 fn page(status: StatusCode) -> Response {
     match status.as_u16() {
-        300..=308 | 400..=421 | 429 | 494..=497 | 500..=507
-            if status.canonical_reason().is_some() =>
-        {
+        301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 500..=505 | 507 => {
             Response::page(status)
         }
         _ => Response::empty(status),
