@@ -6,8 +6,7 @@ use bed::{MAIN, apply, put_upstream, start, talk};
 use model::policy::{Access, Policy, Rewrite};
 use model::snippet::Scope;
 use model::{
-    Backend, Configuration, Global, Kind, Location, Networks, Origin, Pattern, Server, ServerName,
-    Template,
+    Backend, Configuration, Global, Kind, Location, Origin, Pattern, Server, ServerName, Template,
 };
 use proxy::Native;
 use snippet::{Names, Place, Snippet, understand};
@@ -310,29 +309,23 @@ async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
 }
 
 #[tokio::test]
-async fn an_own_location_passes_requests_on_only_to_upstreams_of_its_host() {
-    let own = "location /up/ { set $proxy_upstream_name demo-echo-80; proxy_pass http://upstream_balancer; }
-        location /other/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
-        location /none/ { proxy_pass http://upstream_balancer; }";
+async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
+    let own = "location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
+        location /none/ { proxy_pass http://upstream_balancer; }
+        location /gone/ { set $proxy_upstream_name demo-gone-80; proxy_pass http://upstream_balancer; }
+        location @behind { proxy_pass http://upstream_balancer; }";
     let endpoint = upstream("main").await;
-    let mut configuration = Host::of(own, "").configuration(endpoint);
-    put_upstream(&mut configuration, "demo-other-80", vec![endpoint]);
+    let snippet = "error_page 405 = @behind; if ($arg_behind) { return 405; }
+        if ($arg_up) { set $proxy_upstream_name demo-other-80; }";
+    let mut configuration = Host::of(own, snippet).configuration(endpoint);
+    put_upstream(&mut configuration, "demo-other-80", vec![upstream("other").await]);
     let native = start(&configuration).await;
-    assert_eq!(told(&native, "/up/x?y").await, "200 main: GET /up/x?y");
-    assert_eq!(told(&native, "/other/x").await, "503 page");
-    assert_eq!(told(&native, "/none/x").await, "503 page");
+    assert_eq!(told(&native, "/up/x?y").await, "200 other: GET /up/x?y");
     assert_eq!(told(&native, "/up").await, "301 http://a.test/up/ page");
-    // Where another namespace shares the host, nobody can tell whose upstream the host's snippet may have.
-    let name = ServerName::new("a.test");
-    let mut server = Server::clone(&configuration.servers[&name]);
-    let mut foreign = Location::clone(&server.locations[0]);
-    (foreign.path, foreign.origin) =
-        ("/foreign".to_owned(), Some(Origin::new(Kind::Ingress, "b", "y")));
-    server.locations.push(Arc::new(foreign));
-    let mut next = configuration.clone();
-    next.servers.insert(name, Arc::new(server));
-    apply(&native, &configuration, &next).await;
-    assert_eq!(told(&native, "/up/x").await, "503 page");
+    assert_eq!(told(&native, "/none/x").await, "503 page");
+    assert_eq!(told(&native, "/gone/x").await, "503 page");
+    assert_eq!(told(&native, "/?behind=1").await, "200 main: GET /?behind=1");
+    assert_eq!(told(&native, "/?up=1").await, "200 other: GET /?up=1");
 }
 
 #[tokio::test]
@@ -342,7 +335,7 @@ async fn a_path_behind_proxy_pass_takes_the_place_of_what_the_location_matched()
         location /moved/ { rewrite ^/moved/(.*)$ /new/$1 break; proxy_pass http://web.demo.svc.cluster.local:8080/base/; }";
     let mut configuration = Host::of(own, "").configuration(upstream("main").await);
     let web = upstream("web").await;
-    put_upstream(&mut configuration, "demo-web-8080", vec![web]);
+    put_upstream(&mut configuration, "url:demo/web:8080", vec![web]);
     let native = start(&configuration).await;
     assert_eq!(told(&native, "/svc/a%20b?q=1").await, "200 web: GET /base/a%20b?q=1");
     assert_eq!(told(&native, "/all/a?q=1").await, "200 web: GET /as/all/a?q=1");
