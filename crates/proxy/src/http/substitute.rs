@@ -205,9 +205,13 @@ impl Substituted {
         }
         let texts = self.search.texts.iter().enumerate().skip(found);
         let starts = |text: &Text| {
-            data.get(..text.bytes.len()).is_some_and(|start| start.eq_ignore_ascii_case(&text.bytes))
+            data.get(..text.bytes.len())
+                .is_some_and(|start| start.eq_ignore_ascii_case(&text.bytes))
         };
-        texts.into_iter().find(|(which, text)| self.wanted[*which] && starts(text)).map(|(at, _)| at)
+        texts
+            .into_iter()
+            .find(|(which, text)| self.wanted[*which] && starts(text))
+            .map(|(at, _)| at)
     }
 }
 

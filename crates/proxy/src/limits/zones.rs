@@ -87,8 +87,7 @@ impl Zones {
             LimitKey::Address => String::new(),
             LimitKey::Text(template) => template.to_string(),
         };
-        let buckets =
-            |per| self.buckets.of((origin.clone(), per, key.clone()), Buckets::default);
+        let buckets = |per| self.buckets.of((origin.clone(), per, key.clone()), Buckets::default);
         Some(Arc::new(Gate {
             per_second: per_second.map(|_| buckets(Per::Second)),
             per_minute: per_minute.map(|_| buckets(Per::Minute)),

@@ -1,7 +1,9 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, headers, opentelemetry, request_headers, x_accel};
+use super::{
+    Stop, choose_backend, effects, errors, headers, opentelemetry, request_headers, x_accel,
+};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
@@ -36,6 +38,15 @@ pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
 }
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
+    let method = effects::towards_upstream(exchange)?;
+    let outcome = sent(exchange).await;
+    if let Some(method) = method {
+        exchange.request.method = method;
+    }
+    outcome
+}
+
+async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {

@@ -28,7 +28,11 @@ pub(crate) struct RealIp {
 
 impl RealIp {
     /// What a level says, with what the ConfigMap says beside; none if snippets say nothing.
-    pub(crate) fn new(settings: &Settings, global: &model::RealIp, proxy_protocol: bool) -> Option<Self> {
+    pub(crate) fn new(
+        settings: &Settings,
+        global: &model::RealIp,
+        proxy_protocol: bool,
+    ) -> Option<Self> {
         if *settings == Settings::default() {
             return None;
         }
@@ -102,7 +106,8 @@ mod tests {
 
     #[test]
     fn the_first_rule_about_a_client_decides() {
-        let rules = location("deny 10.1.0.0/16; allow 10.0.0.0/8; deny 2001:db8::/32; allow unix:;");
+        let rules =
+            location("deny 10.1.0.0/16; allow 10.0.0.0/8; deny 2001:db8::/32; allow unix:;");
         let rules = rules.settings.access.rules;
         let decided = |client| lets_in(&rules, address(client));
         assert_eq!(decided("10.1.2.3"), Some(false));
@@ -132,7 +137,10 @@ mod tests {
         let recursive = format!("{text} real_ip_recursive on;");
         assert_eq!(client(&recursive, "10.0.0.1", &fields).as_deref(), Some("2.2.2.2"));
         let real = [("X-Real-IP", "3.3.3.3")];
-        assert_eq!(client("set_real_ip_from 10.0.0.1;", "10.0.0.1", &real).as_deref(), Some("3.3.3.3"));
+        assert_eq!(
+            client("set_real_ip_from 10.0.0.1;", "10.0.0.1", &real).as_deref(),
+            Some("3.3.3.3")
+        );
         let cdn = "set_real_ip_from 10.0.0.0/8; real_ip_header CF-Connecting-IP;";
         let said = [("cf-connecting-ip", "2001:db8::7")];
         assert_eq!(client(cdn, "10.0.0.1", &said).as_deref(), Some("2001:db8::7"));

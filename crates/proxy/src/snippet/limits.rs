@@ -48,11 +48,17 @@ pub(crate) type Keys = Vec<Option<Client>>;
 /// What limits of requests say of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
+    /// No limit is about it.
+    Nothing,
     /// It may go on, perhaps after a while.
     Pass(Duration),
     /// It is one too many.
     Refuse,
 }
+
+/// As many requests of a client are being answered as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
 
 impl Limits {
     /// Compiles what one level says.
@@ -70,7 +76,8 @@ impl Limits {
             let zone = zones.connections.get(&said.zone)?.clone();
             Some(OfConnections { zone, most: u64::from(said.most) })
         });
-        let (requests, connections) = (requests.collect::<Vec<_>>(), connections.collect::<Vec<_>>());
+        let (requests, connections) =
+            (requests.collect::<Vec<_>>(), connections.collect::<Vec<_>>());
         let broken = requests.len() < settings.requests.len()
             || connections.len() < settings.connections.len();
         Self {
@@ -111,8 +118,15 @@ impl Limits {
 
     /// Counts a request, unless one of the limits refuses it: then it costs nothing anywhere.
     pub(crate) fn judge(&self, keys: &Keys) -> Judgement {
-        let counted: Vec<(&OfRequests, Client)> =
-            self.requests.iter().zip(keys).filter_map(|(limit, key)| Some((limit, (*key)?))).collect();
+        let counted: Vec<(&OfRequests, Client)> = self
+            .requests
+            .iter()
+            .zip(keys)
+            .filter_map(|(limit, key)| Some((limit, (*key)?)))
+            .collect();
+        if counted.is_empty() {
+            return Judgement::Nothing;
+        }
         let mut wait = 0;
         for (limit, client) in &counted {
             let Some(excess) = limit.zone.buckets.look(*client, limit.limit) else {
@@ -126,12 +140,12 @@ impl Limits {
         Judgement::Pass(Duration::from_millis(wait))
     }
 
-    /// A place among those that its clients may have at a time; an error if there is none.
-    pub(crate) fn hold(&self, keys: &Keys) -> Result<Option<Slot>, ()> {
+    /// A place among those that its clients may have at a time.
+    pub(crate) fn hold(&self, keys: &Keys) -> Result<Option<Slot>, Full> {
         let mut held: Option<Slot> = None;
         for (limit, key) in self.connections.iter().zip(keys) {
             let Some(client) = *key else { continue };
-            let slot = limit.zone.slots.take(client, limit.most).ok_or(())?;
+            let slot = limit.zone.slots.take(client, limit.most).ok_or(Full)?;
             held = Some(slot.beside(held));
         }
         Ok(held)
@@ -188,7 +202,7 @@ mod tests {
         assert_eq!(judged, [pass(0), pass(500), pass(1000), Judgement::Refuse]);
         assert_eq!(judge(&limits, &[("http_key", "you")]), pass(0));
         let without_key: Vec<_> = (0..9).map(|_| judge(&limits, &[])).collect();
-        assert_eq!(without_key, [pass(0); 9]);
+        assert_eq!(without_key, [Judgement::Nothing; 9]);
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(judge(&limits, &me), pass(1000));
     }
@@ -217,7 +231,8 @@ mod tests {
     fn places_are_held_together_or_not_at_all() {
         let limits = limits("limit_conn c 2; limit_conn d 1;");
         let hold = |variables: &[(&str, &str)]| {
-            let keys = with_machine(&Fixed::of(variables), |machine| limits.connection_keys(machine));
+            let keys =
+                with_machine(&Fixed::of(variables), |machine| limits.connection_keys(machine));
             limits.hold(&keys.expect("within bounds"))
         };
         let both = [("http_key", "me"), ("http_two", "me")];

@@ -31,17 +31,18 @@ mod text;
 mod towards;
 
 pub(crate) use addresses::lets_in;
-pub(crate) use effects::{Compressing, Effects, Size};
+pub(crate) use effects::{Effects, Size};
 pub use level::{Level, OfSite};
-pub(crate) use limits::Judgement;
+pub(crate) use limits::{Full, Judgement};
 pub use plan::Plan;
 pub(crate) use text::AllPlain;
-pub(crate) use towards::{Told, Towards};
+pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
+use bytes::Bytes;
 use model::Steps;
-use snippet::run::{Exceeded, Machine, State};
+use snippet::run::{Exceeded, Machine, State, Tables};
 
 /// What snippets know of one request.
 #[derive(Debug)]
@@ -55,6 +56,19 @@ pub struct Running {
     pub request_limit: &'static str,
     /// `$limit_conn_status`, once limits were asked.
     pub connection_limit: &'static str,
+    /// What settings have made of it.
+    pub(crate) of_request: OfRequest,
+}
+
+/// What settings have made of one request.
+#[derive(Debug, Default)]
+pub(crate) struct OfRequest {
+    /// What the upstream is told.
+    pub told: Told,
+    /// Parameters for a FastCGI upstream.
+    pub params: Vec<(Bytes, Bytes)>,
+    /// Whether limits have counted it.
+    pub is_counted: bool,
 }
 
 impl Running {
@@ -66,7 +80,8 @@ impl Running {
         let (path, query) = (route::path::text(&exchange.path), route::path::text(query));
         let mut state = State::new(&path, &query, quoted);
         state.story = exchange.trace.is_some().then(Vec::new);
-        Box::new(Self { state, ingress: None, request_limit: "", connection_limit: "" })
+        let of_request = OfRequest::default();
+        Box::new(Self { state, ingress: None, request_limit: "", connection_limit: "", of_request })
     }
 }
 
@@ -82,13 +97,23 @@ pub fn on_machine<T>(
     exchange: &mut Exchange,
     work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
 ) -> Result<Option<T>, Error> {
+    with_state(exchange, |exchange, state, tables| {
+        let mut machine = Machine::new(exchange, state, tables);
+        let done = work(&mut machine);
+        (done, machine.state)
+    })
+}
+
+/// Does something with the state of a request, which is given back; nothing where no snippet counts for it.
+pub(crate) fn with_state<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&Exchange, State, &Tables) -> (Result<T, Exceeded>, State),
+) -> Result<Option<T>, Error> {
     let Some(running) = &mut exchange.snippet else { return Ok(None) };
     let mut state = std::mem::take(&mut running.state);
     state.steps_of_patterns = std::mem::replace(&mut exchange.steps, Steps::new(0));
     let tables = exchange.generation.tables.clone();
-    let mut machine = Machine::new(&*exchange, state, &tables);
-    let done = work(&mut machine);
-    let mut state = machine.state;
+    let (done, mut state) = work(exchange, state, &tables);
     exchange.steps = std::mem::replace(&mut state.steps_of_patterns, Steps::new(0));
     if let Some(running) = &mut exchange.snippet {
         running.state = state;
