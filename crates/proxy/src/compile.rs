@@ -191,6 +191,7 @@ impl Compiler {
         });
         let spots = spots.collect();
         let served = served(server, &locations);
+        let own = plan.as_ref().map_or(&[][..], |plan| &plan.own);
         let site = Site {
             clients: server.client_certificate.as_ref().map(|asked| match asked {
                 ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
@@ -199,7 +200,7 @@ impl Compiler {
                 }
             }),
             hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
-            locations: Locations::compile(&served),
+            locations: Locations::compile(&served).with_own(&served, own),
             server: served,
             spots,
             snippet: plan.map(|plan| Box::new(plan.of_site)),

@@ -70,11 +70,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result
     if exchange.request.method != Method::HEAD {
         exchange.request.method = Method::GET;
     }
-    exchange.rewritten = None;
-    exchange.forwarded_prefix = None;
-    exchange.allowed_origin = None;
-    exchange.canary = false;
-    exchange.authenticated = Default::default();
+    exchange.leave_location();
     Ok(true)
 }
 

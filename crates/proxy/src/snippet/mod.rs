@@ -23,6 +23,7 @@ mod input_headers;
 mod level;
 mod limits;
 mod lower;
+pub mod mime;
 mod plan;
 mod request;
 mod rewrites;
@@ -40,18 +41,30 @@ pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::upstream::Group;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
+use std::sync::Arc;
 
 /// What snippets know of one request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Running {
     /// Path, query, variables, groups and bounds.
     pub state: State,
     /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
     /// stays set in locations that snippets have.
     pub ingress: Option<usize>,
+    /// The upstream that `$proxy_upstream_name` names in place of the location's.
+    pub group: Option<Arc<Group>>,
+    /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
+    pub said: bool,
+    /// Whether an `error_page` was looked for.
+    pub paged: bool,
+    /// The status that an `error_page` shows.
+    pub shown: Option<u16>,
+    /// Whether the connection ends after the answer, since an error has led here.
+    pub close: bool,
     /// `$limit_req_status`, once limits were asked.
     pub request_limit: &'static str,
     /// `$limit_conn_status`, once limits were asked.
@@ -72,16 +85,33 @@ pub(crate) struct OfRequest {
 }
 
 impl Running {
-    /// For a request whose path is known; each further search for a location goes on with it.
-    pub fn begin(exchange: &Exchange) -> Box<Self> {
+    /// For a request whose path is known; where it was led to another path, the state goes on with that.
+    pub fn begin_or_follow(exchange: &mut Exchange) {
         let raw = exchange.request.raw_path();
         let quoted = raw.iter().any(|byte| matches!(byte, b'%' | b'+'));
         let query = exchange.request.query().unwrap_or_default();
         let (path, query) = (route::path::text(&exchange.path), route::path::text(query));
+        if let Some(running) = &mut exchange.snippet {
+            let state = &mut running.state;
+            (state.path, state.query) = (path.into_owned(), query.into_owned());
+            (state.quoted, state.rewritten) = (quoted, false);
+            return;
+        }
         let mut state = State::new(&path, &query, quoted);
         state.story = exchange.trace.is_some().then(Vec::new);
-        let of_request = OfRequest::default();
-        Box::new(Self { state, ingress: None, request_limit: "", connection_limit: "", of_request })
+        exchange.snippet = Some(Box::new(Self { state, ..Self::default() }));
+    }
+
+    /// Path and query are these from here on, which the controller made of them.
+    pub fn follow(&mut self, target: &[u8]) {
+        let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+        let (path, query) = (&target[..end], target.get(end + 1..).unwrap_or_default());
+        // It was canonical before it was escaped.
+        if let Ok(canonical) = route::path::canonical(path) {
+            self.state.path = canonical.text().into_owned();
+        }
+        self.state.query = route::path::text(query).into_owned();
+        self.state.rewritten = true;
     }
 }
 

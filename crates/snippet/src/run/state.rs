@@ -88,7 +88,8 @@ impl State {
         if self.steps > STEPS { Err(Exceeded) } else { Ok(()) }
     }
 
-    pub(super) fn search_again(&mut self) -> bool {
+    /// Counts one more search for a location, by a program or an `error_page`; whether the request may have it.
+    pub fn search_again(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES
     }

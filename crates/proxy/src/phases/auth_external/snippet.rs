@@ -69,7 +69,7 @@ pub(super) fn told(exchange: &mut Exchange, authenticator: &Authenticator) -> Re
 fn with_a_state<T>(exchange: &mut Exchange, work: impl FnOnce(&mut Exchange) -> T) -> T {
     let is_lent = exchange.snippet.is_none();
     if is_lent {
-        exchange.snippet = Some(Running::begin(exchange));
+        Running::begin_or_follow(exchange);
     }
     let done = work(exchange);
     if is_lent {
