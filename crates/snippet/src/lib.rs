@@ -71,6 +71,7 @@
 mod compile;
 mod level;
 mod mistake;
+mod need;
 mod page;
 mod read;
 pub mod run;
@@ -82,11 +83,12 @@ pub use compile::Meaning;
 pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
+pub use need::{Need, Needed};
 pub use page::markdown;
 pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
-pub use variables::Names;
+pub use variables::{Names, names_upstream};
 
 use serde::Serialize;
 use syntax::Directive;

@@ -19,6 +19,7 @@ mod reach;
 mod review;
 mod set_headers;
 mod settings;
+mod snippets;
 mod streams;
 mod tenancy;
 mod translator;

@@ -2,6 +2,7 @@
 
 use super::{guards, raw};
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
+use crate::snippets;
 use model::Severity;
 
 /// What the ConfigMap allows annotations to be.
@@ -93,12 +94,21 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     };
     match ignored {
         Some((severity, reason)) => settings.note(name, severity, reason.to_owned()),
+        // It is read where everything else has been.
+        None if snippets::ANNOTATIONS.contains(&name) => {}
         // Nobody can tell whether the text holds a guard.
         None => settings.deny(
             name,
             "raw configuration is for the nginx engine only: remove it, or run with --engine=nginx",
         ),
     }
+}
+
+/// Whether a snippet says something that counts.
+pub(super) fn snippet_counts(settings: &Settings<'_>, name: &str, limits: &Limits) -> bool {
+    let is_there = settings.raw(name).is_some_and(|text| !text.is_empty());
+    let allowed = limits.snippets && limits.risk >= Risk::Critical;
+    is_there && allowed && idle(settings, name).is_none()
 }
 
 /// Why a snippet does nothing to the requests of its Ingress, whatever it says.

@@ -24,6 +24,7 @@ pub(crate) use tuning::read as tuning;
 
 use crate::annotations::{FAMILIES, NO_STREAM, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
+use crate::snippets::is_key as is_snippet;
 use model::{Global, Severity};
 
 /// Keys that belong together, and what they do to the settings of the process.
@@ -86,7 +87,8 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
-        if is_read || is_raw_key(settings, name) || is_guard(name) {
+        let is_snippet = !settings.scope().raw && is_snippet(name);
+        if is_read || is_raw_key(settings, name) || is_guard(name) || is_snippet {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {
