@@ -7,7 +7,7 @@ use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Level, OfSite};
+use crate::snippet::{Effects, Level, OfSite};
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
@@ -102,6 +102,8 @@ pub struct Spot {
     pub counted: Option<Counted>,
     /// What snippets say there; none where none counts for the host.
     pub snippet: Option<Arc<Level>>,
+    /// What their settings do there; none where they say nothing.
+    pub(crate) effects: Option<Box<Effects>>,
 }
 
 /// What a host asks of all its clients.

@@ -85,6 +85,7 @@ pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use need::{Need, Needed};
 pub use page::markdown;
+pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
 pub use variables::{Names, names_upstream};
@@ -126,6 +127,11 @@ impl Snippet {
     pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
         compile::compile(self.place, &self.directives, names)
     }
+}
+
+/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
+pub fn size_of(text: &str) -> Option<u64> {
+    read::bytes(text, "kKmMgG")
 }
 
 /// What a snippet means that stands alone.

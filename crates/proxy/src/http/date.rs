@@ -67,6 +67,11 @@ pub fn cookie_date(second: u64) -> String {
     format!("{weekday}, {day:02}-{month}-{year:0width$} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
+/// A second since 1970 as an IMF-fixdate (RFC 9110 section 5.6.7).
+pub fn http_date(second: u64) -> String {
+    Date::of(second).http()
+}
+
 /// The date as nginx's `$date_gmt` and `$date_local` have it by default (ngx_http_ssi_filter_module).
 pub fn long_date(second: u64, zone: &str) -> String {
     let date = Date::of(second);

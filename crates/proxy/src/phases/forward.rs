@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, errors, headers, opentelemetry, program, request_headers, x_accel,
+    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers, x_accel,
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -40,6 +40,15 @@ pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
+    let method = effects::towards_upstream(exchange)?;
+    let outcome = sent(exchange).await;
+    if let Some(method) = method {
+        exchange.request.method = method;
+    }
+    outcome
+}
+
+async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {

@@ -12,6 +12,7 @@ pub(crate) mod client_certificate;
 mod client_fields;
 mod compression;
 pub(crate) mod cors;
+mod effects;
 mod error_page;
 pub(crate) mod errors;
 pub(crate) mod fastcgi;
@@ -72,6 +73,7 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, &mut response, watch);
     choose_backend::tell(exchange, &mut response);
+    effects::body(exchange, &mut response);
     compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
     headers::keep(exchange, &response, watch);
@@ -148,8 +150,11 @@ async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
     client_certificate::over_tls(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    effects::request(exchange)?;
+    client_address::of_location(exchange);
     exchange.enter(Phase::Limits);
     limits::check(exchange)?; // preaccess
+    limits::of_snippets(exchange).await?;
     exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;

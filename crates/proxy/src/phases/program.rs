@@ -1,7 +1,7 @@
 //! Programs of snippets: `if`, `set`, `rewrite`, `break` and `return`, in a server before a location is looked for and
 //! in a location before the controller's own rewrite (ngx_http_rewrite_module).
 
-use super::{Stop, pass, redirects, rewrite};
+use super::{Stop, client_address, pass, redirects, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
@@ -31,6 +31,7 @@ pub(super) fn of_server(
 ) -> Result<bool, Stop> {
     Running::begin_or_follow(exchange);
     exchange.place = Some(Place { site: site.clone(), index: of_site.server });
+    client_address::of_server(exchange);
     if let Some(outcome) = run_here(exchange, Owner::Server)?
         && let Next::Answer(answer) = outcome.next
     {

@@ -34,7 +34,7 @@ pub(crate) fn compile(input: &Stacked<InputHeader>) -> Vec<InputField> {
         let name = |name: &str| Bytes::copy_from_slice(name.as_bytes());
         let action = match &header.action {
             InputAction::Set(of, _) | InputAction::Replace(of, _)
-                if is_of_connection(of.as_bytes()) =>
+                if is_of_connection(of.as_bytes()) && !of.eq_ignore_ascii_case("host") =>
             {
                 return None;
             }
@@ -53,6 +53,14 @@ impl InputField {
         match &self.action {
             Action::Set(_, value) | Action::Replace(_, value) => value.value(fill),
             Action::Clear(_) => Ok(Bytes::new()),
+        }
+    }
+
+    /// Whether it is the host that is set, which is no field among others.
+    pub(crate) fn sets_host(&self) -> bool {
+        match &self.action {
+            Action::Set(name, _) | Action::Replace(name, _) => name.eq_ignore_ascii_case(b"host"),
+            Action::Clear(_) => false,
         }
     }
 
@@ -89,15 +97,23 @@ mod tests {
             field.apply(&mut headers, value.expect("within bounds"));
         }
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        headers.iter().map(|field| format!("{}: {}", text(&field.name), text(&field.value))).collect()
+        headers
+            .iter()
+            .map(|field| format!("{}: {}", text(&field.name), text(&field.value)))
+            .collect()
     }
 
     #[test]
     fn fields_are_set_in_their_place_replaced_where_they_are_and_taken_away() {
         let text = "more_set_input_headers 'X-In: $host' 'X-Fixed: 1'; more_clear_input_headers X-Drop 'X-All-*';
             more_set_input_headers -r 'X-There: new' 'X-Absent: new';";
-        let given =
-            [("X-Drop", "1"), ("x-fixed", "mine"), ("X-All-1", "1"), ("X-There", "1"), ("X-There", "2")];
+        let given = [
+            ("X-Drop", "1"),
+            ("x-fixed", "mine"),
+            ("X-All-1", "1"),
+            ("X-There", "1"),
+            ("X-There", "2"),
+        ];
         assert_eq!(made(text, &given), ["x-fixed: 1", "X-There: new", "X-In: a.test"]);
     }
 
@@ -113,7 +129,8 @@ mod tests {
     fn the_framing_stays_what_it_is() {
         let text = "more_set_input_headers 'Content-Length: 5' 'Transfer-Encoding: chunked' 'Connection: x'
             'Upgrade: h2c' 'TE: trailers'; more_clear_input_headers '*';";
-        let given = [("Connection", "x-a"), ("TE", "trailers"), ("Upgrade", "websocket"), ("X-A", "1")];
+        let given =
+            [("Connection", "x-a"), ("TE", "trailers"), ("Upgrade", "websocket"), ("X-A", "1")];
         assert_eq!(made(text, &given), ["Connection: x-a", "TE: trailers"]);
     }
 }

@@ -13,20 +13,38 @@
 //! - *A machine* for templates, conditions and variables: [`on_machine`]. Its steps are those of the request, its own
 //!   variables live as long as the request; what exceeds its bounds is [`Error::SnippetTooHard`]: 500.
 
+mod addresses;
+mod answer_headers;
+mod effects;
+mod expires;
+#[cfg(test)]
+mod fixture;
+mod input_headers;
 mod level;
+mod limits;
 mod lower;
 pub mod mime;
 mod plan;
 mod request;
+mod rewrites;
+mod sub_filter;
+mod text;
+mod towards;
 
+pub(crate) use addresses::lets_in;
+pub(crate) use effects::{Effects, Size};
 pub use level::{Level, OfSite};
+pub(crate) use limits::{Full, Judgement};
 pub use plan::Plan;
+pub(crate) use text::AllPlain;
+pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::upstream::Group;
+use bytes::Bytes;
 use model::Steps;
-use snippet::run::{Exceeded, Machine, State};
+use snippet::run::{Exceeded, Machine, State, Tables};
 use std::sync::Arc;
 
 /// What snippets know of one request.
@@ -51,6 +69,19 @@ pub struct Running {
     pub request_limit: &'static str,
     /// `$limit_conn_status`, once limits were asked.
     pub connection_limit: &'static str,
+    /// What settings have made of it.
+    pub(crate) of_request: OfRequest,
+}
+
+/// What settings have made of one request.
+#[derive(Debug, Default)]
+pub(crate) struct OfRequest {
+    /// What the upstream is told.
+    pub told: Told,
+    /// Parameters for a FastCGI upstream.
+    pub params: Vec<(Bytes, Bytes)>,
+    /// Whether limits have counted it.
+    pub is_counted: bool,
 }
 
 impl Running {
@@ -96,13 +127,23 @@ pub fn on_machine<T>(
     exchange: &mut Exchange,
     work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
 ) -> Result<Option<T>, Error> {
+    with_state(exchange, |exchange, state, tables| {
+        let mut machine = Machine::new(exchange, state, tables);
+        let done = work(&mut machine);
+        (done, machine.state)
+    })
+}
+
+/// Does something with the state of a request, which is given back; nothing where no snippet counts for it.
+pub(crate) fn with_state<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&Exchange, State, &Tables) -> (Result<T, Exceeded>, State),
+) -> Result<Option<T>, Error> {
     let Some(running) = &mut exchange.snippet else { return Ok(None) };
     let mut state = std::mem::take(&mut running.state);
     state.steps_of_patterns = std::mem::replace(&mut exchange.steps, Steps::new(0));
     let tables = exchange.generation.tables.clone();
-    let mut machine = Machine::new(&*exchange, state, &tables);
-    let done = work(&mut machine);
-    let mut state = machine.state;
+    let (done, mut state) = work(exchange, state, &tables);
     exchange.steps = std::mem::replace(&mut state.steps_of_patterns, Steps::new(0));
     if let Some(running) = &mut exchange.snippet {
         running.state = state;

@@ -50,7 +50,8 @@ impl Rewrites {
             return self.redirect(machine, value);
         }
         if field.is("refresh") {
-            let at = value.as_bytes().windows(4).position(|four| four.eq_ignore_ascii_case(b"url="));
+            let at =
+                value.as_bytes().windows(4).position(|four| four.eq_ignore_ascii_case(b"url="));
             let Some((start, address)) = at.and_then(|at| value.split_at_checked(at + 4)) else {
                 return Ok(None);
             };
@@ -128,7 +129,8 @@ impl Rewrites {
             }
             break;
         }
-        let text = || attributes.iter().fold(pair.to_owned(), |text, next| format!("{text}; {next}"));
+        let text =
+            || attributes.iter().fold(pair.to_owned(), |text, next| format!("{text}; {next}"));
         Ok(changed.then(text))
     }
 }
@@ -302,7 +304,10 @@ mod tests {
         assert_eq!(said(text, "Location", "http://app.test/a"), is("https://a.test/a"));
         assert_eq!(said(text, "location", "HTTP://X.test/a"), is("/X/a"));
         assert_eq!(said(text, "Location", "https://app.test/a"), None);
-        assert_eq!(said(text, "Refresh", "5; URL=http://app.test/a"), is("5; URL=https://a.test/a"));
+        assert_eq!(
+            said(text, "Refresh", "5; URL=http://app.test/a"),
+            is("5; URL=https://a.test/a")
+        );
         assert_eq!(said("proxy_redirect off;", "Location", "http://upstream_balancer/a"), None);
         let default = said("proxy_redirect default;", "Location", "http://upstream_balancer/a");
         assert_eq!(default, is("/a"));
@@ -311,7 +316,8 @@ mod tests {
 
     #[test]
     fn a_path_brings_attributes_and_a_domain_matches_as_a_whole() {
-        let text = "proxy_cookie_path / '/; HttpOnly; SameSite=None'; proxy_cookie_domain b.test $host;";
+        let text =
+            "proxy_cookie_path / '/; HttpOnly; SameSite=None'; proxy_cookie_domain b.test $host;";
         let given = "a=b; Path=/app; Domain=.B.test; Max-Age=1";
         let made = "a=b; Path=/; HttpOnly; SameSite=Noneapp; Domain=.a.test; Max-Age=1";
         assert_eq!(said(text, "Set-Cookie", given), is(made));
@@ -321,10 +327,13 @@ mod tests {
 
     #[test]
     fn flags_are_set_and_taken_away_by_name() {
-        let text = "proxy_cookie_flags sid secure httponly samesite=lax; proxy_cookie_flags ~^x_ nosecure;
+        let text =
+            "proxy_cookie_flags sid secure httponly samesite=lax; proxy_cookie_flags ~^x_ nosecure;
             proxy_cookie_flags ~ nosamesite NOHTTPONLY;";
-        assert_eq!(said(text, "Set-Cookie", "SID=1; SameSite=None; secure"),
-            is("SID=1; SameSite=Lax; secure; HttpOnly"));
+        assert_eq!(
+            said(text, "Set-Cookie", "SID=1; SameSite=None; secure"),
+            is("SID=1; SameSite=Lax; secure; HttpOnly")
+        );
         assert_eq!(said(text, "Set-Cookie", "x_a=1; Secure; Path=/"), is("x_a=1; Path=/"));
         assert_eq!(said(text, "Set-Cookie", "y=1; HttpOnly; SameSite=Lax"), is("y=1"));
         assert_eq!(said(text, "Set-Cookie", "y=1"), None);

@@ -92,7 +92,8 @@ mod tests {
     #[test]
     fn what_is_set_replaces_and_what_is_empty_takes_away() {
         let request = Fixed::of(&[("http_x", "1")]);
-        let text = "proxy_set_header X-A $http_x; proxy_set_header X-B ''; proxy_set_header X-C $http_y;";
+        let text =
+            "proxy_set_header X-A $http_x; proxy_set_header X-B ''; proxy_set_header X-C $http_y;";
         let told = told(text, &request);
         assert_eq!(lines(&told), ["X-A: 1"]);
         assert!(told.has(b"x-a") && told.has(b"X-B") && told.has(b"x-c") && !told.has(b"X-D"));
