@@ -8,6 +8,7 @@ use crate::limits::Slot;
 use crate::phases;
 use crate::phases::x_accel::Onward;
 use crate::recorder::Working;
+use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
@@ -80,6 +81,8 @@ pub struct Exchange {
     pub interims: Option<Rc<Interims>>,
     /// What the regular expressions that it meets may take yet.
     pub steps: Steps,
+    /// What snippets know of it; none where none counts for its host.
+    pub snippet: Option<Box<Running>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -176,6 +179,7 @@ impl Exchange {
             working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             interims: None,
             steps: Steps::default(),
+            snippet: None,
             log: Log::default(),
             request,
             connection,
@@ -225,6 +229,26 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// Forgets what was decided at a location, since the request goes on to another one.
+    pub fn leave_location(&mut self) {
+        self.rewritten = None;
+        self.forwarded_prefix = None;
+        self.allowed_origin = None;
+        self.canary = false;
+        self.authenticated = Authenticated::default();
+        if let Some(running) = &mut self.snippet {
+            running.group = None;
+        }
+    }
+
+    /// The query as it stands: that of the request, until a snippet makes it another.
+    pub fn query(&self) -> Option<&[u8]> {
+        match &self.snippet {
+            None => self.request.query(),
+            Some(running) => Some(running.state.query.as_bytes()),
+        }
     }
 
     /// The target as the client sent it, wherever upstreams have sent the request on to.

@@ -7,12 +7,14 @@ use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
+use crate::snippet::{Effects, Level, OfSite};
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
+use snippet::run::Tables;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,6 +40,8 @@ pub struct Generation {
     pub watch: Watch,
     /// Begins and sends spans, where locations ask for them.
     pub tracer: Arc<Tracer>,
+    /// The tables of `http-snippet`.
+    pub tables: Arc<Tables>,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
@@ -55,10 +59,12 @@ pub struct Site {
     pub clients: Option<Clients>,
     /// Which location answers a path.
     pub locations: Locations,
-    /// The locations, in the order of `server.locations`.
+    /// The locations, in the order of `server.locations`; behind them what snippets have besides.
     pub spots: Vec<Spot>,
     /// The names under which its requests count, where somebody counts.
     pub hosts: Vec<Arc<Name>>,
+    /// What snippets say of it; none where none counts for it.
+    pub snippet: Option<Box<OfSite>>,
 }
 
 /// A location compiled for serving.
@@ -94,6 +100,10 @@ pub struct Spot {
     pub watch: Watch,
     /// What its requests count under, where somebody counts.
     pub counted: Option<Counted>,
+    /// What snippets say there; none where none counts for the host.
+    pub snippet: Option<Arc<Level>>,
+    /// What their settings do there; none where they say nothing.
+    pub(crate) effects: Option<Box<Effects>>,
 }
 
 /// What a host asks of all its clients.

@@ -32,6 +32,7 @@ mod phases;
 mod pulse;
 mod recorder;
 mod set_headers;
+mod snippet;
 mod telemetry;
 mod timer;
 mod tls;

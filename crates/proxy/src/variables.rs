@@ -164,8 +164,8 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestUri => text(exchange.received(), out),
         V::EscapedRequestUri => text(&percent::encoded(exchange.received(), is_unreserved), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
-        V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
-        V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
+        V::Args | V::QueryString => text(exchange.query().unwrap_or_default(), out),
+        V::IsArgs => out.push_str(if exchange.query().is_some_and(|query| !query.is_empty()) {
             "?"
         } else {
             ""
@@ -408,7 +408,7 @@ fn find_cookie<'a>(headers: &'a Headers, name: &'a str) -> Option<&'a [u8]> {
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {
-    let query = exchange.request.query().unwrap_or_default();
+    let query = exchange.query().unwrap_or_default();
     let found = query.split(|&byte| byte == b'&').find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])

@@ -85,6 +85,7 @@ pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use need::{Need, Needed};
 pub use page::markdown;
+pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
 pub use variables::{Names, names_upstream};
@@ -150,6 +151,11 @@ fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
             expressions(inner, found);
         }
     }
+}
+
+/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
+pub fn size_of(text: &str) -> Option<u64> {
+    read::bytes(text, "kKmMgG")
 }
 
 /// What a snippet means that stands alone.

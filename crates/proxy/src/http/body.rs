@@ -1,6 +1,6 @@
 //! Bodies as a sequence of frames, wherever they come from.
 
-use super::{Coding, Compressed, Headers, Pace, Spool, Squeezed};
+use super::{Coding, Compressed, Headers, Pace, Spool, Squeezed, Substituted};
 use crate::http1::RequestBody;
 use crate::http2::StreamBody;
 use crate::limits::Slot;
@@ -85,6 +85,7 @@ enum Kind {
     FastCgi(Box<FastCgiBody>),
     Upgraded(Box<Upgraded>),
     Compressed(Box<Compressed>),
+    Substituted(Box<Substituted>),
 }
 
 impl Body {
@@ -130,6 +131,11 @@ impl Body {
     /// The same body, compressed.
     pub fn compressed(body: Self, coding: Coding, count: Rc<Squeezed>) -> Self {
         Self::of(Kind::Compressed(Box::new(Compressed::new(body, coding, count))))
+    }
+
+    /// A body with texts in it replaced.
+    pub fn substituted(body: Substituted) -> Self {
+        Self::of(Kind::Substituted(Box::new(body)))
     }
 
     /// The body of a FastCGI answer.
@@ -198,7 +204,7 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
-            Kind::Compressed(_) => Length::Unknown,
+            Kind::Compressed(_) | Kind::Substituted(_) => Length::Unknown,
             Kind::FastCgi(body) => body.length(),
         }
     }
@@ -212,7 +218,8 @@ impl Body {
             | Kind::Upstream(_)
             | Kind::FastCgi(_)
             | Kind::Upgraded(_)
-            | Kind::Compressed(_) => false,
+            | Kind::Compressed(_)
+            | Kind::Substituted(_) => false,
         }
     }
 
@@ -279,6 +286,7 @@ impl Body {
             Kind::Spool(spool) => spool.poll_frame(cx),
             Kind::Upstream(body) => body.poll_frame(cx),
             Kind::Compressed(body) => body.poll_frame(cx),
+            Kind::Substituted(body) => body.poll_frame(cx),
             Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }

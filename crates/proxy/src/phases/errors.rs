@@ -1,7 +1,9 @@
 //! `custom-http-errors`: answers of some statuses are replaced by those of an error backend (ngx_http_core_module,
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
-use super::{Stop, answer_error, client_fields, read_body, request_headers, response_of};
+use super::{
+    Stop, answer_error, choose_backend, client_fields, read_body, request_headers, response_of,
+};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
@@ -163,7 +165,7 @@ pub(super) fn about(
 pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
     let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
-    let Some(group) = spot.group.as_ref().filter(|_| !stands_in) else {
+    let Some(group) = choose_backend::main(exchange).filter(|_| !stands_in) else {
         exchange.stands_in = true;
         return Ok(());
     };
