@@ -80,7 +80,10 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
 }
 
 /// Who is behind the side that was chosen, and how one of them is.
-fn chosen<'a>(exchange: &'a Exchange, spot: &'a Spot) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
+fn chosen<'a>(
+    exchange: &'a Exchange,
+    spot: &'a Spot,
+) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
     match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
         None if exchange.stands_in => (spot.stand_in.as_ref(), None),

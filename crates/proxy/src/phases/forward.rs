@@ -2,7 +2,8 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers, x_accel,
+    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers,
+    x_accel,
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -41,9 +42,16 @@ pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let method = effects::towards_upstream(exchange)?;
-    let outcome = sent(exchange).await;
+    let mut outcome = sent(exchange).await;
     if let Some(method) = method {
-        exchange.request.method = method;
+        let asked = std::mem::replace(&mut exchange.request.method, method);
+        if let Ok(response) = &mut outcome
+            && asked == Method::HEAD
+            && exchange.request.method != Method::HEAD
+        {
+            // No body follows that was announced to somebody else.
+            response.announced_length = None;
+        }
     }
     outcome
 }
