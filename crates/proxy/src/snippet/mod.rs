@@ -30,6 +30,7 @@ mod rewrites;
 mod sub_filter;
 mod text;
 mod towards;
+mod upstream_tls;
 
 pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Effects, Size};
