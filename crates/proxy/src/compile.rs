@@ -4,9 +4,9 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::call::Destination;
 use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
-use crate::limits::Zones;
+use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Level, Plan};
+use crate::snippet::{Effects, Level, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Group, Rule};
@@ -91,7 +91,13 @@ impl Compiler {
         }
         let mut passthrough = before.passthrough.clone();
         let http = configuration.global.http_snippet.as_deref();
-        let everything_changes = configuration.global.http_snippet != before.global().http_snippet;
+        let everything_changes = configuration.global.http_snippet != before.global().http_snippet
+            || Around::differs(&configuration.global, before.global());
+        let around = Around {
+            http,
+            zones: http.map(|http| self.zones.declared(http)).unwrap_or_default(),
+            global: &configuration.global,
+        };
         // What the http level says is inherited by every server.
         let all = configuration.servers.keys().filter(|_| everything_changes);
         let names: BTreeSet<&ServerName> = changes.servers.iter().chain(all).collect();
@@ -104,7 +110,7 @@ impl Compiler {
             }
             left_out.remove(name);
             let site = server.map(|server| {
-                let (site, problems) = self.site(server, http, &mut groups);
+                let (site, problems) = self.site(server, &around, &mut groups);
                 if !problems.is_empty() {
                     left_out.insert(name.clone(), problems);
                 }
@@ -167,10 +173,10 @@ impl Compiler {
     fn site(
         &self,
         server: &Arc<Server>,
-        http: Option<&GlobalScope>,
+        around: &Around<'_>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (Site, Vec<Problem>) {
-        let plan = Plan::of(server, http);
+        let plan = Plan::of(server, around.http);
         let all = plan.as_ref().map_or(&server.locations, |plan| &plan.locations);
         let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
         let outgoing: Vec<_> = outgoing.collect();
@@ -179,10 +185,14 @@ impl Compiler {
         let spots = spots.map(|(index, (location, outgoing))| {
             let clients = self.clients_besides(server, location);
             let level = plan.as_ref().map(|plan| plan.levels[index].clone());
-            self.spot(location, clients, outgoing.unwrap_or_default(), level, groups)
+            let mut spot =
+                self.spot(location, clients, outgoing.unwrap_or_default(), level, groups);
+            spot.effects = around.effects(&spot);
+            spot
         });
         let spots = spots.collect();
         let served = served(server, &locations);
+        let own = plan.as_ref().map_or(&[][..], |plan| &plan.own);
         let site = Site {
             clients: server.client_certificate.as_ref().map(|asked| match asked {
                 ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
@@ -191,7 +201,7 @@ impl Compiler {
                 }
             }),
             hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
-            locations: Locations::compile(&served),
+            locations: Locations::compile(&served).with_own(&served, own),
             server: served,
             spots,
             snippet: plan.map(|plan| Box::new(plan.of_site)),
@@ -302,6 +312,7 @@ impl Compiler {
             gate,
             counted,
             snippet: level,
+            effects: None,
         }
     }
 
@@ -340,6 +351,29 @@ impl Compiler {
             }
             Some(external) => group.resolve(Some(external.clone()), &self.resolver),
         }
+    }
+}
+
+/// What stands around servers where snippets count.
+#[derive(Debug)]
+struct Around<'g> {
+    http: Option<&'g GlobalScope>,
+    zones: DeclaredZones,
+    global: &'g Global,
+}
+
+impl Around<'_> {
+    /// What the settings of snippets do at a place.
+    fn effects(&self, spot: &Spot) -> Option<Box<Effects>> {
+        let level = spot.snippet.as_ref()?;
+        Effects::new(&level.settings, &spot.location.policy, self.global, &self.zones)
+    }
+
+    /// Whether what these settings stand on is other than before.
+    fn differs(one: &Global, other: &Global) -> bool {
+        one.real_ip != other.real_ip
+            || one.proxy_protocol != other.proxy_protocol
+            || one.compression != other.compression
     }
 }
 

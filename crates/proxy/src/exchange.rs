@@ -243,6 +243,18 @@ impl Exchange {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
     }
 
+    /// Forgets what was decided at a location, since the request goes on to another one.
+    pub fn leave_location(&mut self) {
+        self.rewritten = None;
+        self.forwarded_prefix = None;
+        self.allowed_origin = None;
+        self.canary = false;
+        self.authenticated = Authenticated::default();
+        if let Some(running) = &mut self.snippet {
+            running.group = None;
+        }
+    }
+
     /// The query as it stands: that of the request, until a snippet makes it another.
     pub fn query(&self) -> Option<&[u8]> {
         match &self.snippet {

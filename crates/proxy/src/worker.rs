@@ -18,7 +18,7 @@ use crate::{backlog, owed};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::Outside;
-use request_metrics::Metrics;
+use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -239,6 +239,11 @@ impl Worker {
         let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
         recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.len());
+    }
+
+    /// Connections and requests of all threads, where somebody counts.
+    pub fn connections(&self) -> Connections {
+        self.shared.metrics.as_ref().map(|metrics| metrics.connections()).unwrap_or_default()
     }
 
     /// The Configuration in force.

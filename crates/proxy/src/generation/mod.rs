@@ -12,7 +12,7 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Level, OfSite};
+use crate::snippet::{Effects, Level, OfSite};
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
@@ -118,6 +118,8 @@ pub struct Spot {
     pub counted: Option<Counted>,
     /// What snippets say there; none where none counts for the host.
     pub snippet: Option<Arc<Level>>,
+    /// What their settings do there; none where they say nothing.
+    pub(crate) effects: Option<Box<Effects>>,
 }
 
 impl Generation {

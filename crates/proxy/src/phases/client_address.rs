@@ -19,6 +19,23 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.request_id = request_id(exchange, global);
 }
 
+/// `set_real_ip_from` of a location, once the programs have run; whoever has been replaced stays replaced.
+pub(super) fn of_location(exchange: &mut Exchange) {
+    if exchange.client == exchange.connection.peer.ip() {
+        of_server(exchange);
+    }
+}
+
+/// `set_real_ip_from` where the request is, whatever the ConfigMap made of the peer.
+pub(super) fn of_server(exchange: &mut Exchange) {
+    let Some(real) = exchange.effects().and_then(|effects| effects.real_ip.as_ref()) else {
+        return;
+    };
+    let connection = &exchange.connection;
+    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    exchange.client = real.client(peer, connection.announced, headers).unwrap_or(peer);
+}
+
 /// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
 /// untrusted address of the forwarded-for header.
 pub(crate) fn address(

@@ -25,7 +25,9 @@ const CARRIED: [&str; 6] = [
 
 /// Hears whether an upstream asks for another path.
 pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {
-    let asked = response.headers.get(NAME).filter(|_| response.source == Source::Upstream);
+    let ignored = exchange.effects().is_some_and(|effects| effects.ignores(NAME));
+    let asked = response.headers.get(NAME);
+    let asked = asked.filter(|_| response.source == Source::Upstream && !ignored);
     exchange.onward.asked = asked.cloned();
     asked.is_some()
 }
@@ -42,7 +44,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result
     let Some(target) = target(&address) else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
-    answer_rewrites::apply(exchange, &mut response.headers);
+    answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
         exchange.onward.carried.push(field.name.clone(), field.value.clone());
@@ -53,11 +55,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result
     if exchange.request.method != Method::HEAD {
         exchange.request.method = Method::GET;
     }
-    exchange.rewritten = None;
-    exchange.forwarded_prefix = None;
-    exchange.allowed_origin = None;
-    exchange.canary = false;
-    exchange.authenticated = Default::default();
+    exchange.leave_location();
     Ok(true)
 }
 

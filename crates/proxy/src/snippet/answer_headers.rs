@@ -15,6 +15,8 @@ pub(crate) struct AnswerHeaders {
     more: Vec<More>,
     expires: Option<Expires>,
     add: Vec<Add>,
+    /// Whether it is the same for every request.
+    plain: bool,
 }
 
 /// One header of headers-more.
@@ -72,7 +74,9 @@ impl AnswerHeaders {
             alone: ["last-modified", "etag"].iter().any(|one| add.name.eq_ignore_ascii_case(one)),
         });
         let expires = headers.expires.clone().filter(|expires| *expires != Expires::Off);
-        Self { more: more.collect(), expires, add: add.collect() }
+        let mut compiled = Self { more: more.collect(), expires, add: add.collect(), plain: false };
+        compiled.plain = compiled.all_plain();
+        compiled
     }
 
     /// Whether nothing is done.
@@ -82,6 +86,15 @@ impl AnswerHeaders {
 
     /// Whether it is the same for every request.
     pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Whether it depends on the time.
+    pub(crate) fn tells_time(&self) -> bool {
+        self.expires.is_some()
+    }
+
+    fn all_plain(&self) -> bool {
         let more = self.more.iter().all(|more| match &more.action {
             Action::Set(_, value) | Action::Append(_, value) => value.is_plain(),
             Action::Clear(_) => true,

@@ -9,8 +9,8 @@ use super::sub_filter::Filter;
 use super::towards::Towards;
 use crate::limits::DeclaredZones;
 use model::policy::{Policy, Protocol};
-use model::snippet::{Brotli, Gzip, Regex, Settings, Template, Transfer};
-use model::{Compression, Eligible, Global, Pattern, Unwanted};
+use model::snippet::{Brotli, Gzip, Piece, Regex, Settings, Template, Transfer};
+use model::{Compression, Eligible, Global, Pattern, Unwanted, Variable};
 
 /// What settings do, compiled.
 #[derive(Debug)]
@@ -39,6 +39,8 @@ pub(crate) struct Effects {
     pub body: Option<Template>,
     /// The method that it sees.
     pub method: Option<Template>,
+    /// Headers of the authenticator's answer that `auth_request_set` asks for, as variables name them.
+    pub asked: Vec<String>,
     /// Who the client is.
     pub real_ip: Option<RealIp>,
     /// How often it may come.
@@ -105,6 +107,7 @@ impl Effects {
             passes_body: transfer.pass_request_body.unwrap_or(true),
             body: transfer.set_body.clone(),
             method: transfer.method.clone(),
+            asked: asked(settings),
             real_ip: RealIp::new(real_ip, &global.real_ip, global.proxy_protocol),
             limits: Limits::new(limits, zones),
             rate: limits.rate.as_ref().map(Size::new),
@@ -118,6 +121,19 @@ impl Effects {
     pub(crate) fn ignores(&self, name: &str) -> bool {
         self.ignored.iter().any(|ignored| ignored == name)
     }
+}
+
+/// The headers of an authenticator's answer that variables ask for.
+fn asked(settings: &Settings) -> Vec<String> {
+    let pieces = settings.access.auth_request_set.iter().flat_map(|(_, value)| &value.pieces);
+    let name = |piece: &Piece| match piece {
+        Piece::Known(Variable::UpstreamHeader(name)) => Some(name.to_ascii_lowercase()),
+        Piece::Other(other) if other.row.name == "upstream_cookie_" => {
+            Some("set_cookie".to_owned())
+        }
+        _ => None,
+    };
+    pieces.filter_map(name).collect()
 }
 
 /// The settings about upstreams of a protocol.

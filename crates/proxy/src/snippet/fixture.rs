@@ -1,7 +1,7 @@
 //! What the tests of snippets share: requests of fixed variables, and snippets as they are written.
 
 use model::Variable;
-use model::snippet::{GlobalScope, Other, Scope};
+use model::snippet::{Other, Scope};
 use snippet::run::{Machine, Request, State, Tables};
 use snippet::{Place, understand};
 use std::borrow::Cow;

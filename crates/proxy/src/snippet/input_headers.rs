@@ -34,7 +34,7 @@ pub(crate) fn compile(input: &Stacked<InputHeader>) -> Vec<InputField> {
         let name = |name: &str| Bytes::copy_from_slice(name.as_bytes());
         let action = match &header.action {
             InputAction::Set(of, _) | InputAction::Replace(of, _)
-                if is_of_connection(of.as_bytes()) =>
+                if is_of_connection(of.as_bytes()) && !of.eq_ignore_ascii_case("host") =>
             {
                 return None;
             }
@@ -53,6 +53,14 @@ impl InputField {
         match &self.action {
             Action::Set(_, value) | Action::Replace(_, value) => value.value(fill),
             Action::Clear(_) => Ok(Bytes::new()),
+        }
+    }
+
+    /// Whether it is the host that is set, which is no field among others.
+    pub(crate) fn sets_host(&self) -> bool {
+        match &self.action {
+            Action::Set(name, _) | Action::Replace(name, _) => name.eq_ignore_ascii_case(b"host"),
+            Action::Clear(_) => false,
         }
     }
 

@@ -1,7 +1,7 @@
 //! What snippets say at one place, with everything that it inherits.
 
 use crate::answer::Watch;
-use model::snippet::{LimitExcept, Program, Scope, Settings};
+use model::snippet::{LimitExcept, Program, Regex, Scope, Settings};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -13,6 +13,8 @@ pub struct Level {
     /// The settings in force: its own, and what it inherits. What the controller writes into each location by itself
     /// hides what servers and the http level say about the same.
     pub settings: Settings,
+    /// The expression of the location, where its texts use what it matches.
+    pub captures: Option<Regex>,
     /// The spots of its `if` blocks, by [`Scope::branches`].
     pub branches: Vec<usize>,
     /// `internal`
@@ -31,6 +33,11 @@ impl Level {
     /// `limit_except`
     pub fn limit_except(&self) -> Option<&LimitExcept> {
         self.scope.as_ref()?.limit_except.as_ref()
+    }
+
+    /// Whether its texts use groups of an expression; the text of a user that looks like one only costs.
+    pub fn uses_captures(&self) -> bool {
+        format!("{:?} {:?}", self.settings, self.scope).contains("Capture(")
     }
 
     /// Header sections of answers that its texts may ask for. The text of a user that looks like a variable only costs.

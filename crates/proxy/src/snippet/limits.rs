@@ -48,11 +48,17 @@ pub(crate) type Keys = Vec<Option<Client>>;
 /// What limits of requests say of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Judgement {
+    /// No limit is about it.
+    Nothing,
     /// It may go on, perhaps after a while.
     Pass(Duration),
     /// It is one too many.
     Refuse,
 }
+
+/// As many requests of a client are being answered as may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
 
 impl Limits {
     /// Compiles what one level says.
@@ -118,6 +124,9 @@ impl Limits {
             .zip(keys)
             .filter_map(|(limit, key)| Some((limit, (*key)?)))
             .collect();
+        if counted.is_empty() {
+            return Judgement::Nothing;
+        }
         let mut wait = 0;
         for (limit, client) in &counted {
             let Some(excess) = limit.zone.buckets.look(*client, limit.limit) else {
@@ -131,12 +140,12 @@ impl Limits {
         Judgement::Pass(Duration::from_millis(wait))
     }
 
-    /// A place among those that its clients may have at a time; an error if there is none.
-    pub(crate) fn hold(&self, keys: &Keys) -> Result<Option<Slot>, ()> {
+    /// A place among those that its clients may have at a time.
+    pub(crate) fn hold(&self, keys: &Keys) -> Result<Option<Slot>, Full> {
         let mut held: Option<Slot> = None;
         for (limit, key) in self.connections.iter().zip(keys) {
             let Some(client) = *key else { continue };
-            let slot = limit.zone.slots.take(client, limit.most).ok_or(())?;
+            let slot = limit.zone.slots.take(client, limit.most).ok_or(Full)?;
             held = Some(slot.beside(held));
         }
         Ok(held)
@@ -193,7 +202,7 @@ mod tests {
         assert_eq!(judged, [pass(0), pass(500), pass(1000), Judgement::Refuse]);
         assert_eq!(judge(&limits, &[("http_key", "you")]), pass(0));
         let without_key: Vec<_> = (0..9).map(|_| judge(&limits, &[])).collect();
-        assert_eq!(without_key, [pass(0); 9]);
+        assert_eq!(without_key, [Judgement::Nothing; 9]);
         tokio::time::advance(Duration::from_millis(500)).await;
         assert_eq!(judge(&limits, &me), pass(1000));
     }

@@ -1,10 +1,11 @@
 //! From a server with snippets to its spots: its locations, itself, the locations that snippets have, and `if` blocks.
 
 use super::lower::{at_own_location, lowered, said_by_the_controller};
-use super::{Level, OfSite};
+use super::{Level, OfSite, upstream_tls};
 use model::policy::{Policy, TlsRedirect};
-use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Scope, Settings};
-use model::{Backend, Location, PathKind, Server};
+use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
+use model::{Backend, Location, PathKind, Pattern, Server};
+use route::Own;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Plan {
     pub locations: Vec<Arc<Location>>,
     /// What snippets say there.
     pub levels: Vec<Arc<Level>>,
+    /// The locations that snippets have, for matching.
+    pub own: Vec<Own>,
     /// What they say of the host.
     pub of_site: OfSite,
 }
@@ -32,22 +35,28 @@ impl Plan {
         if let Some(http) = http {
             around.inherit(http);
         }
-        let mut planner = Planner { locations: server.locations.clone(), levels: Vec::new() };
+        let (locations, regex) = (server.locations.clone(), server.regex);
+        let mut planner = Planner { locations, levels: Vec::new(), own: Vec::new(), regex };
         planner.levels.resize_with(server.locations.len(), Level::default);
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
         }
+        let host = server;
         let server = planner.server(&scope, &around);
         let mut named = HashMap::new();
         for own in &scope.locations {
-            let index = planner.own(own, &bare(), &around);
+            let index = planner.own(own, None, &bare(), &around);
             if let LocationKind::Named(name) = &own.kind {
                 named.insert(name.clone(), index);
             }
         }
+        for (location, level) in planner.locations.iter_mut().zip(&planner.levels) {
+            upstream_tls::lower(location, &level.settings, host);
+        }
         Some(Self {
             locations: planner.locations,
             levels: planner.levels.into_iter().map(Arc::new).collect(),
+            own: planner.own,
             of_site: OfSite { server, named },
         })
     }
@@ -57,6 +66,9 @@ impl Plan {
 struct Planner {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
+    own: Vec<Own>,
+    /// Whether paths of Ingresses are expressions.
+    regex: bool,
 }
 
 impl Planner {
@@ -72,6 +84,12 @@ impl Planner {
         let mut outer = around.clone();
         said_by_the_controller(&mut outer, &location.policy);
         self.fill(index, location, scope, &outer, false);
+        let level = &mut self.levels[index];
+        if self.regex && level.uses_captures() {
+            // A path that is no expression matches nothing.
+            let pattern = Pattern::new(&format!("^{}", location.path), true).ok();
+            level.captures = pattern.map(|pattern| Regex { pattern, names: Vec::new() });
+        }
     }
 
     /// The server itself, where a request is until a location is found.
@@ -84,7 +102,13 @@ impl Planner {
     }
 
     /// A location that a snippet has, `base` is what it has from the one around it.
-    fn own(&mut self, own: &OwnLocation, base: &Location, around: &Settings) -> usize {
+    fn own(
+        &mut self,
+        own: &OwnLocation,
+        within: Option<usize>,
+        base: &Location,
+        around: &Settings,
+    ) -> usize {
         let (path, kind) = match &own.kind {
             LocationKind::Prefix { path, .. } => (path.clone(), PathKind::Prefix),
             exact => (exact.name().to_owned(), PathKind::Exact),
@@ -92,7 +116,15 @@ impl Planner {
         let location = Location { path, kind, whole: true, ..base.clone() };
         let index = self.push(location.clone(), Level::default());
         self.fill(index, &location, Arc::new(own.scope.clone()), around, true);
-        self.levels[index].internal = own.internal;
+        let level = &mut self.levels[index];
+        level.internal = own.internal;
+        if let LocationKind::Regex(regex) = &own.kind
+            && (!regex.names.is_empty() || level.uses_captures())
+        {
+            level.captures = Some(regex.clone());
+        }
+        let passes = level.settings.pass.is_some();
+        self.own.push(Own { kind: own.kind.clone(), index, within, passes });
         index
     }
 
@@ -122,7 +154,7 @@ impl Planner {
         // Whom requests are passed to is not inherited.
         let outer = Settings { pass: None, ..settings.clone() };
         for inner in &scope.locations {
-            self.own(inner, &within, &outer);
+            self.own(inner, Some(index), &within, &outer);
         }
         let level = Level { settings, branches, own, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };

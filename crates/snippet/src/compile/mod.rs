@@ -12,7 +12,8 @@ use crate::syntax::{Block, Bounds, Directive, Word};
 use crate::table::{Build, Fate, Row, find, names};
 use crate::typed::{GlobalScope, LocationKind, Scope, Settings};
 use crate::variables::Names;
-use crate::{Mistake, Note};
+use crate::{Mistake, Need, Note};
+use model::Pattern;
 
 /// Mistakes of one snippet that are said; who has more mends these first.
 const MISTAKES: usize = 20;
@@ -29,6 +30,10 @@ pub struct Meaning {
     pub http: GlobalScope,
     /// What it says without effect.
     pub notes: Vec<Note>,
+    /// What must be there where it counts.
+    pub needs: Vec<Need>,
+    /// Its regular expressions.
+    pub patterns: Vec<Pattern>,
 }
 
 /// Reads `directives` as a snippet of `place`, in which `names` are declared.
@@ -38,17 +43,20 @@ pub(crate) fn compile(
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {
     let expressions = Bounds::of(place).expressions;
-    let reader = Reader { names, notes: Vec::new(), expressions, probes: PROBES };
+    let reader = Reader::new(names, expressions, PROBES);
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
-    meaning.notes = compiler.reader.notes;
-    match compiler.mistakes.is_empty() {
+    let Compiler { reader, mistakes } = compiler;
+    meaning.notes = reader.notes;
+    meaning.needs = reader.needs;
+    meaning.patterns = reader.patterns;
+    match mistakes.is_empty() {
         true => Ok(meaning),
-        false => Err(compiler.mistakes),
+        false => Err(mistakes),
     }
 }
 

@@ -25,6 +25,7 @@ pub(crate) use tuning::read as tuning;
 
 use crate::annotations::{FAMILIES, NO_STREAM, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
+use crate::snippets::is_key as is_snippet;
 use area::Area;
 use model::{Global, Severity};
 
@@ -79,7 +80,8 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
-        if is_read || is_raw_key(settings, name) || is_guard(name) {
+        let is_snippet = !settings.scope().raw && is_snippet(name);
+        if is_read || is_raw_key(settings, name) || is_guard(name) || is_snippet {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {
@@ -101,7 +103,9 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
 fn without_key(known: &Name) -> String {
     match known.fate {
         NameFate::Later => "not supported yet".to_owned(),
-        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::Nginx | NameFate::Snippet => {
+            "has no effect: only the nginx engine can do this".to_owned()
+        }
         NameFate::NoEffect | NameFate::Tuning => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     }

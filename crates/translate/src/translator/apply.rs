@@ -127,6 +127,7 @@ impl Translator {
                 config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
+                snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
                 outside: &self.options.outside,
                 has_default_backend: self.options.default_backend_service.is_some(),
             },
