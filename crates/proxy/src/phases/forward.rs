@@ -2,7 +2,8 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers, x_accel,
+    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers,
+    x_accel,
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
