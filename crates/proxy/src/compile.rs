@@ -8,7 +8,7 @@ use crate::phases::cors::Told;
 use crate::phases::errors::ErrorPages;
 use crate::phases::mirror::Copies;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Level, Plan};
+use crate::snippet::{Effects, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Destination, Group, Rule};
@@ -68,6 +68,7 @@ impl Compiler {
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
             tables: Arc::default(),
+            own_servers: None,
             tracer: self.tracing.tracer(&Global::default().telemetry),
         })
     }
@@ -125,6 +126,12 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
+        let own_servers = match everything_changes {
+            true => http.and_then(|http| {
+                OwnServers::new(http, |server| self.site(server, &around, &mut groups).0)
+            }),
+            false => before.own_servers.clone(),
+        };
         let front = before.front.follow(&configuration.global, &certificates, &changed)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
@@ -138,6 +145,7 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            own_servers,
             tables: match everything_changes {
                 true => Arc::new(Tables::new(http.as_slice())),
                 false => before.tables.clone(),

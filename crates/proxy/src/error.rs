@@ -47,8 +47,8 @@ pub enum Error {
     /// An `error_page` leads to no location, or in circles.
     #[error("the error_page {0} leads to no location, or was one too many for this request")]
     ErrorPage(String),
-    /// The upstream that a snippet names may not be had.
-    #[error("$proxy_upstream_name is {0}: the snippet may have no upstream of that name")]
+    /// A snippet names an upstream that is not there.
+    #[error("$proxy_upstream_name is {0:?}, which is no upstream")]
     NotItsUpstream(String),
     /// Two Authorization fields.
     #[error("the request has two Authorization fields")]

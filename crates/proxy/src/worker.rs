@@ -6,7 +6,7 @@ use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::http::{Clock, Scratch};
-use crate::listen::{self, Listening, Sockets};
+use crate::listen::{self, Listening, OwnPorts, Sockets};
 use crate::load::{self, Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
 use crate::phases::mirror::Mirrors;
@@ -127,7 +127,10 @@ pub struct Worker {
     young: RefCell<Youth>,
     /// When idle connections were let go for want of room.
     relieved: Cell<Option<Instant>>,
+    /// Ports of snippets.
+    ports: RefCell<OwnPorts>,
     leaving: Cell<bool>,
+    draining: Cell<bool>,
     random: RefCell<fastrand::Rng>,
     /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
     numbers: RefCell<[fastrand::Rng; 2]>,
@@ -158,7 +161,9 @@ impl Worker {
             connections: RefCell::default(),
             young: RefCell::default(),
             relieved: Cell::new(None),
+            ports: RefCell::default(),
             leaving: Cell::new(false),
+            draining: Cell::new(false),
             random: RefCell::new(fastrand::Rng::new()),
             numbers: RefCell::new(seeded()),
         }
@@ -189,7 +194,10 @@ impl Worker {
                 Ok(Stage::Draining(until)) => *until,
                 _ => Instant::now(),
             };
+            worker.draining.set(true);
             accepting.stop().await;
+            let mut ports = worker.ports.take();
+            ports.stop().await;
             worker.drain(until).await;
             worker.log.flush();
         });
@@ -241,6 +249,7 @@ impl Worker {
                     one.owed.look();
                 }
             }
+            self.follow_ports();
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -248,6 +257,18 @@ impl Worker {
                 self.tell();
             }
         }
+    }
+
+    /// Opens and closes the ports of snippets, as long as connections are taken.
+    fn follow_ports(self: &Rc<Self>) {
+        let generation = self.generation();
+        let mut ports = self.ports.borrow_mut();
+        if generation.own_servers.is_none() && ports.is_empty() || self.draining.get() {
+            return;
+        }
+        let main = [self.listen.http_port, self.listen.https_port];
+        let own = generation.own_servers.as_ref();
+        ports.follow(&own.map(|own| own.addresses(main)).unwrap_or_default(), self);
     }
 
     /// Says what its connections are at, where somebody counts.

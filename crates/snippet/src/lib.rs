@@ -123,6 +123,13 @@ impl Snippet {
         names.declare(&self.directives);
     }
 
+    /// The words that are, or may be, regular expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &str> {
+        let mut found = Vec::new();
+        expressions(&self.directives, &mut found);
+        found.into_iter()
+    }
+
     /// What it means where `names` are declared, its own among them; else all that is wrong with it.
     pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
         compile::compile(self.place, &self.directives, names)
@@ -132,6 +139,23 @@ impl Snippet {
 /// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
 pub fn size_of(text: &str) -> Option<u64> {
     read::bytes(text, "kKmMgG")
+}
+
+fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
+    for directive in directives {
+        let words = &directive.words;
+        let is_operator = |word: &str| matches!(word, "~" | "~*" | "!~" | "!~*");
+        let operands = words.windows(2).filter(|pair| is_operator(&pair[0].text));
+        found.extend(operands.map(|pair| pair[1].text.as_str()));
+        let marked = words.iter().map(|word| word.text.as_str());
+        found.extend(marked.filter(|text| text.len() > 2 && text.starts_with('~')));
+        if matches!(directive.name(), "rewrite" | "fastcgi_split_path_info" | "gzip_disable") {
+            found.extend(words.get(1).map(|word| word.text.as_str()));
+        }
+        if let Some(syntax::Block::Directives(inner)) = &directive.block {
+            expressions(inner, found);
+        }
+    }
 }
 
 /// What a snippet means that stands alone.

@@ -27,6 +27,8 @@ pub enum Needed {
     Service(PassTarget),
     /// The upstream that `$proxy_upstream_name` is set to.
     Upstream(String),
+    /// A port of its own.
+    Port(u16),
     /// Passwords, as one is asked for.
     Passwords,
     /// That `//` in a path may differ from `/`.

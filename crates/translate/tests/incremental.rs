@@ -346,7 +346,8 @@ fn put_snippets(snapshot: &mut Snapshot, bits: u32) {
     let own =
         [("server-snippet", OWN), ("configuration-snippet", "location ~ x { return 204 $pool; }")];
     let other = [("configuration-snippet", OTHER), ("allowlist-source-range", "10.0.0.0/8")];
-    let ingresses: [(&str, &str, &str, &[(&str, &str)]); 3] = [
+    type Annotations<'a> = &'a [(&'a str, &'a str)];
+    let ingresses: [(&str, &str, &str, Annotations<'_>); 3] = [
         ("x", "own", "/", &own),
         ("x-y", "other", "/other", &other),
         ("x", "third", "/third", &[("server-snippet", "add_header A $a;")]),

@@ -246,7 +246,7 @@ fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
     let (found, problems) = with_native(&[], &[ours("set $a 1;"), theirs.clone()]);
     assert!(said(&found).0.contains("a/a") && !said(&found).0.contains("b/b"));
     assert!(problems.contains("server-snippet in allow-cross-namespace"), "{problems}");
-    let (found, _) = with_native(&[], &[theirs.clone()]);
+    let (found, _) = with_native(&[], std::slice::from_ref(&theirs));
     assert!(said(&found).0.contains("b/b"), "who is alone on a host owns it");
     // A broken one makes no room for that of another Ingress.
     let beside = of("a", "beside", "/c", &[("server-snippet", "set $c 1;")]);
@@ -465,6 +465,24 @@ fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
         // A Secret that grows.
         put_secret(&mut snapshot, secret("a", "s1", &[("tls.crt", &"x".repeat(100))]));
         assert_eq!(served(&mut translator, &snapshot).0, "_ a0.test a3.test b9.test", "{budget}");
+    }
+}
+
+#[test]
+fn texts_and_expressions_of_snippets_count_for_their_namespace() {
+    let own = |number: i64, text: &str| {
+        let name = format!("i{number}");
+        let mut made = simple("a", &name, &format!("a{number}.test"), "/", "s");
+        annotate(&mut made, "configuration-snippet", text);
+        made.meta.created = number;
+        made
+    };
+    let text = "if ($uri ~ ^/old) { return 410; } rewrite ^/a /b;";
+    let both = [own(0, text), own(1, text), of("b", "other", "/", &[])];
+    for (budget, number) in [("snippet-bytes=60", 2), ("patterns=3", 2), ("patterns=4", 3)] {
+        let (found, problems) = with_native(&[("namespace-budget", budget)], &both);
+        assert_eq!(found.servers.len(), number + 1, "{budget}: {problems}");
+        assert_eq!(problems.contains("leave too little"), number == 2, "{problems}");
     }
 }
 

@@ -3,10 +3,10 @@
 use super::{Stop, rewrite};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::generation::Spot;
 use crate::snippet::on_machine;
+use crate::upstream::Group;
+use model::UpstreamId;
 use model::snippet::{Pass, PassTarget, Template};
-use model::{Backend, UpstreamId};
 use std::sync::Arc;
 
 /// The variable that names the upstream of `upstream_balancer`.
@@ -42,31 +42,10 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
     Ok(())
 }
 
-/// The upstream of a name: one that locations of the same host and the same namespace lead to. Where several
-/// namespaces share a host, a snippet of the host itself may name none.
-fn named(exchange: &Exchange, name: &str) -> Result<Arc<crate::upstream::Group>, Error> {
-    let refused = || Error::NotItsUpstream(name.to_owned());
-    let place = exchange.place.as_ref().ok_or_else(refused)?;
-    let site = &place.site;
-    let of_ingresses = || site.spots[..site.server.locations.len()].iter();
-    let namespace =
-        |spot: &Spot| spot.location.origin.as_ref().map(|origin| origin.namespace.clone());
-    let own = namespace(place.spot());
-    let mut all = of_ingresses().filter_map(namespace);
-    let own = match own {
-        Some(own) => own,
-        None => {
-            let first = all.next().ok_or_else(refused)?;
-            if all.any(|other| other != first) {
-                return Err(refused());
-            }
-            first
-        }
-    };
-    let id = UpstreamId::new(name);
-    let mut leading = of_ingresses().filter(|spot| namespace(spot).as_ref() == Some(&own));
-    let found = leading.find(|spot| spot.location.backend == Backend::Upstream(id.clone()));
-    found.and_then(|spot| spot.group.clone()).ok_or_else(refused)
+/// The upstream of a name. Which names a snippet may write was judged when it was read.
+fn named(exchange: &Exchange, name: &str) -> Result<Arc<Group>, Error> {
+    let group = exchange.generation.groups.get(&UpstreamId::new(name));
+    group.cloned().ok_or_else(|| Error::NotItsUpstream(name.to_owned()))
 }
 
 /// What stands behind the host of a `proxy_pass`: it takes the place of what the location matched, or of everything

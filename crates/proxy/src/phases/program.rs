@@ -172,9 +172,7 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
 /// nginx's page; it has none for statuses that it does not know.
 fn page(status: StatusCode) -> Response {
     match status.as_u16() {
-        300..=308 | 400..=421 | 429 | 494..=497 | 500..=507
-            if status.canonical_reason().is_some() =>
-        {
+        301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 500..=505 | 507 => {
             Response::page(status)
         }
         _ => Response::empty(status),
@@ -187,7 +185,7 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     let mut response = Response::empty(status);
     let settings = exchange.level().map(|level| &level.settings.answers);
     let media = mime::of(settings, &exchange.path);
-    if !media.is_empty() {
+    if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
         response.headers.add("Content-Type", Bytes::copy_from_slice(media.as_bytes()));
     }
     response.body = Body::full(body);

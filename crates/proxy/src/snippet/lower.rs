@@ -3,8 +3,8 @@
 use model::policy::{
     Body, Condition, HttpVersion, Policy, Protocol, Retries, Timeouts, TlsRedirect,
 };
-use model::snippet::{Pass, PassTarget, Settings, Transfer};
-use model::{Backend, Location, UpstreamId};
+use model::snippet::{Pass, Settings, Transfer};
+use model::{Backend, Location};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,13 +116,9 @@ fn passed(location: &mut Location, pass: &Pass) {
         (true, false) => Protocol::Grpc,
         (true, true) => Protocol::Grpcs,
     };
-    match &pass.target {
-        PassTarget::Balancer => {}
-        PassTarget::Service { namespace, name, port } => {
-            location.backend =
-                Backend::Upstream(UpstreamId::new(format!("{namespace}-{name}-{port}")));
-            location.canary = None;
-        }
+    if let Some(id) = pass.target.upstream() {
+        location.backend = Backend::Upstream(id);
+        location.canary = None;
     }
 }
 

@@ -64,6 +64,10 @@ impl Compiler<'_> {
             return Err(Mistake::refused(name.at, "a location without a path"));
         }
         let path = name.text.clone();
+        if path.starts_with(model::RESERVED_PATHS) {
+            let text = format!("paths below {} are Fairway's own", model::RESERVED_PATHS);
+            return Err(Mistake::refused(name.at, text));
+        }
         Ok(match modifier {
             "=" => LocationKind::Exact(path),
             "^~" => LocationKind::Prefix { path, final_prefix: true },

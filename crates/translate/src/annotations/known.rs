@@ -70,7 +70,9 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits, suggest
         // They have their own, louder word.
         NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
-        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::Nginx | NameFate::Snippet => {
+            "has no effect: only the nginx engine can do this".to_owned()
+        }
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
             return settings.reject(name, "is neither true nor false");
         }

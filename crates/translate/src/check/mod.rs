@@ -309,8 +309,10 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
     let is_needed = |(severity, remark): &&(Severity, Remark)| {
         let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
         *severity == Severity::Error
-            && name.is_some_and(|name| needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name))
-            && !(name.is_some_and(snippets::is_key) && !snippets::needs_nginx(&remark.message))
+            && name.is_some_and(|name| match snippets::is_key(name) {
+                true => snippets::needs_nginx(&remark.message),
+                false => needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name),
+            })
     };
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
 }

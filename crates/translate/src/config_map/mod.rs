@@ -110,7 +110,9 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
 fn without_key(known: &Name) -> String {
     match known.fate {
         NameFate::Later => "not supported yet".to_owned(),
-        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::Nginx | NameFate::Snippet => {
+            "has no effect: only the nginx engine can do this".to_owned()
+        }
         NameFate::NoEffect | NameFate::Tuning => format!("has no effect here: {}", known.reason),
         NameFate::Removed => "has no effect: ingress-nginx removed it, too".to_owned(),
     }

@@ -73,13 +73,14 @@ impl Host<'_> {
         let ingress = &draft.ingress.meta.key;
         let origin = Some(origin(ingress));
         let shares = self.locations.iter().any(|location| location.origin != origin);
-        if !takes_away && !(opens && shares) {
+        let opens = opens && shares;
+        if !takes_away && !opens {
             return Arc::clone(scope);
         }
         let mut server = Scope::clone(scope);
         server.settings.access.auth_basic = None;
         server.settings.access.auth_request_off = None;
-        if opens && shares {
+        if opens {
             let mut own = Settings::default();
             own.access.satisfy = server.settings.access.satisfy.take();
             own.real_ip = std::mem::take(&mut server.settings.real_ip);

@@ -235,14 +235,15 @@ impl<'a> Reviewer<'a> {
         settings.verdict.rejections
     }
 
-    /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong themselves, nobody can tell.
+    /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.
     fn snippets(&self, permissions: &Permissions) -> Vec<String> {
         let has_one = |name: &&str| self.ingress.meta.annotations.contains_key(&self.full(name));
-        if self.options.raw || !snippets::ANNOTATIONS.iter().any(|name| has_one(name)) {
+        if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {
             return Vec::new();
         }
         let plain = self.scope(CrossNamespace::default());
-        let for_all = ForAll::read(&mut Settings::of_config_map(plain), None);
+        let for_all =
+            ForAll::read(&mut Settings::of_config_map(plain), &self.options.reserved_ports, None);
         if for_all.is_wrong() {
             return Vec::new();
         }

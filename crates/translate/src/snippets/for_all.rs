@@ -68,7 +68,11 @@ pub(crate) fn is_key(name: &str) -> bool {
 
 impl ForAll {
     /// Reads the ConfigMap; what was good before counts where it is good no more.
-    pub(crate) fn read(settings: &mut Settings<'_>, before: Option<&Self>) -> Self {
+    pub(crate) fn read(
+        settings: &mut Settings<'_>,
+        reserved: &BTreeSet<u16>,
+        before: Option<&Self>,
+    ) -> Self {
         let data = settings.scope().config_map.filter(|_| !settings.scope().raw);
         let text =
             |name: &str| Some(data?.1.get(name)?.clone()).filter(|text| !text.trim().is_empty());
@@ -76,7 +80,7 @@ impl ForAll {
             KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
         let now = match before {
             Some(before) if before.written == written => before.clone(),
-            before => Self::of(written, before.map(|before| &before.texts)),
+            before => Self::of(written, reserved, before.map(|before| &before.texts)),
         };
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
@@ -93,12 +97,12 @@ impl ForAll {
     }
 
     /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before.
-    fn of(written: Texts, before: Option<&Texts>) -> Self {
+    fn of(written: Texts, reserved: &BTreeSet<u16>, before: Option<&Texts>) -> Self {
         let mut problems = Vec::new();
         let mut denied = None;
         let mut texts = written.clone();
         loop {
-            let (name, mistakes) = match Self::understood(&texts) {
+            let (name, mistakes) = match Self::understood(&texts, reserved) {
                 Ok(mut all) => {
                     problems.append(&mut all.problems);
                     return Self { written, texts, denied, problems, ..all };
@@ -129,7 +133,10 @@ impl ForAll {
     }
 
     /// What texts mean, or the first that is wrong.
-    fn understood(texts: &Texts) -> Result<Self, (&'static str, Vec<Mistake>)> {
+    fn understood(
+        texts: &Texts,
+        reserved: &BTreeSet<u16>,
+    ) -> Result<Self, (&'static str, Vec<Mistake>)> {
         let mut all = Self::default();
         let mut snippets: Vec<(&'static str, Snippet)> = Vec::new();
         for (name, place) in KEYS {
@@ -140,7 +147,8 @@ impl ForAll {
         }
         for (name, snippet) in snippets {
             let mut wanted = BTreeSet::new();
-            let found = meaning(&snippet, &all.names, |need| all.met(need, name, &mut wanted));
+            let found =
+                meaning(&snippet, &all.names, |need| all.met(need, name, reserved, &mut wanted));
             let Meaning { scope, http, notes, .. } = found.map_err(|mistakes| (name, mistakes))?;
             all.targets.append(&mut wanted);
             match name {
@@ -159,7 +167,13 @@ impl ForAll {
         Ok(all)
     }
 
-    fn met(&self, need: &Need, name: &str, wanted: &mut BTreeSet<Target>) -> Result<(), String> {
+    fn met(
+        &self,
+        need: &Need,
+        name: &str,
+        reserved: &BTreeSet<u16>,
+        wanted: &mut BTreeSet<Target>,
+    ) -> Result<(), String> {
         match &need.what {
             // A zone may be declared further down in the same text.
             Needed::RequestZone(_) | Needed::ConnectionZone(_) if name == "http-snippet" => Ok(()),
@@ -172,7 +186,10 @@ impl ForAll {
             Needed::Passwords => Err("auth_basic without passwords: name a Secret with the \
                                       annotation auth-secret of each Ingress"
                 .to_owned()),
-            Needed::UnmergedSlashes => Ok(()),
+            Needed::Port(port) if reserved.contains(port) => {
+                Err(format!("port {port} is one of Fairway's own: choose another one"))
+            }
+            Needed::Port(_) | Needed::UnmergedSlashes => Ok(()),
             // Some of the locations that it is in are exact ones, as those of a Prefix are.
             Needed::Around(_) => Err(
                 "a location within every location is within exact ones, too, where none may be: \

@@ -7,7 +7,7 @@ mod position;
 mod targets;
 
 pub(crate) use for_all::{ForAll, is_key};
-pub(crate) use of_ingress::{OfIngress, read};
+pub(crate) use of_ingress::{OfIngress, read, weight};
 
 use snippet::{Kind, Meaning, Mistake, Names, Need, Place, Snippet};
 

@@ -4,8 +4,11 @@ use super::for_all::ForAll;
 use super::position::as_written;
 use super::targets::{self, Whose};
 use super::{ANNOTATIONS, meaning, parse, said};
+use crate::Options;
+use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::Settings;
+use kubernetes::objects::Ingress;
 use model::policy::Policy;
 use model::snippet::{LocationKind, Scope};
 use model::{Pattern, Severity};
@@ -73,6 +76,21 @@ fn joined(first: Option<&Arc<Scope>>, own: Scope) -> Arc<Scope> {
     let mut all = Scope::clone(first);
     all.join(&own);
     Arc::new(all)
+}
+
+/// The lengths of the regular expressions that the snippets of an Ingress have, and the bytes of their texts.
+pub(crate) fn weight(ingress: &Ingress, options: &Options) -> (Vec<usize>, usize) {
+    let texts = ANNOTATIONS.map(|name| Some((name, annotation_of(ingress, name, options)?)));
+    let mut expressions = Vec::new();
+    let mut bytes = 0;
+    for (name, text) in texts.into_iter().flatten() {
+        bytes += text.len();
+        // Who is refused for it takes nothing more.
+        if let Ok(snippet) = parse(place(name), &text) {
+            expressions.extend(snippet.expressions().map(str::len));
+        }
+    }
+    (expressions, bytes)
 }
 
 struct Reader<'s, 'a> {
@@ -166,6 +184,8 @@ fn met(
                  asks for a password by itself"
                 .to_owned(),
         ),
+        // It stands at http level only.
+        Needed::Port(_) => Ok(()),
         // What this opens is known where all that has guards on the host is.
         Needed::UnmergedSlashes => Ok(()),
         // The authenticator's location is an exact one.
