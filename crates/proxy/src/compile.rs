@@ -6,7 +6,7 @@ use crate::call::Destination;
 use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Level, Plan};
+use crate::snippet::{Effects, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Group, Rule};
@@ -66,6 +66,7 @@ impl Compiler {
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
             tables: Arc::default(),
+            own_servers: None,
             tracer: self.tracing.tracer(&Global::default().telemetry),
         })
     }
@@ -123,6 +124,12 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
+        let own_servers = match everything_changes {
+            true => http.and_then(|http| {
+                OwnServers::new(http, |server| self.site(server, &around, &mut groups).0)
+            }),
+            false => before.own_servers.clone(),
+        };
         let own_tls = changed.iter().map(|(name, site)| {
             (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
         });
@@ -139,6 +146,7 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            own_servers,
             tables: match everything_changes {
                 true => Arc::new(Tables::new(http.as_slice())),
                 false => before.tables.clone(),

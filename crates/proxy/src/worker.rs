@@ -198,8 +198,8 @@ impl Worker {
         self.leaving.set(true);
     }
 
-    /// Looks after connections and log until it is dropped.
-    pub async fn tick(self: Rc<Self>, pulse: Pulse) {
+    /// Looks after connections and log until it is dropped, and calls `each` every time.
+    pub async fn tick(self: Rc<Self>, pulse: Pulse, each: impl Fn()) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
@@ -223,6 +223,7 @@ impl Worker {
                     one.owed.look();
                 }
             }
+            each();
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);

@@ -8,12 +8,12 @@ use model::snippet::Scope;
 use model::{
     Backend, Configuration, Global, Kind, Location, Origin, Pattern, Server, ServerName, Template,
 };
-use proxy::Native;
+use proxy::{Native, Question, explain};
 use snippet::{Names, Place, Snippet, understand};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 /// An upstream that says 200, or what the field X-Answer asks for, with the head that it got as its body.
 async fn upstream(name: &'static str) -> SocketAddr {
@@ -157,6 +157,7 @@ async fn return_answers_with_status_text_redirect_or_nothing() {
     assert_eq!(get(&native, "/close", "").await, "");
     assert_eq!(told(&native, "/gone").await, "410 page");
     assert_eq!(told(&native, "/empty").await, "204");
+    assert!(!get(&native, "/empty", "").await.contains("Content-Type"));
     assert_eq!(told(&native, "/robots.txt").await, "200 User-agent: *");
     assert!(get(&native, "/robots.txt", "").await.contains("Content-Type: text/plain\r\n"));
     assert_eq!(told(&native, "/json").await, "503 {\"a\":1}");
@@ -370,4 +371,84 @@ async fn maps_of_the_http_level_are_followed_when_only_they_change() {
     let after = host("map $uri $answer { default 3; }").configuration(endpoint);
     apply(&native, &before, &after).await;
     assert_eq!(told(&native, "/x").await, "200 3");
+}
+
+/// A port that is free a moment ago.
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// What a GET is answered on another port than the engine's; none if nobody takes the connection.
+async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+    let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    tcp.write_all(head.as_bytes()).await.ok()?;
+    Some(bed::read_to_end(&mut tcp).await).filter(|answer| !answer.is_empty())
+}
+
+/// Asks until somebody listens, or until nobody does.
+async fn until_open(port: u16, open: bool) {
+    let asked = async {
+        while get_at(port, "x", "/").await.is_some() != open {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(bed::PATIENCE, asked).await.expect("the port follows");
+}
+
+#[tokio::test]
+async fn servers_of_the_http_level_have_ports_of_their_own_that_come_and_go() {
+    let (port, status) = (free_port().await, free_port().await);
+    let http = format!(
+        "server {{ listen {port}; return 308 https://$host$request_uri; }}
+         server {{ listen {port}; server_name own.test *.wild.test; location / {{ return 200 \"own $host\"; }} }}
+         server {{ listen 127.0.0.1:{status}; location = /nginx_status {{ stub_status; }} location /dot {{ empty_gif; }} }}"
+    );
+    let endpoint = upstream("main").await;
+    let before = Host::of("", "").http(http.leak()).configuration(endpoint);
+    let native = start(&before).await;
+    until_open(port, true).await;
+    until_open(status, true).await;
+    let at = async |port, host, target| brief(&get_at(port, host, target).await.expect("open"));
+    assert_eq!(at(port, "a.test", "/x?y=1").await, "308 https://a.test/x?y=1 page");
+    assert_eq!(at(port, "own.test", "/x").await, "200 own own.test");
+    assert_eq!(at(port, "a.wild.test", "/x").await, "200 own a.wild.test");
+    assert_eq!(at(status, "x", "/nginx_status").await, "200 Active connections: 0");
+    assert_eq!(at(status, "x", "/other").await, "404 page");
+    assert!(get_at(status, "x", "/dot").await.expect("open").contains("Content-Type: image/gif"));
+    assert_eq!(told(&native, "/x").await, "200 main: GET /x", "the controller's port is its own");
+    let after = Host::of("", "").configuration(endpoint);
+    apply(&native, &before, &after).await;
+    until_open(port, false).await;
+    assert_eq!(told(&native, "/x").await, "200 main: GET /x");
+}
+
+#[tokio::test]
+async fn an_explanation_tells_what_programs_did() {
+    let configuration = Host::of("if ($arg_x) { set $y $arg_x; }", "rewrite ^/a/(.*)$ /b/$1 last;")
+        .path("/b", "return 200 \"$uri\";", Policy::default())
+        .configuration(upstream("main").await);
+    let question = Question {
+        head: "GET /a/c?x=1 HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
+        http2: false,
+        tls: None,
+        client: "192.0.2.1:1".parse().expect("an address"),
+        ports: (80, 443),
+    };
+    let decisions = explain(&configuration, question).await.expect("an explanation");
+    let told: Vec<&str> = decisions
+        .iter()
+        .filter(|decision| decision.step == "snippet")
+        .map(|decision| decision.outcome.as_str())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "line 1, column 1: if: entered",
+            "line 1, column 15: set $y to \"1\"",
+            "line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
+            "line 1, column 1: return: Text(200, \"/b/c\")",
+        ]
+    );
 }

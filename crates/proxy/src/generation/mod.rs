@@ -12,7 +12,7 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Level, OfSite};
+use crate::snippet::{Effects, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
@@ -45,6 +45,8 @@ pub struct Generation {
     pub watch: Watch,
     /// Begins and sends spans, where locations ask for them.
     pub tracer: Arc<Tracer>,
+    /// The servers of `http-snippet`; nearly always none.
+    pub own_servers: Option<Arc<OwnServers>>,
     /// The tables of `http-snippet`.
     pub tables: Arc<Tables>,
     /// All upstreams, for what looks at them from outside.
@@ -126,6 +128,33 @@ impl Generation {
     /// Settings of the process as a whole.
     pub fn global(&self) -> &Global {
         &self.configuration.global
+    }
+
+    /// Who answers on a port to a host.
+    pub fn site(
+        &self,
+        port: u16,
+        host: &str,
+        main: bool,
+        steps: &Steps,
+    ) -> Result<Option<&Arc<Site>>, Spent> {
+        if let Some(own) = &self.own_servers
+            && let Some(site) = own.find(port, host, main, steps)?
+        {
+            return Ok(Some(site));
+        }
+        self.sites.find(host, steps)
+    }
+
+    /// Whether connections to a port begin with a PROXY protocol header.
+    pub fn is_announced(&self, port: u16) -> bool {
+        let own = self.own_servers.as_ref().and_then(|own| own.is_announced(port));
+        own.unwrap_or(self.global().proxy_protocol)
+    }
+
+    /// Whether some may.
+    pub fn may_announce(&self) -> bool {
+        self.global().proxy_protocol || self.own_servers.is_some()
     }
 
     /// Whether a server other than the catch-all answers for a host.

@@ -35,9 +35,6 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     running.said = false;
     // nginx keeps no connection after these.
     running.close |= response.close || matches!(status, 400 | 413 | 414 | 500 | 501);
-    if exchange.is_dry() {
-        return None;
-    }
     let next = match &page.target {
         ErrorTarget::Named(name) => named(exchange, name).map(|()| Some(Begin::Here)),
         ErrorTarget::Path(path) => inside(exchange, path).map(|()| Some(Begin::Path)),

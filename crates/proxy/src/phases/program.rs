@@ -186,7 +186,7 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     let mut response = Response::empty(status);
     let settings = exchange.level().map(|level| &level.settings.answers);
     let media = mime::of(settings, &exchange.path);
-    if !media.is_empty() {
+    if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
         response.headers.add("Content-Type", Bytes::copy_from_slice(media.as_bytes()));
     }
     response.body = Body::full(body);

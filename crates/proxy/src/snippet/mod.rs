@@ -27,6 +27,7 @@ pub mod mime;
 mod plan;
 mod request;
 mod rewrites;
+mod servers;
 mod sub_filter;
 mod text;
 mod towards;
@@ -37,6 +38,7 @@ pub(crate) use effects::{Effects, Size};
 pub use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub use plan::Plan;
+pub use servers::OwnServers;
 pub(crate) use text::AllPlain;
 pub(crate) use towards::{Told, Towards, is_authority};
 

@@ -2,7 +2,7 @@
 
 use model::policy::{Protocol, UpstreamTls};
 use model::snippet::{Piece, Settings, Template, UpstreamTls as Said};
-use model::{Backend, Location, Server, TlsVersion, Variable};
+use model::{Backend, Location, Server, TlsSettings, TlsVersion, Variable};
 use std::sync::Arc;
 
 /// Makes settings count in the policy of a location. Who asks for a good certificate gets one, whatever else is said.
@@ -36,9 +36,9 @@ fn obey(tls: &mut UpstreamTls, said: &Said, name: Option<String>) -> bool {
     }
     if let Some(suites) = &said.ciphers {
         // Words such as HIGH or !aNULL mean what every suite is that there is.
-        let names = suites.split([':', ' ', ',']).filter(|name| name.contains('-'));
-        let names = names.filter(|name| !name.starts_with(['!', '-', '+', '@']));
-        tls.ciphers = names.map(str::to_owned).collect();
+        let there_are = TlsSettings::default().ciphers;
+        let names = suites.split([':', ' ', ',']).map(str::to_owned);
+        tls.ciphers = names.filter(|name| there_are.contains(name)).collect();
     }
     let Some(versions) = &said.protocols else { return true };
     let version = |name: &String| match name.as_str() {

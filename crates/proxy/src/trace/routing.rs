@@ -12,6 +12,7 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     server(story);
     location(story);
+    programs(story);
     redirects(story, response);
 }
 
@@ -102,6 +103,15 @@ fn location(story: &mut Story<'_>) {
         Backend::Upstream(id) => story.say("backend", id.as_str()),
         Backend::NotFound => story.say("backend", "none: 404"),
         Backend::Denied(reason) => story.say("backend", format!("denied, 503: {reason}")),
+    }
+}
+
+/// What programs of snippets did: the server's, then those of its locations.
+fn programs(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let Some(running) = &exchange.snippet else { return };
+    for done in running.state.story.iter().flatten() {
+        story.say("snippet", format!("{}: {}", done.at, done.text));
     }
 }
 
