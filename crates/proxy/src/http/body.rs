@@ -86,6 +86,29 @@ enum Kind {
     Upgraded(Box<Upgraded>),
     Compressed(Box<Compressed>),
     Substituted(Box<Substituted>),
+    Followed(Box<Followed>),
+}
+
+/// A body with fields behind it, and behind its own.
+#[derive(Debug)]
+struct Followed {
+    body: Body,
+    trailers: Option<Headers>,
+}
+
+impl Followed {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let mut end = match ready!(self.body.poll_frame(cx))? {
+            Some(Frame::Data(data)) => return Poll::Ready(Ok(Some(Frame::Data(data)))),
+            Some(Frame::Trailers(own)) => Some(own),
+            None => None,
+        };
+        if let Some(trailers) = self.trailers.take() {
+            let all = end.get_or_insert_default();
+            trailers.iter().for_each(|field| all.push(field.name.clone(), field.value.clone()));
+        }
+        Poll::Ready(Ok(end.map(Frame::Trailers)))
+    }
 }
 
 impl Body {
@@ -136,6 +159,11 @@ impl Body {
     /// A body with texts in it replaced.
     pub fn substituted(body: Substituted) -> Self {
         Self::of(Kind::Substituted(Box::new(body)))
+    }
+
+    /// A body with these fields behind it, and behind its own.
+    pub fn followed(body: Self, trailers: Headers) -> Self {
+        Self::of(Kind::Followed(Box::new(Followed { body, trailers: Some(trailers) })))
     }
 
     /// The body of a FastCGI answer.
@@ -204,7 +232,7 @@ impl Body {
             Kind::Stream(body) => body.length(),
             Kind::Spool(spool) => Length::Known(spool.remaining()),
             Kind::Upstream(body) => body.length(),
-            Kind::Compressed(_) | Kind::Substituted(_) => Length::Unknown,
+            Kind::Compressed(_) | Kind::Substituted(_) | Kind::Followed(_) => Length::Unknown,
             Kind::FastCgi(body) => body.length(),
         }
     }
@@ -219,7 +247,8 @@ impl Body {
             | Kind::FastCgi(_)
             | Kind::Upgraded(_)
             | Kind::Compressed(_)
-            | Kind::Substituted(_) => false,
+            | Kind::Substituted(_)
+            | Kind::Followed(_) => false,
         }
     }
 
@@ -287,6 +316,7 @@ impl Body {
             Kind::Upstream(body) => body.poll_frame(cx),
             Kind::Compressed(body) => body.poll_frame(cx),
             Kind::Substituted(body) => body.poll_frame(cx),
+            Kind::Followed(body) => body.poll_frame(cx),
             Kind::FastCgi(body) => body.poll_frame(cx),
         }
     }

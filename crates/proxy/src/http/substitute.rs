@@ -271,7 +271,7 @@ mod tests {
     fn any_pieces_make_what_the_whole_makes() {
         let pairs = [("aab", "X"), ("abaa", "YY"), ("ba", ""), ("aaaa", "Z")];
         let mut random = fastrand::Rng::with_seed(7);
-        for _ in 0..2000 {
+        for _ in 0..200 {
             let body: String = (0..40).map(|_| if random.bool() { 'a' } else { 'B' }).collect();
             for once in [true, false] {
                 let whole = out(&pairs, once, &[&body]).concat();

@@ -86,6 +86,12 @@ fn rules(exchange: &Exchange) -> (&[AccessRule], bool) {
     }
 }
 
+/// Whether a `limit_except` counts for the request: then nothing of the location's program does (nginx: it has a
+/// configuration of its own, from before the program on).
+pub(super) fn is_excepted(exchange: &Exchange) -> bool {
+    excepted(exchange).is_some()
+}
+
 /// What a `limit_except` says of the request, if its method is not one of those that are free.
 fn excepted(exchange: &Exchange) -> Option<&Access> {
     let except = exchange.level()?.limit_except()?;

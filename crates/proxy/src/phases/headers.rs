@@ -76,8 +76,10 @@ pub(super) fn filter(
         place.spot().custom_headers.apply(exchange, &mut response.headers);
     }
     super::cors::tell(exchange, response);
-    keep(exchange, response, watch);
-    super::effects::answer(exchange, response);
+    if exchange.effects().is_some() {
+        keep(exchange, response, watch);
+        super::effects::answer(exchange, response);
+    }
     rate
 }
 

@@ -1,7 +1,7 @@
 //! Programs of snippets: `if`, `set`, `rewrite`, `break` and `return`, in a server before a location is looked for and
 //! in a location before the controller's own rewrite (ngx_http_rewrite_module).
 
-use super::{Stop, client_address, pass, redirects, rewrite};
+use super::{Stop, access, client_address, pass, redirects, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
@@ -44,7 +44,10 @@ pub(super) fn of_server(
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
-    let outcome = run_here(exchange, Owner::Location)?;
+    let outcome = match access::is_excepted(exchange) {
+        true => None,
+        false => run_here(exchange, Owner::Location)?,
+    };
     let moved = adopt_path(exchange)?;
     let Some(outcome) = outcome else {
         rewrite::path(exchange)?;

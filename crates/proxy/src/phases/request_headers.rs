@@ -81,6 +81,9 @@ pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
 /// (compat/decisions.md row 17), and those of snippets replace all of them. A location that snippets have gets theirs
 /// alone, unless it stands in one of an Ingress and says nothing itself.
 fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
+    if exchange.snippet.is_none() {
+        return set_by_fairway(exchange, put);
+    }
     let told = exchange.told();
     let told_host = told.and_then(Told::host);
     if told_host.is_some() || is_by_itself(exchange) {

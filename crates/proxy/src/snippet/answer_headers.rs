@@ -1,12 +1,13 @@
-//! `more_set_headers`, `more_clear_headers`, `expires` and `add_header`: what answers of every origin say besides
-//! (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module).
+//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer` and `charset`: what answers of every
+//! origin say besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module, then
+//! ngx_http_charset_filter_module).
 
 use super::expires;
 use super::text::{Fill, Text};
-use crate::http::Response;
+use crate::http::{Body, Response, is_token_byte};
 use bytes::Bytes;
 use model::is_of_connection;
-use model::snippet::{Expires, HeaderPattern, Headers, MoreAction};
+use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
 
 /// What is done to the header section of an answer, compiled.
@@ -15,9 +16,21 @@ pub(crate) struct AnswerHeaders {
     more: Vec<More>,
     expires: Option<Expires>,
     add: Vec<Add>,
+    trailers: Vec<Add>,
+    charset: Option<String>,
     /// Whether it is the same for every request.
     plain: bool,
 }
+
+/// The types that get a charset (nginx: `charset_types`).
+const CHARSET_TYPES: [&str; 6] = [
+    "text/html",
+    "text/xml",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "application/javascript",
+    "application/rss+xml",
+];
 
 /// One header of headers-more.
 #[derive(Debug)]
@@ -55,7 +68,7 @@ fn bytes(name: &str) -> Bytes {
 
 impl AnswerHeaders {
     /// Compiles what one level says.
-    pub(crate) fn new(headers: &Headers) -> Self {
+    pub(crate) fn new(headers: &Headers, charset: Option<&str>) -> Self {
         let more = headers.more.0.iter().filter_map(|more| {
             let action = match &more.action {
                 MoreAction::Set(name, _) | MoreAction::Append(name, _) if frames(name) => {
@@ -67,21 +80,29 @@ impl AnswerHeaders {
             };
             Some(More { action, statuses: more.statuses.clone(), types: more.types.clone() })
         });
-        let add = headers.add.iter().filter(|add| !frames(&add.name)).map(|add| Add {
-            name: bytes(&add.name),
-            value: Text::new(&add.value),
-            always: add.always,
-            alone: ["last-modified", "etag"].iter().any(|one| add.name.eq_ignore_ascii_case(one)),
-        });
+        let charset = charset.filter(|name| *name != "off" && name.bytes().all(is_token_byte));
+        let trailers = headers.add_trailer.iter().filter(|add| may_follow(&add.name)).map(Add::new);
+        let add = headers.add.iter().filter(|add| !frames(&add.name)).map(Add::new);
         let expires = headers.expires.clone().filter(|expires| *expires != Expires::Off);
-        let mut compiled = Self { more: more.collect(), expires, add: add.collect(), plain: false };
+        let mut compiled = Self {
+            more: more.collect(),
+            expires,
+            add: add.collect(),
+            trailers: trailers.collect(),
+            charset: charset.map(str::to_owned),
+            plain: false,
+        };
         compiled.plain = compiled.all_plain();
         compiled
     }
 
     /// Whether nothing is done.
     pub(crate) fn is_empty(&self) -> bool {
-        self.more.is_empty() && self.expires.is_none() && self.add.is_empty()
+        self.more.is_empty()
+            && self.expires.is_none()
+            && self.add.is_empty()
+            && self.trailers.is_empty()
+            && self.charset.is_none()
     }
 
     /// Whether it is the same for every request.
@@ -100,7 +121,7 @@ impl AnswerHeaders {
             Action::Clear(_) => true,
         });
         let expires = !matches!(self.expires, Some(Expires::Variable { .. }));
-        more && expires && self.add.iter().all(|add| add.value.is_plain())
+        more && expires && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
     }
 
     /// Does it to an answer; `now` is the second since 1970.
@@ -141,7 +162,56 @@ impl AnswerHeaders {
                 false => response.headers.push(add.name.clone(), value),
             }
         }
+        if let Some(charset) = &self.charset {
+            name_charset(charset, response);
+        }
+        let mut trailers = crate::http::Headers::default();
+        for add in self.trailers.iter().filter(|add| usual || add.always) {
+            let value = add.value.value(fill)?;
+            if !value.is_empty() {
+                trailers.push(add.name.clone(), value);
+            }
+        }
+        // Where no body is, nothing follows it.
+        if !trailers.is_empty() && !response.body.is_empty() {
+            let body = std::mem::replace(&mut response.body, Body::empty());
+            response.body = Body::followed(body, trailers);
+        }
         Ok(())
+    }
+}
+
+impl Add {
+    fn new(said: &AddHeader) -> Self {
+        let is = |one: &&str| said.name.eq_ignore_ascii_case(one);
+        Self {
+            name: bytes(&said.name),
+            value: Text::new(&said.value),
+            always: said.always,
+            alone: ["last-modified", "etag"].iter().any(is),
+        }
+    }
+}
+
+/// Whether a field may stand behind a body: it neither frames it nor says how it is read (RFC 9110 section 6.5.1).
+fn may_follow(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let before = ["content-", "www-", "proxy-", "set-cookie", "location", "cache-control"];
+    !frames(name) && !before.iter().any(|start| lower.starts_with(start))
+}
+
+/// Names the charset of a text that does not do so itself.
+fn name_charset(charset: &str, response: &mut Response) {
+    if response.headers.get("content-encoding").is_some_and(|coding| !coding.is_empty()) {
+        return;
+    }
+    let types = CHARSET_TYPES;
+    for field in response.headers.iter_mut().filter(|field| field.is("content-type")) {
+        let named = field.value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
+        let media = field.value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        if !named && types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media)) {
+            field.value = [&field.value, &b"; charset="[..], charset.as_bytes()].concat().into();
+        }
     }
 }
 
@@ -176,7 +246,7 @@ mod tests {
 
     /// What becomes of an answer, as lines.
     fn said(snippet: &str, request: &Fixed, mut response: Response) -> Vec<String> {
-        let headers = AnswerHeaders::new(&location(snippet).settings.headers);
+        let headers = AnswerHeaders::new(&location(snippet).settings.headers, None);
         let done =
             with_machine(request, |machine| headers.apply(&mut response, 784_111_777, machine));
         done.expect("within bounds");
@@ -250,10 +320,47 @@ mod tests {
         assert_eq!(said(text, &request, answer(200, &[])), ["X-U: /a%0D%0ASet-Cookie: x=y"]);
     }
 
+    #[tokio::test]
+    async fn trailers_follow_a_body_and_texts_name_their_charset() {
+        use crate::http::{Body, Frame, Length};
+        let text =
+            "add_trailer X-T $arg_b; add_trailer X-Always 1 always; add_trailer Content-Length 5;
+            charset utf-8;";
+        let scope = location(text);
+        let charset = scope.settings.answers.charset.as_deref();
+        let headers = AnswerHeaders::new(&scope.settings.headers, charset);
+        let request = Fixed { query: "b=7".to_owned(), ..Fixed::default() };
+        for (status, expected) in [(200, &["X-T", "X-Always"][..]), (404, &["X-Always"])] {
+            let mut response = answer(status, &[("Content-Type", "text/plain")]);
+            response.body = Body::full("ab".into());
+            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+                .expect("within bounds");
+            assert_eq!(response.headers.text("content-type"), Some("text/plain; charset=utf-8"));
+            assert_eq!(response.body.length(), Length::Unknown);
+            let data = response.body.frame().await.expect("it is whole");
+            assert!(matches!(data, Some(Frame::Data(data)) if data == "ab"));
+            let Ok(Some(Frame::Trailers(trailers))) = response.body.frame().await else {
+                panic!("trailers follow")
+            };
+            let names: Vec<_> = trailers.iter().map(|field| field.name.clone()).collect();
+            assert_eq!(names, expected);
+            assert!(response.body.frame().await.expect("it is whole").is_none());
+        }
+        for (given, kept) in
+            [("text/html; charset=x", "text/html; charset=x"), ("image/png", "image/png")]
+        {
+            let mut response = answer(204, &[("Content-Type", given)]);
+            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+                .expect("within bounds");
+            assert_eq!(response.headers.text("content-type"), Some(kept));
+            assert!(response.body.is_empty(), "nothing follows where no body is");
+        }
+    }
+
     #[test]
     fn plain_values_need_no_machine() {
         let plain = "more_set_headers 'X-A: 1' 'X-B: 2'; add_header X-C 3; expires 1h;";
-        let compiled = |text| AnswerHeaders::new(&location(text).settings.headers);
+        let compiled = |text| AnswerHeaders::new(&location(text).settings.headers, None);
         let headers = compiled(plain);
         assert!(headers.is_plain() && !headers.is_empty());
         let mut response = answer(200, &[]);
@@ -267,7 +374,7 @@ mod tests {
     fn a_value_beyond_the_bounds_fails_the_answer() {
         let text = "more_set_headers 'X-A: $http_long$http_long';";
         let long = "x".repeat(40_000);
-        let headers = AnswerHeaders::new(&location(text).settings.headers);
+        let headers = AnswerHeaders::new(&location(text).settings.headers, None);
         let mut response = answer(200, &[]);
         let request = Fixed::of(&[("http_long", &long)]);
         let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));

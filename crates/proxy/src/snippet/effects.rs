@@ -95,7 +95,7 @@ impl Effects {
         let params =
             params.map(|param| (param.name.clone(), param.value.clone(), !param.if_not_empty));
         Some(Box::new(Self {
-            answer: AnswerHeaders::new(headers),
+            answer: AnswerHeaders::new(headers, answers.charset.as_deref()),
             rewrites: Rewrites::new(answers, &policy.answer_rewrites),
             hidden: transfer.hide_headers.clone(),
             shown: transfer.pass_headers.clone(),

@@ -31,6 +31,7 @@ mod servers;
 mod sub_filter;
 mod text;
 mod towards;
+mod upstream_tls;
 
 pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Effects, Size};

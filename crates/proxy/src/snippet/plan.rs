@@ -1,7 +1,7 @@
 //! From a server with snippets to its spots: its locations, itself, the locations that snippets have, and `if` blocks.
 
 use super::lower::{at_own_location, lowered, said_by_the_controller};
-use super::{Level, OfSite};
+use super::{Level, OfSite, upstream_tls};
 use model::policy::{Policy, TlsRedirect};
 use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
 use model::{Backend, Location, PathKind, Pattern, Server};
@@ -41,6 +41,7 @@ impl Plan {
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
         }
+        let host = server;
         let server = planner.server(&scope, &around);
         let mut named = HashMap::new();
         for own in &scope.locations {
@@ -48,6 +49,9 @@ impl Plan {
             if let LocationKind::Named(name) = &own.kind {
                 named.insert(name.clone(), index);
             }
+        }
+        for (location, level) in planner.locations.iter_mut().zip(&planner.levels) {
+            upstream_tls::lower(location, &level.settings, host);
         }
         Some(Self {
             locations: planner.locations,

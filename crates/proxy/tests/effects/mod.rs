@@ -193,13 +193,14 @@ async fn a_place_is_held_until_the_answer_is_at_its_end() {
 async fn real_addresses_rules_and_methods_that_are_excepted() {
     let (address, mut seen) = answering(OK).await;
     let text = "set_real_ip_from 127.0.0.0/8; real_ip_header CF-Connecting-IP;
-        deny 203.0.113.7; limit_except GET { deny all; }";
+        deny 203.0.113.7; limit_except GET { deny all; } if ($request_method != GET) { return 204; }
+        if ($request_method = HEAD) { return 204; }";
     let native = start(&with(text, address)).await;
     assert_eq!(status(&get(&native, "/", "CF-Connecting-IP: 203.0.113.7\r\n").await), "403");
     assert_eq!(status(&get(&native, "/", "CF-Connecting-IP: 203.0.113.8\r\n").await), "200");
     let request = seen.recv().await.expect("the upstream was asked");
     assert!(request.contains("\r\nX-Real-IP: 203.0.113.8\r\n"), "{request}");
-    for (method, expected) in [("HEAD", "200"), ("DELETE", "403"), ("POST", "403"), ("get", "403")]
+    for (method, expected) in [("HEAD", "204"), ("DELETE", "403"), ("POST", "403"), ("get", "403")]
     {
         let request = format!("{method} / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
         let answer = talk(&native, request.as_bytes()).await;
