@@ -311,7 +311,8 @@ async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
 
 #[tokio::test]
 async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
-    let own = "location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
+    let own = "if ($arg_server) { set $proxy_upstream_name demo-other-80; }
+        location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
         location /none/ { proxy_pass http://upstream_balancer; }
         location /gone/ { set $proxy_upstream_name demo-gone-80; proxy_pass http://upstream_balancer; }
         location @behind { proxy_pass http://upstream_balancer; }";
@@ -327,6 +328,9 @@ async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
     assert_eq!(told(&native, "/gone/x").await, "503 page");
     assert_eq!(told(&native, "/?behind=1").await, "200 main: GET /?behind=1");
     assert_eq!(told(&native, "/?up=1").await, "200 other: GET /?up=1");
+    // A location of an Ingress is its own: no server leads its requests elsewhere.
+    assert_eq!(told(&native, "/none/x?server=1").await, "200 other: GET /none/x?server=1");
+    assert_eq!(told(&native, "/?server=1").await, "200 main: GET /?server=1");
 }
 
 #[tokio::test]
