@@ -2,7 +2,7 @@
 //! another path through every guard, or away (ngx_http_special_response.c).
 
 use super::failed::answer_error;
-use super::{Stop, find_location, rewrite};
+use super::{Stop, errors, find_location, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Body, Response, Source};
@@ -70,7 +70,8 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<ErrorPage> {
         Source::Own => exchange.snippet.as_ref().is_some_and(|running| !running.said),
         Source::Upstream => intercepts(exchange, settings),
     };
-    if !may_be {
+    // The controller's own stand before those of a snippet.
+    if !may_be || errors::pages(exchange.spot(), response).is_some() {
         return None;
     }
     let status = response.status.as_u16();
@@ -103,7 +104,7 @@ pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
             exchange.place = Some(Place { site, index });
             Ok(())
         }
-        _ => Err(Error::ErrorPage(name.to_owned())),
+        _ => Err(Error::LedNowhere(name.to_owned())),
     }
 }
 
@@ -116,7 +117,7 @@ fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
     };
     let running = exchange.snippet.as_mut();
     if !running.is_some_and(|running| running.state.search_again()) || !path.starts_with('/') {
-        return Err(Error::ErrorPage(text));
+        return Err(Error::LedNowhere(text));
     }
     let path = rewrite::resolved(&route::path::bytes(path))?;
     let query = query.map(|query| crate::variables::in_header(&route::path::bytes(query)));

@@ -29,6 +29,9 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
         ..Transfer::default()
     };
     outer.proxy = said;
+    if policy.errors.is_some() {
+        outer.answers.error_pages.clear();
+    }
     outer.headers.proxy_set.clear();
     outer.answers.cookie_domain = None;
     outer.answers.cookie_path = None;
