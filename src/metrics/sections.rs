@@ -148,7 +148,7 @@ fn ingresses(scrape: &Scrape, page: &mut Writer<'_>) {
     page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
 }
 
-/// Expiry is told by the leader; all of it is gone with a lost election (compat/scrape.metrics.csv).
+/// Expiry is told by the leader; all of it is gone with a lost election (compat/metrics.csv).
 fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
     let Some(controller) = scrape.metrics.controller.get() else { return };
     let leads = scrape.metrics.leadership.get().map_or(Some(true), |own| own.now());
