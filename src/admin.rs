@@ -3,8 +3,8 @@
 use crate::configuration;
 use crate::flags::{Listeners, Profiling};
 use crate::front::Front;
-use crate::metrics::Metrics;
 use anyhow::Result;
+use exposition::Metrics;
 use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, profile};
 use std::net::SocketAddr;
