@@ -467,3 +467,15 @@ fn a_route_of_nobody_is_nobodys() {
     let root = location(&configuration, "shop.test", "/", PathKind::Prefix).expect("there is one");
     assert!(matches!(root.backend, Backend::NotFound));
 }
+
+#[test]
+fn who_adds_the_path_root_to_a_host_does_not_take_its_app_root_away() {
+    let mut owner = of("a", "own", "/", &[("app-root", "/welcome")]);
+    for rule in &mut owner.rules {
+        rule.paths = Some(Vec::new());
+    }
+    let root = |ingresses: &[Ingress]| shop(&with(&[], ingresses).0).app_root.clone();
+    let alone = root(std::slice::from_ref(&owner));
+    assert!(alone.is_some());
+    assert_eq!(root(&[owner, of("b", "other", "/", &[])]), alone);
+}
