@@ -589,3 +589,45 @@ fn a_route_of_nobody_is_nobodys() {
     let root = location(&configuration, "shop.test", "/", PathKind::Prefix).expect("there is one");
     assert!(matches!(root.backend, Backend::NotFound));
 }
+
+#[test]
+fn who_adds_the_path_root_to_a_host_does_not_take_its_app_root_away() {
+    let mut owner = of("a", "own", "/", &[("app-root", "/welcome")]);
+    for rule in &mut owner.rules {
+        rule.paths = Some(Vec::new());
+    }
+    let root = |ingresses: &[Ingress]| shop(&with(&[], ingresses).0).app_root.clone();
+    let alone = root(std::slice::from_ref(&owner));
+    assert!(alone.is_some());
+    assert_eq!(root(&[owner, of("b", "other", "/", &[])]), alone);
+}
+
+#[test]
+fn who_waits_for_room_is_let_in_once_it_asks_for_less() {
+    let budget = "hosts=3".parse().expect("a budget");
+    let options = || Options { namespace_budget: budget, ..Options::default() };
+    let of_hosts = |name: &str, hosts: &[&str]| {
+        let mut made = simple("a", name, "shop.test", "/", "s");
+        let rule = made.rules[0].clone();
+        let with = |host: &&str| kubernetes::objects::IngressRule {
+            host: Some((*host).into()),
+            ..rule.clone()
+        };
+        made.rules = hosts.iter().map(with).collect();
+        made
+    };
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options());
+    let mut served = |snapshot: &Snapshot| {
+        let found = translator.update(snapshot);
+        found.configuration.servers.contains_key(&ServerName::new("one.test"))
+    };
+    put_ingress(&mut snapshot, of_hosts("young", &["one.test", "two.test"]));
+    assert!(served(&snapshot));
+    let mut old = of_hosts("old", &["three.test", "four.test"]);
+    old.meta.created = -1;
+    put_ingress(&mut snapshot, old);
+    assert!(!served(&snapshot), "the older one leaves too little");
+    put_ingress(&mut snapshot, of_hosts("young", &["one.test"]));
+    assert!(served(&snapshot), "now there is enough");
+}
