@@ -5,6 +5,7 @@ mod bodies;
 mod check;
 mod cluster_writes;
 mod configuration;
+mod dbg;
 mod explain;
 mod flags;
 mod front;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Dbg(flags) => dbg::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WebhookCertificate(flags) => {
             webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
         }
