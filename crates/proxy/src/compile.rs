@@ -86,17 +86,9 @@ impl Compiler {
         let mut sites = without_old_names(before, changes);
         let mut left_out = before.left_out.clone();
         let mut passthrough = before.passthrough.clone();
-        let http = configuration.global.http_snippet.as_deref();
-        let everything_changes = configuration.global.http_snippet != before.global().http_snippet
-            || Around::differs(&configuration.global, before.global());
-        let around = Around {
-            http,
-            zones: http.map(|http| self.zones.declared(http)).unwrap_or_default(),
-            global: &configuration.global,
-        };
-        // What the http level says is inherited by every server.
-        let all = configuration.servers.keys().filter(|_| everything_changes);
-        let names: BTreeSet<&ServerName> = changes.servers.iter().chain(all).collect();
+        let around = Around::of(&configuration.global, &self.zones);
+        let everything_changes = around.differs(before.global());
+        let names = around.servers(configuration, changes, before.global());
         let mut changed = Vec::with_capacity(names.len());
         for name in names {
             let server = configuration.servers.get(name);
@@ -137,7 +129,7 @@ impl Compiler {
             watch: watch_of_all(&configuration.global),
             own_servers,
             tables: match everything_changes {
-                true => Arc::new(Tables::new(http.as_slice())),
+                true => Arc::new(Tables::new(around.http.as_slice())),
                 false => before.tables.clone(),
             },
             tracer: self.tracer(before, &configuration.global),
@@ -368,18 +360,42 @@ struct Around<'g> {
     global: &'g Global,
 }
 
-impl Around<'_> {
+impl<'g> Around<'g> {
+    fn of(global: &'g Global, zones: &Zones) -> Self {
+        let http = global.http_snippet.as_deref();
+        let zones = http.map(|http| zones.declared(http)).unwrap_or_default();
+        Self { http, zones, global }
+    }
+
+    /// The servers that are compiled: those that changed, and those for which something around them did.
+    fn servers<'c>(
+        &self,
+        configuration: &'c Configuration,
+        changes: &'c Changes,
+        before: &Global,
+    ) -> BTreeSet<&'c ServerName> {
+        let differs = self.differs(before);
+        // What the http level says is inherited by every server.
+        let everywhere = self.global.http_snippet != before.http_snippet;
+        let is_around =
+            |server: &Server| everywhere || (differs && Plan::counts(server, self.http));
+        let others = configuration.servers.iter().filter(|(_, server)| is_around(server));
+        changes.servers.iter().chain(others.map(|(name, _)| name)).collect()
+    }
+
     /// What the settings of snippets do at a place.
     fn effects(&self, spot: &Spot) -> Option<Box<Effects>> {
         let level = spot.snippet.as_ref()?;
         Effects::new(&level.settings, &spot.location.policy, self.global, &self.zones)
     }
 
-    /// Whether what these settings stand on is other than before.
-    fn differs(one: &Global, other: &Global) -> bool {
-        one.real_ip != other.real_ip
-            || one.proxy_protocol != other.proxy_protocol
-            || one.compression != other.compression
+    /// Whether what snippets stand on is other than before.
+    fn differs(&self, before: &Global) -> bool {
+        let now = self.global;
+        now.http_snippet != before.http_snippet
+            || now.real_ip != before.real_ip
+            || now.proxy_protocol != before.proxy_protocol
+            || now.compression != before.compression
     }
 }
 

@@ -18,7 +18,8 @@ pub struct Search {
     texts: Vec<Text>,
 }
 
-/// A text in lower case, and for each of its beginnings how much of its end the text begins with (Knuth, Morris, Pratt).
+/// A text in lower case, and for each of its beginnings how much of its end the text begins with (Knuth, Morris and
+/// Pratt).
 #[derive(Debug)]
 struct Text {
     bytes: Vec<u8>,

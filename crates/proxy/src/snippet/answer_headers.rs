@@ -1,5 +1,5 @@
-//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer` and `charset`: what answers of every
-//! origin say besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module, then
+//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer` and `charset`: what answers of
+//! every origin say besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module, then
 //! ngx_http_charset_filter_module).
 
 use super::expires;

@@ -23,13 +23,19 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether any snippet counts for a server.
+    pub fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
+        http.is_some_and(|scope| scope.settings != Settings::default())
+            || server.snippet.is_some()
+            || server.locations.iter().any(|location| location.policy.snippet.is_some())
+    }
+
     /// The plan of a server; none where no snippet counts for it.
     pub fn of(server: &Server, http: Option<&GlobalScope>) -> Option<Self> {
-        let http = http.map(|scope| &scope.settings).filter(|http| **http != Settings::default());
-        let has_own = server.locations.iter().any(|location| location.policy.snippet.is_some());
-        if http.is_none() && server.snippet.is_none() && !has_own {
+        if !Self::counts(server, http) {
             return None;
         }
+        let http = http.map(|scope| &scope.settings);
         let scope = server.snippet.clone().unwrap_or_default();
         let mut around = scope.settings.clone();
         if let Some(http) = http {
