@@ -31,10 +31,14 @@ async fn upstream(name: &'static str) -> SocketAddr {
                     let head = String::from_utf8_lossy(&std::mem::take(&mut read)).into_owned();
                     let asked = head.lines().find_map(|line| line.strip_prefix("X-Answer: "));
                     let status = asked.unwrap_or("200 OK").to_owned();
+                    let onward = head.lines().find(|line| line.starts_with("X-Accel-Redirect: "));
+                    let onward = onward.filter(|_| head.starts_with("GET /onward"));
+                    let onward = onward.map(|line| format!("{line}\r\n")).unwrap_or_default();
                     let body = format!("{name}: {head}");
                     let length = body.len();
-                    let answer =
-                        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+                    let answer = format!(
+                        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{onward}\r\n{body}"
+                    );
                     let _ = tcp.write_all(answer.as_bytes()).await;
                 }
             });
@@ -451,4 +455,20 @@ async fn an_explanation_tells_what_programs_did() {
             "line 1, column 1: return: Text(200, \"/b/c\")",
         ]
     );
+}
+
+#[tokio::test]
+async fn an_upstream_sends_requests_on_to_named_and_internal_locations() {
+    let own = "location @named { return 200 \"named $uri\"; }
+        location /files/ { internal; return 200 \"internal $uri\"; }
+        location @shut { deny all; }";
+    let native = Host::of(own, "").serve().await;
+    let sent = async |to: &str| {
+        brief(&get(&native, "/onward", &format!("X-Accel-Redirect: {to}\r\n")).await)
+    };
+    assert_eq!(sent("@named").await, "200 named /onward");
+    assert_eq!(sent("/files/x").await, "200 internal /files/x");
+    assert_eq!(told(&native, "/files/x").await, "404 page");
+    assert_eq!(sent("@shut").await, "403 page");
+    assert_eq!(sent("@nobody").await, "500 page");
 }

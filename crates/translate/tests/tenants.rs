@@ -609,10 +609,8 @@ fn who_waits_for_room_is_let_in_once_it_asks_for_less() {
     let of_hosts = |name: &str, hosts: &[&str]| {
         let mut made = simple("a", name, "shop.test", "/", "s");
         let rule = made.rules[0].clone();
-        let with = |host: &&str| objects::IngressRule {
-            host: Some((*host).into()),
-            ..rule.clone()
-        };
+        let with =
+            |host: &&str| objects::IngressRule { host: Some((*host).into()), ..rule.clone() };
         made.rules = hosts.iter().map(with).collect();
         made
     };

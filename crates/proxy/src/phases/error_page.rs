@@ -8,7 +8,7 @@ use crate::exchange::{Exchange, Place};
 use crate::http::{Body, Response, Source};
 use crate::snippet::on_machine;
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use model::policy::Protocol;
 use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Settings, Template};
 
@@ -123,12 +123,7 @@ fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
     let query = query.map(|query| crate::variables::in_header(&route::path::bytes(query)));
     let target =
         rewrite::with_query(route::path::encode(&path).into_owned().into_bytes(), query.as_deref());
-    let received = std::mem::replace(&mut exchange.request.target, target);
-    exchange.onward.received.get_or_insert(received);
-    if exchange.request.method != Method::HEAD {
-        exchange.request.method = Method::GET;
-    }
-    exchange.leave_location();
+    exchange.lead_to(target);
     Ok(())
 }
 
