@@ -14,7 +14,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,targe
     cargo build --release --locked --bin fairway && \
     strip --strip-debug -o /fairway target/release/fairway && \
     scripts/rootfs /fairway /rootfs && mkdir /program && \
-    cp -a /rootfs/fairway /rootfs/nginx-ingress-controller /rootfs/wait-shutdown /program
+    cp -a /rootfs/fairway /rootfs/nginx-ingress-controller /rootfs/wait-shutdown /rootfs/dbg /program
 
 FROM debian:bookworm-slim AS nginx
 LABEL org.opencontainers.image.title="Fairway with nginx" \

@@ -61,6 +61,7 @@ fmt: ## Format all code
 docs: ## Write the pages that are generated from code, and the API documentation
 	UPDATE=1 $(CARGO) test --quiet -p translate
 	UPDATE=1 $(CARGO) test --quiet -p snippet documentation
+	UPDATE=1 $(CARGO) test --quiet -p exposition documentation
 	UPDATE=1 $(CARGO) test --quiet --test deploy values
 	$(CARGO) doc --workspace --no-deps
 

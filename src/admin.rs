@@ -3,8 +3,8 @@
 use crate::configuration;
 use crate::flags::{Listeners, Profiling};
 use crate::front::Front;
-use crate::metrics::Metrics;
 use anyhow::Result;
+use exposition::Metrics;
 use runtime::admin::{Admin, Bound, Page};
 use runtime::{Ready, Shutdown, profile};
 use std::net::SocketAddr;
@@ -22,11 +22,12 @@ pub(crate) fn start(
     engine: &Arc<Front>,
     metrics: &Arc<Metrics>,
 ) -> Result<SocketAddr> {
-    let (served, serving) = (engine.clone(), engine.clone());
+    let (served, serving, presenting) = (engine.clone(), engine.clone(), engine.clone());
     let ailment = move || serving.ailment();
     let path = &listeners.health_check_path;
     let admin = Admin::with_check(path, ready, shutdown.clone(), ailment)
         .near("/configuration", move |_| written(served.clone()))
+        .near("/certificate", move |host| certificate(&presenting, host))
         .later("/metrics", {
             let metrics = metrics.clone();
             move || metrics.clone().page()
@@ -52,6 +53,14 @@ async fn written(engine: Arc<Front>) -> Page {
         Ok(page) => page,
         Err(error) => Page::failed(&error),
     }
+}
+
+/// The chain that clients of a host are given.
+fn certificate(engine: &Front, host: &str) -> std::future::Ready<Page> {
+    std::future::ready(match configuration::certificate(&engine.configuration(), host) {
+        Ok(chain) => Page::bytes(chain),
+        Err(reason) => Page::missing(&reason),
+    })
 }
 
 fn serve(bound: Bound, what: &'static str) {

@@ -52,22 +52,6 @@ impl Front {
         self.native().and_then(|native| native.ailment())
     }
 
-    /// What is counted of requests, if that was asked for.
-    pub(crate) fn requests(&self) -> Option<&Arc<request_metrics::Metrics>> {
-        match self {
-            Self::Native(native) => native.metrics(),
-            Self::Nginx(nginx) => nginx.requests().map(|requests| requests.metrics()),
-        }
-    }
-
-    /// The certificate of hosts without one (DER).
-    pub(crate) fn own_certificate(&self) -> Option<Vec<u8>> {
-        match self {
-            Self::Native(native) => native.current().certificates.own().map(<[u8]>::to_vec),
-            Self::Nginx(nginx) => Some(nginx.own_certificate().to_vec()),
-        }
-    }
-
     /// What is being served.
     pub(crate) fn configuration(&self) -> Configuration {
         match self {

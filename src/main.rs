@@ -5,13 +5,14 @@ mod bodies;
 mod check;
 mod cluster_writes;
 mod configuration;
+mod counted;
+mod dbg;
 mod engines;
 mod explain;
 mod flags;
 mod front;
 mod hook;
 mod logs;
-mod metrics;
 mod overload;
 mod own_pod;
 mod ports;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
+        Command::Dbg(flags) => dbg::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WebhookCertificate(flags) => {
             webhook_certificate::run(*flags).map(|()| ExitCode::SUCCESS)
         }

@@ -18,9 +18,25 @@ const USUAL_CONFIG_MAP: (&str, &str) = ("ingress-nginx", "ingress-nginx-controll
 const USUAL_ENDS: [&str; 3] =
     ["ingress-nginx-controller", "nginx-ingress-controller", "nginx-configuration"];
 
+/// Where kubectl looks for a cluster, if nothing else is said and this is no Pod: `kubectl fairway check` needs no flag.
+fn as_kubectl(mut source: Source) -> Source {
+    let is_said = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_elsewhere = !source.manifests.is_empty()
+        || source.kubeconfig.is_some()
+        || source.apiserver_host.is_some()
+        || is_said("KUBECONFIG")
+        || is_said("KUBERNETES_SERVICE_HOST");
+    let usual = std::env::var_os("HOME").map(|home| Path::new(&home).join(".kube/config"));
+    if !is_elsewhere {
+        source.kubeconfig = usual.filter(|path| path.exists());
+    }
+    source
+}
+
 /// The objects as they are now, and what the command line says about their meaning; what is assumed is said.
 pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Options)> {
     let mut options = sources::options(classes);
+    let source = as_kubectl(source);
     let is_folder = !source.manifests.is_empty();
     let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
         true => {

@@ -1,16 +1,16 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{EngineName, Run, Source, Translate, Webhook};
+use crate::flags::{Classes, EngineName, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
-use crate::metrics::{self, Metrics};
 use crate::room::Room;
 use crate::sources::{client, feed, first_snapshot, of_source, options};
-use crate::{admin, bodies, engines, logs, overload, ports, streams, version};
+use crate::{admin, bodies, engines, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result};
 use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
+use exposition::{Identity, Metrics};
 use kubernetes::Following;
 use objects::Reference;
 use runtime::{Block, Ready, Shutdown, log, signal};
@@ -87,7 +87,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         None => front::tell_without_effect(&listeners, memory_limit, body_files_limit),
     }
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
-    let metrics = Metrics::new(Front::clone(&engine), &classes.controller_class, following.clone());
+    let metrics = Metrics::new(Front::clone(&engine), identity(&classes), following.clone());
     let admin =
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
@@ -105,7 +105,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let streams =
         streams::follow(controller.known(), listeners.bind_address, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
-    metrics.follow(metrics::Controller { loops, known, streams: streams.clone() });
+    metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
@@ -118,6 +118,15 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// Who speaks on the page of metrics: this Pod, as its environment says.
+fn identity(classes: &Classes) -> Identity {
+    Identity {
+        class: classes.controller_class.clone(),
+        namespace: own_pod::variable(own_pod::NAMESPACE).unwrap_or_else(|| "default".to_owned()),
+        pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
     }
 }
 

@@ -169,6 +169,55 @@ fn what_is_served_can_be_read_nearby_and_holds_no_secret() {
     }
 }
 
+/// What the kubectl plugin of ingress-nginx runs in a Pod.
+#[test]
+fn dbg_tells_what_is_served_and_never_a_key() {
+    let running = Running::start("fairway", &["--configmap=demo/main"]);
+    let dbg = running.program("dbg");
+    std::os::unix::fs::symlink(running.program("fairway"), &dbg).expect("a link");
+    let port = format!("--healthz-port={}", running.admin.port());
+    let ask = |words: &[&str]| {
+        let output = Command::new(&dbg).args(words).arg(&port).output().expect("it runs");
+        (output.status.success(), text(&output.stdout), text(&output.stderr))
+    };
+    let says = |words: &[&str]| match ask(words) {
+        (true, said, _) => said,
+        (false, _, error) => panic!("{words:?}: {error}"),
+    };
+    assert!(says(&["backends", "list"]).lines().any(|line| line == "demo-shop-80"));
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("JSON");
+    assert_eq!(json(&says(&["backends", "get", "demo-shop-80"]))["name"], "demo-shop-80");
+    let all = json(&says(&["backends", "all"]));
+    assert!(all.as_array().expect("a list").iter().any(|one| one["name"] == "demo-shop-80"));
+    assert!(json(&says(&["general"]))["shutdown_timeout"].is_object());
+    let routes = says(&["conf", "--status-port=1"]);
+    let (_, rest) = routes.split_once("## start server asked.test\n").expect("the host");
+    let (host, _) = rest.split_once("## end server asked.test").expect("its end");
+    assert!(
+        host.contains("Prefix           /  ->  ") && host.contains("(Ingress demo/asked)"),
+        "{host}"
+    );
+    let certificates = Certificates::shared();
+    let pair = certificates.get("tls-demo").expect("a certificate");
+    let line = pair.certificate.lines().nth(1).expect("a line of the certificate");
+    for host in ["demo.test", "also.demo.test"] {
+        let chain = says(&["certs", "get", host]);
+        assert!(chain.contains(line) && !chain.contains("PRIVATE"), "{host}: {chain}");
+    }
+    for (words, reason) in [
+        (&["certs", "get", "asked.test"][..], "asked.test has no certificate"),
+        (&["certs", "get", "nobody.test"], "there is no host nobody.test"),
+        (&["certs", "get", "a b"], "a b is no host"),
+        (&["backends", "get", "none"], "there is no backend none"),
+    ] {
+        let (good, _, error) = ask(words);
+        assert!(!good && error.contains(reason), "{words:?}: {error}");
+    }
+    drop(running);
+    let nobody = Command::new(BINARY).args(["dbg", "conf", &port]).output().expect("it runs");
+    assert!(text(&nobody.stderr).contains("--healthz-port"), "{}", text(&nobody.stderr));
+}
+
 #[test]
 fn profiles_are_taken_near_the_admin_port_unless_they_are_switched_off() {
     let running = Running::start("fairway", &[]);

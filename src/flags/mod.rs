@@ -3,6 +3,7 @@
 mod accepted;
 mod check;
 mod classes;
+mod dbg;
 #[cfg(test)]
 mod documentation;
 mod explain;
@@ -22,6 +23,7 @@ mod webhook_certificate;
 
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
+pub(crate) use dbg::{Backends, Certs, Dbg, What};
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
 pub(crate) use listen::{EngineName, Listeners};
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     Translate(Box<Translate>),
     /// Ask the Fairway of this container to end, and wait until it has: the preStop hook of a Pod.
     WaitShutdown(WaitShutdown),
+    /// Print what the Fairway of this container serves: backends, certificates, hosts and paths.
+    Dbg(Dbg),
     /// Make the certificate of the admission webhook, and tell the API server to believe it.
     WebhookCertificate(Box<WebhookCertificate>),
 }

@@ -7,11 +7,15 @@ use std::path::Path;
 const CONTROLLER: &str = "nginx-ingress-controller";
 /// The name of its preStop hook.
 const HOOK: &str = "wait-shutdown";
+/// The name of what its kubectl plugin runs in Pods.
+const INSPECTOR: &str = "dbg";
+/// How names of kubectl's plugins begin: a person types there, and nobody means a controller.
+const PLUGIN: &str = "kubectl-";
 /// What is asked of the program as a whole.
 const GENERAL: [&str; 4] = ["--help", "-h", "-V", "help"];
 
-/// The arguments with the command that they imply. Flags alone mean `run`, and so does the name
-/// `nginx-ingress-controller` whatever follows. That name may also be the first argument: charts list the whole command
+/// The arguments with the command that they imply. Flags alone mean `run`, but for kubectl's plugin, and so does
+/// the name `nginx-ingress-controller` whatever follows. That name may also be the first argument: charts list the whole command
 /// as arguments, for an image whose entrypoint runs them.
 pub(crate) fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
@@ -21,7 +25,9 @@ pub(crate) fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec
     let program = if arguments.is_empty() { "fairway".into() } else { arguments.remove(0) };
     let first = arguments.first().and_then(|first| first.to_str());
     let is_flag = |first: &str| first.starts_with('-') && !GENERAL.contains(&first);
-    let command = implied(&program).or_else(|| first.filter(|first| is_flag(first)).map(|_| "run"));
+    let flags_alone =
+        || first.filter(|first| is_flag(first) && !is_plugin(&program)).map(|_| "run");
+    let command = implied(&program).or_else(flags_alone);
     let repeated = command.is_some() && first == command;
     let command = command.filter(|_| !repeated).map(OsString::from);
     std::iter::once(program).chain(command).chain(arguments).collect()
@@ -36,10 +42,16 @@ fn is_path(argument: &OsStr) -> bool {
     argument.as_encoded_bytes().contains(&b'/')
 }
 
+fn is_plugin(program: &OsStr) -> bool {
+    let name = Path::new(program).file_name().and_then(OsStr::to_str);
+    name.is_some_and(|name| name.starts_with(PLUGIN))
+}
+
 fn implied(program: &OsStr) -> Option<&'static str> {
     match Path::new(program).file_name()?.to_str()? {
         CONTROLLER => Some("run"),
         HOOK => Some("wait-shutdown"),
+        INSPECTOR => Some("dbg"),
         _ => None,
     }
 }
@@ -69,6 +81,10 @@ mod tests {
             ("/wait-shutdown --timeout=5", "/wait-shutdown wait-shutdown --timeout=5"),
             ("/fairway /wait-shutdown", "/wait-shutdown wait-shutdown"),
             ("fairway wait-shutdown", "fairway wait-shutdown"),
+            ("/dbg backends list", "/dbg dbg backends list"),
+            ("/fairway /dbg conf", "/dbg dbg conf"),
+            ("kubectl-fairway check .", "kubectl-fairway check ."),
+            ("kubectl-fairway --kubeconfig a", "kubectl-fairway --kubeconfig a"),
             ("", "fairway"),
         ] {
             assert_eq!(with_command(words(line)), words(meant), "{line:?}");

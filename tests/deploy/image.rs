@@ -299,7 +299,7 @@ fn it_holds_the_program_its_libraries_and_little_else() {
         let at = place.to_str().context("a path that is text")?;
         let script = root().join("scripts/rootfs");
         run(script.to_str().context("text")?, &[env!("CARGO_BIN_EXE_fairway"), at]).await?;
-        for link in ["nginx-ingress-controller", "wait-shutdown"] {
+        for link in ["nginx-ingress-controller", "wait-shutdown", "dbg"] {
             ensure!(fs::read_link(place.join(link))? == Path::new("fairway"), "{link}");
         }
         let output = Command::new("find").arg(&place).args(["-type", "f"]).output().await?;

@@ -101,9 +101,12 @@ fn is_as_it_says(layout: &Path, variant: &str) -> Result<()> {
         ensure!(bytes.contains("SCHILY.xattr.security.capability"), "port 80 needs it");
         let tar = ["--list", "--verbose", "--numeric-owner", "--gzip", "--file"];
         let files = run(Command::new("tar").args(tar).arg(&layer))?;
-        for expected in
-            ["./fairway", "./nginx-ingress-controller -> fairway", "./wait-shutdown -> fairway"]
-        {
+        for expected in [
+            "./fairway",
+            "./nginx-ingress-controller -> fairway",
+            "./wait-shutdown -> fairway",
+            "./dbg -> fairway",
+        ] {
             ensure!(files.lines().any(|line| line.ends_with(expected)), "{expected}:\n{files}");
         }
         for expected in

@@ -3,6 +3,7 @@
 mod arrows;
 mod cases;
 mod circles;
+mod citations;
 mod code;
 mod deny;
 mod dependencies;
@@ -71,6 +72,11 @@ fn nothing_names_the_machine_it_was_made_on() {
 #[test]
 fn links_between_pages_lead_somewhere() {
     expect_none(&text::links(&Tree::open()));
+}
+
+#[test]
+fn citations_lead_somewhere() {
+    expect_none(&citations::complaints(&Tree::open()));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Measures Fairway beside nginx and HAProxy, from the outside, and writes what it measured.
 
 mod control;
+mod fairness;
 mod flags;
 mod idle;
 mod instructions;

@@ -25,6 +25,8 @@ pub(crate) struct Results {
     pub(crate) idle: BTreeMap<String, Idle>,
     /// Clients that rate limits remember.
     pub(crate) limits: Option<Limits>,
+    /// What a flood of one host leaves to another one, by flood.
+    pub(crate) fairness: BTreeMap<String, Fairness>,
     /// The control side, by where objects come from and how many there are.
     pub(crate) control: BTreeMap<String, Control>,
     /// Instructions per request of Fairway, by scenario.
@@ -95,6 +97,28 @@ pub(crate) struct Idle {
     pub(crate) connections: usize,
     /// Growth of resident memory by connection in bytes, by peer.
     pub(crate) bytes_per_connection: BTreeMap<String, Spread>,
+}
+
+/// One host while another one is flooded.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Fairness {
+    /// The day.
+    pub(crate) date: String,
+    /// Its requests per second.
+    pub(crate) rate: f64,
+    /// Figures by peer.
+    pub(crate) peers: BTreeMap<String, Calm>,
+}
+
+/// One peer under one flood: latencies of the host that nobody floods, in microseconds.
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Calm {
+    /// Before the flood.
+    pub(crate) quiet_p99_us: Spread,
+    /// Under it.
+    pub(crate) flooded_p99_us: Spread,
+    /// Requests that were not answered right, or not even sent, in all rounds.
+    pub(crate) unanswered: u64,
 }
 
 /// Clients that rate limits remember.

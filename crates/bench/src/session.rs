@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::control::{Cluster, Folder, Source, Wanted, endpoint_address};
+use crate::fairness;
 use crate::flags::{Command, Flags, Shared};
 use crate::idle::connections;
 use crate::limits;
@@ -59,7 +60,7 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
 /// What `--only` names, or everything.
 fn chosen(flags: &Shared) -> Result<Vec<&str>> {
     let scenarios = SCENARIOS.iter().chain(&IDLE).map(|scenario| scenario.name);
-    let all: Vec<&str> = scenarios.chain([limits::NAME, MANIFESTS]).collect();
+    let all: Vec<&str> = scenarios.chain([limits::NAME, fairness::NAME, MANIFESTS]).collect();
     if let Some(wrong) = flags.only.iter().find(|name| !all.contains(&name.as_str())) {
         bail!("--only {wrong}: there is no such measurement; there are {}", all.join(", "));
     }
@@ -137,6 +138,10 @@ impl<'a> Session<'a> {
         }
         if names.contains(&limits::NAME) && self.bench.peers.contains(&Peer::Fairway) {
             self.results.limits = Some(self.bench.limits(self.flags.quick)?);
+            self.save()?;
+        }
+        if names.contains(&fairness::NAME) {
+            self.results.fairness = self.bench.fairness()?;
             self.save()?;
         }
         if names.contains(&MANIFESTS) && self.bench.peers.contains(&Peer::Fairway) {

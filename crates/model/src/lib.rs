@@ -2,7 +2,7 @@
 //!
 //! Five words mean one thing each in this workspace:
 //!
-//! * *Snapshot*: all Kubernetes objects at one moment, immutable (crate `kubernetes`).
+//! * *Snapshot*: all Kubernetes objects at one moment, immutable (crate `objects`).
 //! * *Configuration*: what should be served; plain data ([`Configuration`]).
 //! * *Problem*: a user's mistake as a value ([`Problem`]).
 //! * *Engine*: what makes traffic follow a Configuration (crate `engine`).

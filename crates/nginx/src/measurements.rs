@@ -19,7 +19,7 @@ const AT_ONCE: usize = 16;
 /// What stands for a text that is not there.
 const NOTHING: &str = "-";
 
-/// What one request took (compat/lua.md, monitor). What is not known is absent.
+/// What one request took. What is not known is absent.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(from = "Sent")]
 pub struct Measurement {

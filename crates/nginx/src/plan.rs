@@ -1,5 +1,5 @@
 //! What has to be done so that nginx follows a Configuration: nothing, a push, or a reload (compat/behaviour.md section
-//! 27; compat/mechanisms.md row 9).
+//! 27).
 
 use model::policy::{Balance, Policy};
 use model::{

@@ -4,19 +4,24 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::call::Destination;
 use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
-use crate::limits::Zones;
+use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
+use crate::snippet::{Effects, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use crate::tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
 use crate::upstream::{Alternative, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
+use model::snippet::GlobalScope;
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, Server,
     ServerName, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
 use route::{Locations, Routes};
+use snippet::run::Tables;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::Resolver;
 
@@ -60,6 +65,8 @@ impl Compiler {
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
+            tables: Arc::default(),
+            own_servers: None,
             tracer: self.tracing.tracer(&Global::default().telemetry),
         })
     }
@@ -74,18 +81,14 @@ impl Compiler {
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
         let mut groups = before.groups.clone();
-        let mut sites = before.sites.clone();
+        let mut sites = without_old_names(before, changes);
         let mut left_out = before.left_out.clone();
-        // A name may move from one server to another: first all that was goes.
-        for name in &changes.servers {
-            let old = before.configuration.servers.get(name).map(|server| server.other_names());
-            if let Some(names) = old.filter(|names| !names.is_empty()) {
-                sites = sites.with_aliases(name, &names, None);
-            }
-        }
         let mut passthrough = before.passthrough.clone();
-        let mut changed = Vec::with_capacity(changes.servers.len());
-        for name in &changes.servers {
+        let around = Around::of(&configuration.global, &self.zones);
+        let everything_changes = around.differs(before.global());
+        let names = around.servers(configuration, changes, before.global());
+        let mut changed = Vec::with_capacity(names.len());
+        for name in names {
             let server = configuration.servers.get(name);
             match server.and_then(|server| server.passthrough.as_ref()) {
                 Some(id) => drop(passthrough.insert(name.clone(), group(&mut groups, id))),
@@ -93,7 +96,7 @@ impl Compiler {
             }
             left_out.remove(name);
             let site = server.map(|server| {
-                let (site, problems) = self.site(server, &mut groups);
+                let (site, problems) = self.site(server, &around, &mut groups);
                 if !problems.is_empty() {
                     left_out.insert(name.clone(), problems);
                 }
@@ -106,6 +109,9 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
+        let own = |groups: &mut _| self.own_servers(&around, groups);
+        let own_servers =
+            if everything_changes { own(&mut groups) } else { before.own_servers.clone() };
         let own_tls = changed.iter().map(|(name, site)| {
             (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
         });
@@ -122,11 +128,25 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            own_servers,
+            tables: match everything_changes {
+                true => Arc::new(Tables::new(around.http.as_slice())),
+                false => before.tables.clone(),
+            },
             tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
             left_out,
         })
+    }
+
+    /// The servers that the http level itself has.
+    fn own_servers(
+        &self,
+        around: &Around<'_>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Option<Arc<OwnServers>> {
+        OwnServers::new(around.http?, |server| self.site(server, around, groups).0)
     }
 
     /// The tracer before, unless its settings have changed: what waits in it is sent, either way.
@@ -152,19 +172,26 @@ impl Compiler {
     fn site(
         &self,
         server: &Arc<Server>,
+        around: &Around<'_>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (Site, Vec<Problem>) {
-        let outgoing = |location: &Arc<Location>, groups: &mut _| {
-            self.outgoing(&server.name, location, groups)
-        };
-        let all = server.locations.iter();
-        let all: Vec<_> = all.map(|location| outgoing(location, groups)).collect();
-        let (server, problems) = without_the_unservable(server, &all);
-        let spots = server.locations.iter().zip(all).map(|(location, outgoing)| {
-            let clients = self.clients_besides(&server, location);
-            self.spot(location, clients, outgoing.unwrap_or_default(), groups)
+        let plan = Plan::of(server, around.http);
+        let all = plan.as_ref().map_or(&server.locations, |plan| &plan.locations);
+        let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
+        let outgoing: Vec<_> = outgoing.collect();
+        let (locations, problems) = without_the_unservable(&server.name, all, &outgoing);
+        let spots = locations.iter().zip(outgoing).enumerate();
+        let spots = spots.map(|(index, (location, outgoing))| {
+            let clients = self.clients_besides(server, location);
+            let level = plan.as_ref().map(|plan| plan.levels[index].clone());
+            let mut spot =
+                self.spot(location, clients, outgoing.unwrap_or_default(), level, groups);
+            spot.effects = around.effects(&spot);
+            spot
         });
         let spots = spots.collect();
+        let served = served(server, &locations);
+        let own = plan.as_ref().map_or(&[][..], |plan| &plan.own);
         let site = Site {
             clients: server.client_certificate.as_ref().map(|asked| match asked {
                 ClientCertificate::Closed(reason) => Clients::Closed(reason.clone()),
@@ -172,10 +199,11 @@ impl Compiler {
                     Clients::Verified(self.verifiers.verifier(asked))
                 }
             }),
-            hosts: self.metrics.as_ref().map(|all| all.hosts(&server)).unwrap_or_default(),
-            locations: Locations::compile(&server),
-            server,
+            hosts: self.metrics.as_ref().map(|all| all.hosts(server)).unwrap_or_default(),
+            locations: Locations::compile(&served).with_own(&served, own),
+            server: served,
             spots,
+            snippet: plan.map(|plan| Box::new(plan.of_site)),
         };
         (site, problems)
     }
@@ -233,6 +261,7 @@ impl Compiler {
         location: &Arc<Location>,
         clients: Option<Arc<Verifier>>,
         outgoing: Outgoing,
+        level: Option<Arc<Level>>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Spot {
         let group = match &location.backend {
@@ -259,7 +288,8 @@ impl Compiler {
         };
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
-        let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name));
+        let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name))
+            .or(level.as_ref().map(|level| level.watch()).unwrap_or_default());
         let gate = self.zones.gate(location);
         let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
         let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
@@ -280,6 +310,8 @@ impl Compiler {
             watch,
             gate,
             counted,
+            snippet: level,
+            effects: None,
         }
     }
 
@@ -321,6 +353,53 @@ impl Compiler {
     }
 }
 
+/// What stands around servers where snippets count.
+#[derive(Debug)]
+struct Around<'g> {
+    http: Option<&'g GlobalScope>,
+    zones: DeclaredZones,
+    global: &'g Global,
+}
+
+impl<'g> Around<'g> {
+    fn of(global: &'g Global, zones: &Zones) -> Self {
+        let http = global.http_snippet.as_deref();
+        let zones = http.map(|http| zones.declared(http)).unwrap_or_default();
+        Self { http, zones, global }
+    }
+
+    /// The servers that are compiled: those that changed, and those for which something around them did.
+    fn servers<'c>(
+        &self,
+        configuration: &'c Configuration,
+        changes: &'c Changes,
+        before: &Global,
+    ) -> BTreeSet<&'c ServerName> {
+        let differs = self.differs(before);
+        // What the http level says is inherited by every server.
+        let everywhere = self.global.http_snippet != before.http_snippet;
+        let is_around =
+            |server: &Server| everywhere || (differs && Plan::counts(server, self.http));
+        let others = configuration.servers.iter().filter(|(_, server)| is_around(server));
+        changes.servers.iter().chain(others.map(|(name, _)| name)).collect()
+    }
+
+    /// What the settings of snippets do at a place.
+    fn effects(&self, spot: &Spot) -> Option<Box<Effects>> {
+        let level = spot.snippet.as_ref()?;
+        Effects::new(&level.settings, &spot.location.policy, self.global, &self.zones)
+    }
+
+    /// Whether what snippets stand on is other than before.
+    fn differs(&self, before: &Global) -> bool {
+        let now = self.global;
+        now.http_snippet != before.http_snippet
+            || now.real_ip != before.real_ip
+            || now.proxy_protocol != before.proxy_protocol
+            || now.compression != before.compression
+    }
+}
+
 /// Where a location leads besides its upstream, and how TLS is spoken there.
 #[derive(Debug, Default)]
 struct Outgoing {
@@ -329,17 +408,31 @@ struct Outgoing {
     authenticator: Option<Arc<Authenticator>>,
 }
 
-/// The server with those locations denied that cannot be served, and the problems of their owners. One location never
-/// stands in the way of others.
-fn without_the_unservable(
-    server: &Arc<Server>,
+/// The sites before, of those that change without their other names: one may move from one server to another, so first
+/// all that was goes.
+fn without_old_names(before: &Generation, changes: &Changes) -> Routes<Site> {
+    let mut sites = before.sites.clone();
+    for name in &changes.servers {
+        let old = before.configuration.servers.get(name).map(|server| server.other_names());
+        if let Some(names) = old.filter(|names| !names.is_empty()) {
+            sites = sites.with_aliases(name, &names, None);
+        }
+    }
+    sites
+}
+
+/// The locations, those denied that cannot be served, and the problems of their owners. One location never stands in
+/// the way of others.
+fn without_the_unservable<'l>(
+    server: &ServerName,
+    locations: &'l [Arc<Location>],
     all: &[Result<Outgoing, rustls::Error>],
-) -> (Arc<Server>, Vec<Problem>) {
+) -> (Cow<'l, [Arc<Location>]>, Vec<Problem>) {
     if all.iter().all(Result::is_ok) {
-        return (server.clone(), Vec::new());
+        return (Cow::Borrowed(locations), Vec::new());
     }
     let mut problems = Vec::new();
-    let locations = server.locations.iter().zip(all).map(|(location, outgoing)| {
+    let locations = locations.iter().zip(all).map(|(location, outgoing)| {
         let Err(error) = outgoing else { return location.clone() };
         let reason = format!("TLS towards the upstream cannot be spoken as asked: {error}");
         problems.extend(location.origin.clone().map(|origin| Problem {
@@ -347,15 +440,23 @@ fn without_the_unservable(
             key: None,
             severity: Severity::Error,
             message: format!(
-                "path {} of host {}: {reason}; it answers 503: mend the Secret or the proxy-ssl settings",
-                location.path, server.name
+                "path {} of host {server}: {reason}; it answers 503: mend the Secret or the proxy-ssl settings",
+                location.path
             ),
         }));
         let backend = Backend::Denied(reason);
         Arc::new(Location { backend, canary: None, ..Location::clone(location) })
     });
-    let locations = locations.collect();
-    (Arc::new(Server { locations, ..Server::clone(server) }), problems)
+    (locations.collect(), problems)
+}
+
+/// The server with its locations as they are served; the same one where that makes no difference.
+fn served(server: &Arc<Server>, locations: &[Arc<Location>]) -> Arc<Server> {
+    let locations = &locations[..server.locations.len()];
+    match server.locations.iter().zip(locations).all(|(before, now)| Arc::ptr_eq(before, now)) {
+        true => server.clone(),
+        false => Arc::new(Server { locations: locations.to_vec(), ..Server::clone(server) }),
+    }
 }
 
 /// What the templates of the process ask for.
@@ -374,7 +475,7 @@ fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Gr
 
 #[cfg(test)]
 mod tests {
-    use super::{Compiler, Outgoing, without_the_unservable};
+    use super::{Compiler, served};
     use crate::generation::Generation;
     use model::policy::{Policy, Protocol, UpstreamTls};
     use model::{
@@ -473,7 +574,6 @@ mod tests {
     #[test]
     fn a_server_without_a_mistake_is_shared_and_not_copied() {
         let server = Arc::new(Server::new(ServerName::new("a.test")));
-        let all: [Result<Outgoing, rustls::Error>; 0] = [];
-        assert!(Arc::ptr_eq(&without_the_unservable(&server, &all).0, &server));
+        assert!(Arc::ptr_eq(&served(&server, &[]), &server));
     }
 }

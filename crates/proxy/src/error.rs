@@ -39,6 +39,15 @@ pub enum Error {
     /// Nobody knows where it leads, or as what.
     #[error("the regular expressions of {0} take more steps than a request may")]
     TooHard(String),
+    /// A program or a text of a snippet exceeds its bounds.
+    #[error("the snippets of host {0} take more steps, or make longer texts, than a request may")]
+    SnippetTooHard(String),
+    /// An `error_page` leads to no location, or in circles.
+    #[error("the error_page {0} leads to no location, or was one too many for this request")]
+    LedNowhere(String),
+    /// A snippet names an upstream that is not there.
+    #[error("$proxy_upstream_name is {0:?}, which is no upstream")]
+    NotItsUpstream(String),
     /// Two Authorization fields.
     #[error("the request has two Authorization fields")]
     TwoAuthorizations,
@@ -74,9 +83,10 @@ impl Error {
         match self {
             Self::BadPath(_) | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Denied(_) | Self::NoEndpoints(_) | Self::PasswordsBusy => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
+            Self::Denied(_)
+            | Self::NoEndpoints(_)
+            | Self::NotItsUpstream(_)
+            | Self::PasswordsBusy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream(error) if error.is_shortage() => StatusCode::SERVICE_UNAVAILABLE,
             Self::RequestBody(error) | Self::Upstream(TryError::RequestBody(error)) => {
                 match error {
@@ -90,9 +100,12 @@ impl Error {
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(TryError::Loop) => StatusCode::LOOP_DETECTED,
             Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
-            Self::BadRewrite(_) | Self::TooHard(_) | Self::Authenticator(_) | Self::Onward(_) => {
-                StatusCode::INTERNAL_SERVER_ERROR
-            }
+            Self::BadRewrite(_)
+            | Self::TooHard(_)
+            | Self::SnippetTooHard(_)
+            | Self::LedNowhere(_)
+            | Self::Authenticator(_)
+            | Self::Onward(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
@@ -102,7 +115,8 @@ impl Error {
             Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
             | Self::BadRewrite(_)
             | Self::Denied(_) => Blame::Proxy,
-            Self::PasswordsBusy | Self::TooHard(_) => Blame::Proxy,
+            Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
+            Self::LedNowhere(_) | Self::NotItsUpstream(_) => Blame::Proxy,
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge

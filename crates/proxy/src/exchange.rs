@@ -5,6 +5,7 @@ use crate::connection::{Connection, Working};
 use crate::generation::{Generation, Site, Spot};
 use crate::http::{Body, Headers, Interims, Request, Squeezed, Version};
 use crate::limits::Slot;
+use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
 use crate::upstream::Try;
@@ -77,6 +78,8 @@ pub struct Exchange {
     pub interims: Option<Rc<Interims>>,
     /// What the regular expressions that it meets may take yet.
     pub steps: Steps,
+    /// What snippets know of it; none where none counts for its host.
+    pub snippet: Option<Box<Running>>,
     /// What is noted for logs and metrics.
     pub log: Log,
 }
@@ -188,6 +191,7 @@ impl Exchange {
             _working: worker.recorder.as_ref().map(|recorder| recorder.request(&connection)),
             interims: None,
             steps: Steps::default(),
+            snippet: None,
             log: Log::default(),
             request,
             connection,
@@ -237,6 +241,36 @@ impl Exchange {
     /// Before the phase `find_location` has chosen one.
     pub fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
+    }
+
+    /// The request goes on with another target of the same host, as GET (ngx_http_internal_redirect).
+    pub fn lead_to(&mut self, target: Bytes) {
+        let received = std::mem::replace(&mut self.request.target, target);
+        self.onward.received.get_or_insert(received);
+        if self.request.method != Method::HEAD {
+            self.request.method = Method::GET;
+        }
+        self.leave_location();
+    }
+
+    /// Forgets what was decided at a location, since the request goes on to another one.
+    pub fn leave_location(&mut self) {
+        self.rewritten = None;
+        self.forwarded_prefix = None;
+        self.allowed_origin = None;
+        self.canary = false;
+        self.authenticated = Authenticated::default();
+        if let Some(running) = &mut self.snippet {
+            running.group = None;
+        }
+    }
+
+    /// The query as it stands: that of the request, until a snippet makes it another.
+    pub fn query(&self) -> Option<&[u8]> {
+        match &self.snippet {
+            None => self.request.query(),
+            Some(running) => Some(running.state.query.as_bytes()),
+        }
     }
 
     /// The target as the client sent it, wherever upstreams have sent the request on to.

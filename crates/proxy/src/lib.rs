@@ -34,6 +34,7 @@ mod phases;
 mod pulse;
 mod recorder;
 mod set_headers;
+mod snippet;
 mod telemetry;
 mod thread;
 mod timer;

@@ -1,9 +1,10 @@
 //! The life of one thread of traffic.
 
-use crate::listen::{Sockets, accept};
+use crate::listen::{OwnPorts, Sockets, accept};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
 use crate::worker::{Shared, Stage, Worker};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -27,7 +28,13 @@ pub fn run(
     LocalSet::new().block_on(&runtime, async move {
         let worker = Rc::new(Worker::new(shared, log));
         let accepting = accept(&worker, sockets);
-        tokio::task::spawn_local(worker.clone().tick(pulse));
+        // Ports of snippets; none any more once the thread takes no connections.
+        let ports = Rc::new(RefCell::new(Some(OwnPorts::default())));
+        let follow = {
+            let (worker, ports) = (worker.clone(), ports.clone());
+            move || follow(&worker, ports.borrow_mut().as_mut())
+        };
+        tokio::task::spawn_local(worker.clone().tick(pulse, follow));
         drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
         worker.leave();
         let draining = stage.wait_for(|stage| matches!(stage, Stage::Draining(_))).await;
@@ -35,8 +42,23 @@ pub fn run(
             Ok(Stage::Draining(until)) => *until,
             _ => Instant::now(),
         };
+        let own = ports.take();
         accepting.stop().await;
+        if let Some(mut own) = own {
+            own.stop().await;
+        }
         worker.drain(until).await;
         worker.log.flush();
     });
+}
+
+/// Opens and closes the ports of snippets.
+fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
+    let (generation, Some(ports)) = (worker.generation(), ports) else { return };
+    if generation.own_servers.is_none() && ports.is_empty() {
+        return;
+    }
+    let main = [worker.listen.http_port, worker.listen.https_port];
+    let own = generation.own_servers.as_ref();
+    ports.follow(&own.map(|own| own.addresses(main)).unwrap_or_default(), worker);
 }

@@ -18,7 +18,7 @@ use crate::{backlog, owed};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::Outside;
-use request_metrics::Metrics;
+use request_metrics::{Connections, Metrics};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -198,8 +198,8 @@ impl Worker {
         self.leaving.set(true);
     }
 
-    /// Looks after connections and log until it is dropped.
-    pub async fn tick(self: Rc<Self>, pulse: Pulse) {
+    /// Looks after connections and log until it is dropped, and calls `each` every time.
+    pub async fn tick(self: Rc<Self>, pulse: Pulse, each: impl Fn()) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
@@ -223,6 +223,7 @@ impl Worker {
                     one.owed.look();
                 }
             }
+            each();
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -239,6 +240,11 @@ impl Worker {
         let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
         recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.len());
+    }
+
+    /// Connections and requests of all threads, where somebody counts.
+    pub fn connections(&self) -> Connections {
+        self.shared.metrics.as_ref().map(|metrics| metrics.connections()).unwrap_or_default()
     }
 
     /// The Configuration in force.

@@ -1,6 +1,7 @@
 //! The native engine over real sockets, with a Configuration made by hand.
 
 mod bed;
+mod effects;
 mod http2;
 
 use bed::{MAIN, answering, apply, connect, read_exactly, read_to_end, read_until, start, talk};

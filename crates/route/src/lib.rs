@@ -10,5 +10,5 @@ mod locations;
 pub mod path;
 mod routes;
 
-pub use locations::{Found, Locations};
+pub use locations::{Found, Locations, Own};
 pub use routes::Routes;

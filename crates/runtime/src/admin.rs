@@ -59,6 +59,11 @@ impl Page {
         Self::text(StatusCode::INTERNAL_SERVER_ERROR, format!("{reason}\n"))
     }
 
+    /// Why there is nothing of that name, with status 404.
+    pub fn missing(reason: &dyn fmt::Display) -> Self {
+        Self::text(StatusCode::NOT_FOUND, format!("{reason}\n"))
+    }
+
     /// Bytes for programs, with status 200.
     pub fn bytes(bytes: impl Into<Bytes>) -> Self {
         let body = bytes.into().into();

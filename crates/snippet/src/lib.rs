@@ -71,6 +71,7 @@
 mod compile;
 mod level;
 mod mistake;
+mod need;
 mod page;
 mod read;
 pub mod run;
@@ -78,14 +79,16 @@ pub mod syntax;
 mod table;
 mod variables;
 
-pub use compile::Meaning;
+pub use compile::{Meaning, StreamListen, StreamServer};
 pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
+pub use need::{Need, Needed};
 pub use page::markdown;
+pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
-pub use variables::Names;
+pub use variables::{Names, names_upstream};
 
 use serde::Serialize;
 use syntax::Directive;
@@ -120,10 +123,39 @@ impl Snippet {
         names.declare(&self.directives);
     }
 
+    /// The words that are, or may be, regular expressions.
+    pub fn expressions(&self) -> impl Iterator<Item = &str> {
+        let mut found = Vec::new();
+        expressions(&self.directives, &mut found);
+        found.into_iter()
+    }
+
     /// What it means where `names` are declared, its own among them; else all that is wrong with it.
     pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
         compile::compile(self.place, &self.directives, names)
     }
+}
+
+fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
+    for directive in directives {
+        let words = &directive.words;
+        let is_operator = |word: &str| matches!(word, "~" | "~*" | "!~" | "!~*");
+        let operands = words.windows(2).filter(|pair| is_operator(&pair[0].text));
+        found.extend(operands.map(|pair| pair[1].text.as_str()));
+        let marked = words.iter().map(|word| word.text.as_str());
+        found.extend(marked.filter(|text| text.len() > 2 && text.starts_with('~')));
+        if matches!(directive.name(), "rewrite" | "fastcgi_split_path_info" | "gzip_disable") {
+            found.extend(words.get(1).map(|word| word.text.as_str()));
+        }
+        if let Some(syntax::Block::Directives(inner)) = &directive.block {
+            expressions(inner, found);
+        }
+    }
+}
+
+/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
+pub fn size_of(text: &str) -> Option<u64> {
+    read::bytes(text, "kKmMgG")
 }
 
 /// What a snippet means that stands alone.

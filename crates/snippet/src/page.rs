@@ -63,8 +63,31 @@ anything. A directive that is not below is unknown and refuses the snippet, as i
 which level a directive may stand: an annotation `configuration-snippet` and the ConfigMap's `location-snippet` are a location,
 `server-snippet` is a server, `auth-snippet` the location that asks the authenticator, `http-snippet` is http.
 
-The native engine does not obey snippets yet: an Ingress that has one answers 503 ([migration.md](migration.md)). \"Native\" says
-what the table understands without nginx.
+## Whose they are
+
+Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-risk-level: Critical`, as in ingress-nginx.
+`annotation-value-word-blocklist` forbids words in them.
+
+- What is not understood closes the Ingress that says it (503), and nobody else; the Problem has line and column, and so has the
+  webhook's refusal. What takes nginx is a warning of the webhook, and closes as well.
+- A text of the ConfigMap that is not understood leaves the one before in force. At a start there is none: then it is missing, and
+  where it has a word of a guard (`deny`, `auth_basic`, `limit_req`, `return` in a server or location and the like), every location
+  answers 503 until it is mended.
+- `location-snippet` stands before `configuration-snippet`, `server-snippet` of an Ingress before that of the ConfigMap. Of the
+  Ingresses of a host the oldest of the host's owner that has a `server-snippet` counts ([tenancy.md](tenancy.md)).
+- A variable is known to the snippets of the Ingress that declares it; one that the ConfigMap declares, to all. In nginx every
+  snippet knows those of all others. Variables of two namespaces are never the same.
+- `satisfy any`, `set_real_ip_from` and what goes with it in a `server-snippet` count for the paths of its own Ingress, since they
+  would open guards of others. `auth_basic off` and `auth_request off` there have no effect on paths, as in nginx.
+  `merge_slashes off` has no effect on a host with guards.
+- `proxy_pass` leads to `http://upstream_balancer` or to a Service of the snippet's own namespace (any with
+  `allow-cross-namespace-resources`); the filter of addresses counts for ExternalName, too. `set $proxy_upstream_name` takes
+  `namespace-service-port`, written out, of the own namespace, and makes sure that this upstream is there.
+- `auth_basic` takes the passwords of `auth-secret`, and closes without one. A `limit_req` or `limit_conn` needs its zone in
+  `http-snippet`.
+- Texts, and expressions in them, count for the namespace's budget ([limits.md](limits.md)).
+- `stream-snippet` of the ConfigMap opens ports: `server { listen 5432; proxy_pass db.demo.svc.cluster.local:5432; }`, with `udp` and
+  `proxy_protocol`, as entries of tcp-services and udp-services do, with either engine. As an annotation it has no effect.
 ";
 
 const VARIABLES: &str = "

@@ -6,7 +6,8 @@ use crate::typed::{Name, Piece, Template};
 use crate::{Mistake, Position};
 use model::Variable;
 use model::snippet::{Knowledge, OTHERS, Other, OtherRow};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Variables that nginx or ingress-nginx's template lets `set` change.
 const CHANGEABLE: &[&str] = &[
@@ -32,6 +33,17 @@ const CHANGEABLE: &[&str] = &[
     "proxy_port",
     "invalid_referer",
     "full_x_forwarded_for",
+];
+
+/// Variables that each location of an Ingress sets before its snippets do.
+pub(crate) const SET_BY_LOCATIONS: &[&str] = &[
+    "namespace",
+    "ingress_name",
+    "service_name",
+    "service_port",
+    "location_path",
+    "proxy_upstream_name",
+    "proxy_alternative_upstream_name",
 ];
 
 /// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.
@@ -67,7 +79,10 @@ pub(crate) fn of_request(name: &str) -> Option<Piece> {
 /// declares it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    own: BTreeSet<Name>,
+    /// As they are written, and as they are told from those that others write alike.
+    own: BTreeMap<Arc<str>, Name>,
+    /// Whose the next ones are; nobody's: everybody's.
+    owner: Option<Arc<str>>,
 }
 
 impl Names {
@@ -83,7 +98,16 @@ impl Names {
 
     /// Adds those of other snippets.
     pub fn merge(&mut self, others: &Self) {
-        self.own.extend(others.own.iter().cloned());
+        for (name, own) in &others.own {
+            self.own.entry(Arc::clone(name)).or_insert_with(|| own.clone());
+        }
+    }
+
+    /// The same for snippets of a tenant: what they declare besides is theirs alone, even where another tenant's
+    /// variables have the same names and one request meets both.
+    #[must_use]
+    pub fn of_tenant(&self, owner: &str) -> Self {
+        Self { own: self.own.clone(), owner: Some(owner.into()) }
     }
 
     /// Adds what `directives` declare.
@@ -104,15 +128,36 @@ impl Names {
             _ => None,
         };
         let name = target.and_then(|word| word.text.strip_prefix('$')).filter(|name| is_name(name));
-        self.own.extend(name.map(own));
+        if let Some(name) = name {
+            self.add(name);
+        }
         for word in &directive.words {
-            self.own
-                .extend(groups(&word.text).into_iter().filter_map(|(_, name)| Some(own(&name?))));
+            groups(&word.text)
+                .into_iter()
+                .filter_map(|(_, name)| name)
+                .for_each(|name| self.add(&name));
         }
     }
 
-    /// The variable that a directive declares, `word` being `$name`.
+    fn add(&mut self, name: &str) {
+        let name = own(name);
+        // What is a request's by that name stays so: it is asked for by its name where nobody has set it.
+        let owner = self.owner.as_ref().filter(|_| of_request(&name.0).is_none());
+        let known = owner.map_or_else(|| name.clone(), |owner| Name::of(owner, &name));
+        self.own.entry(name.0).or_insert(known);
+    }
+
+    /// The variable that a directive other than `set` declares, `word` being `$name`.
     pub(crate) fn target(&self, word: &str, at: Position) -> Result<Name, Mistake> {
+        let name = self.changeable(word, at)?;
+        match names_upstream(&name.0) {
+            true => Err(Mistake::refused(at, format!("{name} is set by \"set\" and nothing else"))),
+            false => Ok(name),
+        }
+    }
+
+    /// The variable that a `set` declares.
+    pub(crate) fn changeable(&self, word: &str, at: Position) -> Result<Name, Mistake> {
         let name = word.strip_prefix('$').ok_or_else(|| {
             Mistake::refused(
                 at,
@@ -129,7 +174,7 @@ impl Names {
         let changeable = CHANGEABLE.contains(&&*name.0)
             || CHANGEABLE_PREFIXES.iter().any(|prefix| name.0.starts_with(prefix));
         match changeable || of_request(&name.0).is_none() {
-            true => Ok(name),
+            true => Ok(self.own.get(&name.0).cloned().unwrap_or(name)),
             false => Err(Mistake::refused(
                 at,
                 format!("{name} is a variable of nginx that nobody may set"),
@@ -142,7 +187,7 @@ impl Names {
         if lower == "args" {
             return Ok(Piece::Known(Variable::Args));
         }
-        if let Some(own) = self.own.get(&own(&lower)) {
+        if let Some(own) = self.own.get(lower.as_str()) {
             return Ok(Piece::Own(own.clone()));
         }
         match of_request(&lower) {
@@ -153,7 +198,7 @@ impl Names {
             Some(piece) => Ok(piece),
             None => {
                 let others = OTHERS.iter().map(|row| row.name);
-                let own = self.own.iter().map(|name| &*name.0);
+                let own = self.own.keys().map(|name| &**name);
                 let hint = meant(&lower, others.chain(own).chain(OFTEN.iter().copied()));
                 Err(Mistake::refused(at, format!("unknown variable ${}{hint}", shown(name))))
             }
@@ -216,7 +261,12 @@ const OFTEN: &[&str] = &[
     "ssl_client_verify",
 ];
 
-pub(crate) fn own(name: &str) -> Name {
+/// Whether a variable names the upstream that requests are passed to.
+pub fn names_upstream(name: &str) -> bool {
+    matches!(name, "proxy_upstream_name" | "proxy_alternative_upstream_name")
+}
+
+fn own(name: &str) -> Name {
     Name(name.to_ascii_lowercase().into())
 }
 

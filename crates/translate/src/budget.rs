@@ -2,6 +2,7 @@
 
 use crate::Options;
 use crate::ingress::{Age, annotation_of, references};
+use crate::snippets;
 use model::{Problem, Severity};
 use objects::{Ingress, ObjectKey, Reference, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,17 @@ use std::sync::Arc;
 pub(crate) const KEY: &str = "namespace-budget";
 
 /// Names of what is counted, in the order of [`Budget`].
-const NAMES: [&str; KINDS] =
-    ["ingresses", "hosts", "paths", "patterns", "pattern-bytes", "certificate-bytes", "problems"];
-const KINDS: usize = 7;
+const NAMES: [&str; KINDS] = [
+    "ingresses",
+    "hosts",
+    "paths",
+    "patterns",
+    "pattern-bytes",
+    "certificate-bytes",
+    "problems",
+    "snippet-bytes",
+];
+const KINDS: usize = 8;
 const CERTIFICATE_BYTES: usize = 5;
 /// What a namespace can do without: regular expressions and certificates.
 const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
@@ -33,7 +42,7 @@ pub struct Budget(Amounts);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000])
+        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000, 4 << 20])
     }
 }
 
@@ -112,6 +121,8 @@ impl Weight {
                 annotation_of(ingress, name, options).map(|pattern| pattern.len())
             }),
         );
+        let (expressions, snippet_bytes) = snippets::weight(ingress, options);
+        patterns.extend(expressions);
         let hosts: BTreeSet<_> = ingress.rules.iter().map(|rule| &rule.host).collect();
         let amounts = [
             1,
@@ -121,6 +132,7 @@ impl Weight {
             count(patterns.iter().sum()),
             0,
             0,
+            count(snippet_bytes),
         ];
         let secrets = references(ingress, options).into_iter().filter_map(|found| match found {
             Reference::Secret(key) => Some(key),

@@ -21,6 +21,7 @@ mod reach;
 mod review;
 mod set_headers;
 mod settings;
+mod snippets;
 mod streams;
 mod tenancy;
 mod translator;

@@ -376,6 +376,17 @@ fn root_owner(server: &Server) -> Option<&Arc<str>> {
     origin.map(|origin| &origin.namespace)
 }
 
+/// The `app-root` of the owner's Ingress whose policy the implicit `/` of a host has. It counts, too, where another
+/// namespace has added the path.
+fn of_the_implicit_root(host: &ServerName, owner: &Arc<str>, drafts: &Drafts) -> Option<Template> {
+    let mut own = drafts.values().filter(|draft| {
+        draft.ingress.meta.key.namespace == *owner && draft.hosts.contains_key(host)
+    });
+    let first = own.find(|draft| draft.standing != Standing::Canary);
+    let first = first.filter(|draft| draft.standing == Standing::Taken);
+    first.filter(|_| *host != ServerName::catch_all())?.app_root.clone()
+}
+
 /// Of several locations with `app-root` the one with the longest path decides, and of two as long the greater one
 /// (compat/decisions.md: parity). The owner of the host is heard first, then that of its path `/`.
 fn app_root(server: &Server, drafts: &Drafts, allowed: CrossNamespace) -> Option<Template> {
@@ -405,6 +416,9 @@ fn app_root(server: &Server, drafts: &Drafts, allowed: CrossNamespace) -> Option
     if allowed.allows(Item::AppRoot) {
         return longest(None);
     }
-    let ours = owner(&server.name, drafts).and_then(|owner| longest(Some(owner)));
+    let owner = owner(&server.name, drafts);
+    let ours = owner.and_then(|owner| {
+        longest(Some(owner)).or_else(|| of_the_implicit_root(&server.name, owner, drafts))
+    });
     ours.or_else(|| root_owner(server).and_then(|owner| longest(Some(owner))))
 }

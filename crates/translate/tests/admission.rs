@@ -13,6 +13,10 @@ const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetad
 /// Cases that we answer otherwise on purpose, with the row of compat/decisions.md; all of them are allowed here.
 const ALLOWED_HERE: &[&str] = &["an-empty-blocklist-word-refuses-every-annotation"];
 
+/// The same, refused here: the controller stopped reading snippets in the webhook, and stops applying anything after
+/// one that is broken (docs/webhook.md).
+const REFUSED_HERE: &[&str] = &["snippet-allowed-but-broken"];
+
 /// Refused as recorded, but without a word on whose the other Ingress is: anybody may ask.
 const WITHOUT_THE_OWNER: &[&str] = &["a-duplicate-in-another-namespace"];
 
@@ -40,8 +44,11 @@ fn reviews_are_answered_as_recorded() {
         let folder = entry.expect("an entry").path();
         count += 1;
         let name = folder.file_name().and_then(|name| name.to_str()).expect("a name").to_owned();
-        if let Err(why) = follows(&folder, ALLOWED_HERE.contains(&name.as_str())) {
-            wrong.push(format!("{name}: {why}"));
+        let is_refused_here = REFUSED_HERE.contains(&name.as_str());
+        match follows(&folder, ALLOWED_HERE.contains(&name.as_str())) {
+            Err(why) if !is_refused_here => wrong.push(format!("{name}: {why}")),
+            Ok(()) if is_refused_here => wrong.push(format!("{name}: it was allowed")),
+            _ => {}
         }
     }
     assert!(count >= 50, "only {count} cases were found");
@@ -102,4 +109,35 @@ fn options(flags: &[String]) -> Options {
         }
     }
     options
+}
+
+#[test]
+fn a_snippet_is_refused_by_line_and_column_and_one_for_nginx_is_warned_of() {
+    let objects = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ingress-nginx-controller, namespace: ingress-nginx}\n\
+        data: {allow-snippet-annotations: 'true', annotations-risk-level: Critical, \
+        http-snippet: 'limit_req_zone $uri zone=known:1m rate=1r/s;'}\n";
+    let snapshot = snapshot(objects);
+    let options = options(&[]);
+    let served = translate(&snapshot, &options).configuration;
+    let answer = |text: &str| {
+        let ingress = format!(
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata:\n  name: a\n  namespace: demo\n  annotations:\n    \
+             nginx.ingress.kubernetes.io/configuration-snippet: {text:?}\nspec:\n  ingressClassName: nginx\n  rules: \
+             [{{host: a.test}}]\n"
+        );
+        let read = snapshot_of([(Path::new("in.yaml"), ingress.as_str())]);
+        let ingress = read.ingresses.values().next().expect("an Ingress is reviewed");
+        let review = review(ingress, &snapshot, &served, &options);
+        (review.refusal.unwrap_or_default(), review.warnings.join("\n"))
+    };
+    assert_eq!(answer("limit_req zone=known;\n"), (String::new(), String::new()));
+    let (refusal, warnings) = answer("deny all;\n  denny all;\nlimit_req zone=other;");
+    assert!(refusal.starts_with("annotation nginx.ingress.kubernetes.io/configuration-snippet"));
+    assert!(refusal.contains("line 2, column 3: unknown directive \"denny\""), "{refusal}");
+    assert!(warnings.is_empty(), "{warnings}");
+    let (refusal, _) = answer("limit_req zone=other;");
+    assert!(refusal.contains("line 1, column 1: zone \"other\""), "{refusal}");
+    let (refusal, warnings) = answer("deny all;\n\taccess_by_lua 'x';");
+    assert!(refusal.is_empty(), "{refusal}");
+    assert!(warnings.contains("line 2, column 2: needs nginx"), "{warnings}");
 }

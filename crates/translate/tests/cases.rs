@@ -105,7 +105,39 @@ fn yaml(configuration: &Configuration) -> String {
         }
         without_nothing(server);
     }
+    short_snippets(&mut value);
     serde_saphyr::to_string(&value).expect("JSON is YAML")
+}
+
+/// Takes out of what snippets mean everything that they do not say.
+fn short_snippets(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields.iter_mut() {
+                match name.as_str() {
+                    "snippet" | "http_snippet" => shorten(field),
+                    _ => short_snippets(field),
+                }
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(short_snippets),
+        _ => {}
+    }
+}
+
+fn shorten(value: &mut Value) {
+    const SWITCHES: [&str; 3] = ["stub_status", "empty_gif", "internal"];
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(shorten);
+            fields.retain(|name, value| {
+                let is_off = SWITCHES.contains(&name.as_str()) && *value == json!(false);
+                !is_off && ![json!(null), json!([]), json!({})].contains(value)
+            });
+        }
+        Value::Array(values) => values.iter_mut().for_each(shorten),
+        _ => {}
+    }
 }
 
 /// Drops the fields of an object that say nothing.

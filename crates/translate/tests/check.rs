@@ -21,6 +21,9 @@ metadata: {name: forgotten, namespace: demo}
 type: kubernetes.io/tls
 ";
 
+/// Snippets count.
+const ALLOWED: &str = "allow-snippet-annotations: 'true', annotations-risk-level: Critical";
+
 /// In the year 2026.
 const NOW: i64 = 1_790_000_000;
 
@@ -86,10 +89,10 @@ fn a_canary_reaches_the_ingress_that_it_stands_beside_and_others_are_told() {
 
 #[test]
 fn what_neither_engine_can_do_is_said_of_who_needs_nginx() {
-    let raw = "nginx.ingress.kubernetes.io/server-snippet: 'return 418;'";
+    let raw = "nginx.ingress.kubernetes.io/server-snippet: 'access_by_lua x;'";
     let traced = format!("{raw}, nginx.ingress.kubernetes.io/enable-opentelemetry: 'true'");
-    let found =
-        checked(&[ingress("raw", raw, "a.test", "/"), ingress("traced", &traced, "b.test", "/")]);
+    let both = [ingress("raw", raw, "a.test", "/"), ingress("traced", &traced, "b.test", "/")];
+    let found = checked_with(ALLOWED, &both);
     let says = |name: &str| {
         let finding = of(&found, name);
         assert_eq!(finding.standing, Standing::NeedsNginx, "{finding:?}");
@@ -102,7 +105,7 @@ fn what_neither_engine_can_do_is_said_of_who_needs_nginx() {
 fn refusals_snippets_typos_and_surprises_are_told_apart() {
     let found = checked(&[
         ingress("bad", "nginx.ingress.kubernetes.io/client-body-buffer-size: much", "a.test", "/"),
-        ingress("raw", "nginx.ingress.kubernetes.io/server-snippet: 'return 418;'", "b.test", "/"),
+        ingress("raw", "nginx.ingress.kubernetes.io/enable-modsecurity: 'true'", "b.test", "/"),
         ingress("typo", "nginx.ingress.kubernetes.io/proxy-body-sise: 1m", "c.test", "/"),
         ingress("regex", "nginx.ingress.kubernetes.io/use-regex: 'true'", "d.test", "/x[0-9]"),
         ingress("plain", "", "d.test", "/plain"),
@@ -129,12 +132,9 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
     };
     let with = |one: &str, other: &str| format!("{one}, nginx.ingress.kubernetes.io/{other}");
     let ingresses = [
-        own("location", "configuration-snippet: 'return 418;'"),
-        own("server", "server-snippet: 'return 418;'"),
-        own(
-            "auth",
-            &with("auth-url: 'http://auth.demo.svc/'", "auth-snippet: 'proxy_set_header A b;'"),
-        ),
+        own("location", "configuration-snippet: 'content_by_lua_file a;'"),
+        own("server", "server-snippet: 'include a;'"),
+        own("auth", &with("auth-url: 'http://auth.demo.svc/'", "auth-snippet: 'proxy_cache a;'")),
         own("modsecurity", "enable-modsecurity: 'true'"),
         own(
             "rules",
@@ -143,6 +143,7 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         own("without", "enable-modsecurity: 'false'"),
         own("rewrite", "rewrite-target: /"),
         own("digest", "auth-type: digest"),
+        own("understood", "configuration-snippet: 'return 418;'"),
         ingress("plain", "", "plain.test", "/"),
     ];
     let needing = |found: &Check| -> Vec<String> {
@@ -151,23 +152,48 @@ fn who_asks_for_raw_configuration_or_modsecurity_needs_nginx_and_nobody_else_doe
         needs.map(|finding| finding.ingress.replace("demo/", "")).collect()
     };
     let wanted = ["auth", "location", "modsecurity", "rules", "server"];
-    for data in [
-        "",
-        "allow-snippet-annotations: 'true', annotations-risk-level: Critical",
-        "enable-modsecurity: 'false', stream-snippet: 'server {}', modsecurity-snippet: 'SecRuleEngine On'",
-    ] {
-        assert_eq!(needing(&checked_with(data, &ingresses)), wanted, "{data}");
+    for data in ["", ", stream-snippet: 'server {}', modsecurity-snippet: 'SecRuleEngine On'"] {
+        let found = checked_with(&format!("{ALLOWED}{data}"), &ingresses);
+        assert_eq!(needing(&found), wanted, "{data}");
     }
-    for data in [
-        "enable-modsecurity: 'true'",
-        "http-snippet: 'map $a $b {}'",
-        "server-snippet: 'return 418;'",
-        "location-snippet: 'return 418;'",
-    ] {
+    for data in ["enable-modsecurity: 'true'", "http-snippet: 'include a;'"] {
         let found = checked_with(data, &ingresses);
         let plain = of(&found, "plain");
         assert_eq!(plain.standing, Standing::NeedsNginx, "{data}");
         assert_eq!(plain.reasons.len(), 1, "{plain:?}");
+    }
+    for data in ["http-snippet: 'map $uri $b {}'", "server-snippet: 'return 418;'"] {
+        assert_ne!(of(&checked_with(data, &ingresses), "plain").standing, Standing::NeedsNginx);
+    }
+}
+
+#[test]
+fn each_snippet_is_native_or_has_the_line_that_is_not() {
+    let own = |name: &str, text: &str| {
+        let annotation = format!("nginx.ingress.kubernetes.io/configuration-snippet: {text:?}");
+        ingress(name, &annotation, &format!("{name}.test"), "/")
+    };
+    let found = checked_with(
+        ALLOWED,
+        &[
+            own("native", "deny 10.0.0.0/8;\n"),
+            own("lua", "deny all;\n  access_by_lua 'x';"),
+            own("wrong", "deny all;\ndeny everybody;"),
+        ],
+    );
+    let has = |remarks: &[translate::Remark], words: &str| {
+        remarks.iter().any(|remark| remark.message.contains(words))
+    };
+    let native = of(&found, "native");
+    assert_eq!(native.standing, Standing::Identical);
+    assert!(has(&native.notes, "needs no nginx"), "{native:?}");
+    for (name, standing, words) in [
+        ("lua", Standing::NeedsNginx, "line 2, column 3: needs nginx: access_by_lua"),
+        ("wrong", Standing::Refused, "line 2, column 6: \"everybody\""),
+    ] {
+        let finding = of(&found, name);
+        assert_eq!(finding.standing, standing, "{finding:?}");
+        assert!(has(&finding.reasons, words) && !has(&finding.notes, "no nginx"), "{finding:?}");
     }
 }
 

@@ -331,3 +331,70 @@ proptest! {
         }
     }
 }
+
+/// Objects that come and go: two Ingresses whose snippets name an upstream of the same name, others that share their
+/// host, Services, and what the ConfigMap says for all.
+fn put_snippets(snapshot: &mut Snapshot, bits: u32) {
+    const ALLOWED: [(&str, &str); 2] =
+        [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    const OWN: &str =
+        "location /own/ { set $proxy_upstream_name x-y-s-80; } satisfy any; merge_slashes off;";
+    const OTHER: &str =
+        "if ($uri) { set $proxy_upstream_name x-y-s-80; } limit_req zone=keyed; set $a $uri;";
+    let is_there = |bit: u32| bits & (1 << bit) != 0;
+    let own =
+        [("server-snippet", OWN), ("configuration-snippet", "location ~ x { return 204 $pool; }")];
+    let other = [("configuration-snippet", OTHER), ("allowlist-source-range", "10.0.0.0/8")];
+    type Annotations<'a> = &'a [(&'a str, &'a str)];
+    let ingresses: [(&str, &str, &str, Annotations<'_>); 3] = [
+        ("x", "own", "/", &own),
+        ("x-y", "other", "/other", &other),
+        ("x", "third", "/third", &[("server-snippet", "add_header A $a;")]),
+    ];
+    for (bit, (namespace, name, at, annotations)) in (0..).zip(ingresses) {
+        snapshot.ingresses.remove(&key(namespace, name));
+        if is_there(bit) {
+            let mut made = simple(namespace, name, "a.test", at, "d");
+            annotations.iter().for_each(|(name, value)| annotate(&mut made, name, value));
+            put_ingress(snapshot, made);
+        }
+    }
+    for (bit, namespace, name) in [(3, "x", "y-s"), (4, "x-y", "s")] {
+        snapshot.services.remove(&key(namespace, name));
+        if is_there(bit) {
+            put_service(snapshot, service(namespace, name, 80));
+        }
+    }
+    let all = [
+        (
+            "http-snippet",
+            "map $uri $pool { default a; } limit_req_zone $uri zone=keyed:1m rate=1r/s;",
+        ),
+        ("server-snippet", "set $a all; add_header B $a;"),
+        ("location-snippet", "proxy_set_header Pool $pool;"),
+        ("stream-snippet", "server { listen 7777 udp; listen 7778; proxy_pass s.x-y.svc:80; }"),
+    ];
+    let data = if is_there(5) { [&ALLOWED[..], &all].concat() } else { ALLOWED.to_vec() };
+    put_config_map(snapshot, config_map("x", "settings", &data));
+}
+
+#[test]
+fn snippets_mean_the_same_whatever_came_before() {
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options());
+    let mut seen = std::collections::BTreeSet::new();
+    // Each step changes one thing, and all combinations are met.
+    for step in 0..64u32 {
+        put_snippets(&mut snapshot, step ^ (step >> 1));
+        let followed = translator.update(&snapshot);
+        let anew = translate(&snapshot, &options());
+        assert_eq!(followed.configuration, anew.configuration, "step {step}");
+        assert_eq!(followed.problems, anew.problems, "step {step}");
+        assert!(translator.update(&snapshot).changes.is_empty());
+        let text = serde_json::to_string(&followed.configuration).expect("plain data");
+        for id in ["\"x-y-s-80\"", "\"x-y/s:80\""] {
+            seen.extend(text.contains(id).then_some(id));
+        }
+    }
+    assert_eq!(seen.len(), 2, "the two upstreams were told apart");
+}

@@ -4,7 +4,7 @@ use model::policy::{ModSecurity, Raw};
 use model::{Backend, ServerName};
 use objects::{ObjectKey, snapshot_of};
 use std::path::Path;
-use translate::{Options, Translation, translate};
+use translate::{Options, Translation, Translator, translate};
 
 const OBJECTS: &str = r##"
 apiVersion: networking.k8s.io/v1
@@ -83,8 +83,55 @@ fn a_guard_that_nobody_can_read_is_not_left_away() {
 }
 
 #[test]
-fn any_other_engine_denies() {
+fn any_other_engine_gets_values_and_denies_what_it_lacks() {
     let translation = translated(false, "true", "true");
     assert_eq!(location(&translation), (None, true));
     assert_eq!(translation.configuration.global.raw, None);
+    let translation = translated(false, "true", "false");
+    assert_eq!(location(&translation), (None, false));
+    let server = &translation.configuration.servers[&ServerName::new("a.test")];
+    let snippet = server.locations[0].policy.snippet.as_ref().expect("it is understood");
+    assert_eq!(snippet.settings.headers.more.0.len(), 1);
+}
+
+/// What the ConfigMap's snippets make of the host, and what is wrong with them.
+fn with_config_map(translator: &mut Translator, data: &str) -> (String, String, bool) {
+    let text = OBJECTS.replace("SNIPPETS", "true").replace("MODSECURITY", "false");
+    let text = text.replace(r##"http-snippet: "# of all""##, data);
+    let translation = translator.update(&snapshot_of([(Path::new("in.yaml"), text.as_str())]));
+    let server = &translation.configuration.servers[&ServerName::new("a.test")];
+    let said = serde_json::to_string(&(&server.snippet, &server.locations[0].policy.snippet));
+    let is_denied = matches!(server.locations[0].backend, Backend::Denied(_));
+    (said.expect("plain data"), translation.problems.to_string(), is_denied)
+}
+
+#[test]
+fn a_mistake_in_the_config_map_leaves_the_text_before_in_force() {
+    let config_map = Some(ObjectKey::new("ingress-nginx", "settings"));
+    let options = || Options { config_map: config_map.clone(), ..Options::default() };
+    let mut translator = Translator::new(options());
+    let good = "http-snippet: 'limit_req_zone $uri zone=all:1m rate=1r/s;'\n  \
+                location-snippet: 'limit_req zone=all;'\n  server-snippet: 'deny 10.1.2.3;'";
+    let (before, problems, denied) = with_config_map(&mut translator, good);
+    assert!(before.contains("10.1.2.3") && !problems.contains("stays") && !denied, "{problems}");
+    let bad = good.replace("deny 10.1.2.3;", "allow all;\n\n    denny 10.1.2.3;");
+    let (after, problems, denied) = with_config_map(&mut translator, &bad);
+    assert_eq!(after, before);
+    let said = "server-snippet: line 2, column 1: unknown directive \"denny\"";
+    assert!(
+        problems.contains(said) && problems.contains("stays in force") && !denied,
+        "{problems}"
+    );
+    // A zone that others need is not taken from them.
+    let gone = good.replace("zone=all:1m", "zone=all:x");
+    let (after, problems, denied) = with_config_map(&mut translator, &gone);
+    assert_eq!((after, denied), (before.clone(), false), "{problems}");
+    let (after, problems, _) = with_config_map(&mut translator, good);
+    assert!(after == before && !problems.contains("ConfigMap"), "{problems}");
+    // Who starts with it knows no text before: what may be a guard is closed, anything else is missing.
+    let (_, problems, denied) = with_config_map(&mut Translator::new(options()), &bad);
+    assert!(!denied, "no word of it is one of a guard: {problems}");
+    let guard = bad.replace("denny", "deny all;\n\n    denny");
+    let (_, problems, denied) = with_config_map(&mut Translator::new(options()), &guard);
+    assert!(denied && problems.contains("every location answers 503"), "{problems}");
 }

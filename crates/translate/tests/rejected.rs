@@ -202,7 +202,7 @@ fn with_snippets(
 #[test]
 fn what_does_no_harm_denies_nobody() {
     let auth = ("auth-url", "http://auth.demo.svc/check");
-    let harmless: [&[(&str, &str)]; 18] = [
+    let harmless: [&[(&str, &str)]; 20] = [
         &[auth, ("auth-cache-key", "$remote_user"), ("auth-cache-duration", "200 5m, any 1m")],
         &[("auth-cache-duration", "nonsense")],
         &[("permanent-redirect-code", "200")],
@@ -217,7 +217,9 @@ fn what_does_no_harm_denies_nobody() {
         &[("configuration-snippet", "  \n")],
         &[("configuration-snippet", "# nothing\n\n  # to see")],
         &[("server-snippet", "# nothing")],
-        &[("auth-snippet", "proxy_set_header A b;")],
+        &[("auth-snippet", "proxy_cache a;")],
+        &[auth, ("auth-snippet", "proxy_set_header A b;")],
+        &[("configuration-snippet", "# a guard\ndeny all;")],
         &[("modsecurity-snippet", "SecRuleEngine On"), ("enable-modsecurity", "false")],
         &[("auth-secret-type", "nonsense"), ("auth-realm", "\"")],
         &[
@@ -233,8 +235,8 @@ fn what_does_no_harm_denies_nobody() {
     }
     let guards: [&[(&str, &str)]; 5] = [
         &[auth, ("auth-cache-duration", "5 whatever")],
-        &[auth, ("auth-snippet", "proxy_set_header A b;")],
-        &[("configuration-snippet", "# a guard\ndeny all;")],
+        &[auth, ("auth-snippet", "proxy_cache a;")],
+        &[("configuration-snippet", "# a guard\ndeny everybody;")],
         &[("auth-type", "basic"), ("auth-secret-type", "nonsense")],
         &[("client-body-buffer-size", "much")],
     ];

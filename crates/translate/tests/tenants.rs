@@ -210,6 +210,111 @@ fn server_snippets_and_headers_of_others_are_not_taken() {
     assert!(none.is_empty(), "{none}");
 }
 
+/// The same with the native engine.
+fn with_native(data: &[(&str, &str)], ingresses: &[Ingress]) -> (Configuration, String) {
+    let mut snapshot = cluster();
+    let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
+    let data = [&allowed[..], data].concat();
+    put_config_map(&mut snapshot, config_map("system", "settings", &data));
+    for namespace in ["a", "b"] {
+        put_service(&mut snapshot, service(namespace, "s", 80));
+    }
+    ingresses.iter().for_each(|ingress| put_ingress(&mut snapshot, ingress.clone()));
+    let found = translate(&snapshot, &Options { raw: false, ..options() });
+    (found.configuration, found.problems.to_string())
+}
+
+/// What a server and its locations mean by their snippets.
+fn said(configuration: &Configuration) -> (String, Vec<String>) {
+    let text = |scope: &Option<std::sync::Arc<model::snippet::Scope>>| {
+        scope.as_ref().map(|scope| format!("{scope:?}")).unwrap_or_default()
+    };
+    let server = shop(configuration);
+    (
+        text(&server.snippet),
+        server.locations.iter().map(|found| text(&found.policy.snippet)).collect(),
+    )
+}
+
+#[test]
+fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
+    let ours = |text| of("a", "own", "/app", &[("server-snippet", text)]);
+    let guarded = [("allowlist-source-range", "10.0.0.0/8")];
+    let theirs =
+        of("b", "other", "/b", &[&guarded[..], &[("server-snippet", "set $b 1;")]].concat());
+    let (found, problems) = with_native(&[], &[ours("set $a 1;"), theirs.clone()]);
+    assert!(said(&found).0.contains("a/a") && !said(&found).0.contains("b/b"));
+    assert!(problems.contains("server-snippet in allow-cross-namespace"), "{problems}");
+    let (found, _) = with_native(&[], std::slice::from_ref(&theirs));
+    assert!(said(&found).0.contains("b/b"), "who is alone on a host owns it");
+    // A broken one makes no room for that of another Ingress.
+    let beside = of("a", "beside", "/c", &[("server-snippet", "set $c 1;")]);
+    let (found, _) = with_native(&[], &[ours("sett $a 1;"), beside]);
+    assert_eq!(said(&found).0, "");
+    assert!(is_denied(&found, "shop.test", "/app") && !is_denied(&found, "shop.test", "/c"));
+    let opening = "satisfy any; set_real_ip_from 0.0.0.0/0; real_ip_header X-Me; merge_slashes off; auth_basic off; \
+                   auth_request off; location /x { deny all; }";
+    let (found, problems) = with_native(&[], &[ours(opening), theirs]);
+    let server = shop(&found);
+    let snippet = server.snippet.as_deref().expect("of the owner");
+    let access = &snippet.settings.access;
+    assert!(
+        access.satisfy.is_none()
+            && access.auth_basic.is_none()
+            && access.auth_request_off.is_none()
+    );
+    assert_eq!(snippet.settings.real_ip, Default::default());
+    assert_eq!(snippet.settings.client.merge_slashes, Some(true));
+    assert!(snippet.locations[0].scope.settings.real_ip.header.is_some());
+    assert!(problems.contains("// would lead past"), "{problems}");
+    for location in &server.locations {
+        let is_own = location.origin.as_ref().is_some_and(|origin| &*origin.namespace == "a");
+        let says = location
+            .policy
+            .snippet
+            .as_ref()
+            .is_some_and(|own| own.settings.real_ip.header.is_some());
+        // The root that nobody wrote is that of the owner's first Ingress.
+        assert_eq!(says, is_own, "{location:?}");
+    }
+}
+
+#[test]
+fn a_variable_of_one_tenant_is_none_of_another() {
+    let ours = of("a", "own", "/app", &[("server-snippet", "set $token secret;")]);
+    let theirs = |text| of("b", "other", "/b", &[("configuration-snippet", text)]);
+    let (found, problems) = with_native(&[], &[ours.clone(), theirs("return 200 $token;")]);
+    assert!(is_denied(&found, "shop.test", "/b"), "{problems}");
+    assert!(problems.contains("unknown variable $token"), "{problems}");
+    let own = theirs("if ($uri = 1) { set $token 1; }\nreturn 200 $token;");
+    let (found, problems) = with_native(&[], &[ours.clone(), own.clone()]);
+    assert!(!is_denied(&found, "shop.test", "/b"), "{problems}");
+    let (server, locations) = said(&found);
+    let names = |text: &str| (text.contains("\"a/token\""), text.contains("\"b/token\""));
+    assert_eq!(names(&server), (true, false));
+    assert!(locations.iter().any(|text| names(text) == (false, true)), "{locations:?}");
+    // What the ConfigMap declares is everybody's.
+    let (found, _) = with_native(&[("server-snippet", "set $token all;")], &[ours, own]);
+    assert_eq!(names(&said(&found).0), (false, false));
+}
+
+#[test]
+fn a_snippet_leads_to_nobody_elses_services() {
+    for text in [
+        "proxy_pass http://s.a.svc.cluster.local;",
+        "set $proxy_upstream_name a-s-80;",
+        "set $proxy_upstream_name $arg_to;",
+        "set $proxy_alternative_upstream_name a-s-80;",
+        "auth_request_set $proxy_upstream_name $upstream_http_to;",
+        "if ($uri ~ (?<proxy_upstream_name>.+)) { return 204; }",
+    ] {
+        let theirs = of("b", "other", "/b", &[("configuration-snippet", text)]);
+        let (found, problems) = with_native(&[], &[theirs]);
+        assert!(is_denied(&found, "shop.test", "/b"), "{text}: {problems}");
+        assert!(!found.upstreams.keys().any(|id| id.as_str().contains("a/s")), "{text}");
+    }
+}
+
 #[test]
 fn a_path_without_special_characters_is_rewritten_on_a_plain_host_of_another_namespace() {
     let ours = of("a", "own", "/", &[]);
@@ -363,6 +468,24 @@ fn beyond_its_budget_the_newest_of_a_namespace_wait_and_nobody_elses() {
 }
 
 #[test]
+fn texts_and_expressions_of_snippets_count_for_their_namespace() {
+    let own = |number: i64, text: &str| {
+        let name = format!("i{number}");
+        let mut made = simple("a", &name, &format!("a{number}.test"), "/", "s");
+        annotate(&mut made, "configuration-snippet", text);
+        made.meta.created = number;
+        made
+    };
+    let text = "if ($uri ~ ^/old) { return 410; } rewrite ^/a /b;";
+    let both = [own(0, text), own(1, text), of("b", "other", "/", &[])];
+    for (budget, number) in [("snippet-bytes=60", 2), ("patterns=3", 2), ("patterns=4", 3)] {
+        let (found, problems) = with_native(&[("namespace-budget", budget)], &both);
+        assert_eq!(found.servers.len(), number + 1, "{budget}: {problems}");
+        assert_eq!(problems.contains("leave too little"), number == 2, "{problems}");
+    }
+}
+
+#[test]
 fn a_version_that_is_kept_counts_as_long_as_it_is_served() {
     let options = Options { namespace_budget: "paths=3".parse().expect("a budget"), ..options() };
     let mut snapshot = cluster();
@@ -465,4 +588,44 @@ fn a_route_of_nobody_is_nobodys() {
     let (configuration, _) = with(&[], &[of("a", "own", "/app", &[])]);
     let root = location(&configuration, "shop.test", "/", PathKind::Prefix).expect("there is one");
     assert!(matches!(root.backend, Backend::NotFound));
+}
+
+#[test]
+fn who_adds_the_path_root_to_a_host_does_not_take_its_app_root_away() {
+    let mut owner = of("a", "own", "/", &[("app-root", "/welcome")]);
+    for rule in &mut owner.rules {
+        rule.paths = Some(Vec::new());
+    }
+    let root = |ingresses: &[Ingress]| shop(&with(&[], ingresses).0).app_root.clone();
+    let alone = root(std::slice::from_ref(&owner));
+    assert!(alone.is_some());
+    assert_eq!(root(&[owner, of("b", "other", "/", &[])]), alone);
+}
+
+#[test]
+fn who_waits_for_room_is_let_in_once_it_asks_for_less() {
+    let budget = "hosts=3".parse().expect("a budget");
+    let options = || Options { namespace_budget: budget, ..Options::default() };
+    let of_hosts = |name: &str, hosts: &[&str]| {
+        let mut made = simple("a", name, "shop.test", "/", "s");
+        let rule = made.rules[0].clone();
+        let with =
+            |host: &&str| objects::IngressRule { host: Some((*host).into()), ..rule.clone() };
+        made.rules = hosts.iter().map(with).collect();
+        made
+    };
+    let mut snapshot = cluster();
+    let mut translator = Translator::new(options());
+    let mut served = |snapshot: &Snapshot| {
+        let found = translator.update(snapshot);
+        found.configuration.servers.contains_key(&ServerName::new("one.test"))
+    };
+    put_ingress(&mut snapshot, of_hosts("young", &["one.test", "two.test"]));
+    assert!(served(&snapshot));
+    let mut old = of_hosts("old", &["three.test", "four.test"]);
+    old.meta.created = -1;
+    put_ingress(&mut snapshot, old);
+    assert!(!served(&snapshot), "the older one leaves too little");
+    put_ingress(&mut snapshot, of_hosts("young", &["one.test"]));
+    assert!(served(&snapshot), "now there is enough");
 }

@@ -51,6 +51,8 @@ impl Answers {
             _ if path.starts_with(b"/websocket") => {
                 return Ok(Answer { bytes: UPGRADED, body, upgrades: true });
             }
+            // Nothing, for ever.
+            _ if path.starts_with(b"/never") => &[],
             _ => self.small,
         };
         Ok(Answer { bytes, body, upgrades: false })

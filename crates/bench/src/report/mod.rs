@@ -38,6 +38,8 @@ const METHOD: &str = "\
   to the upstream, 1,000 requests for each client connection, its forwarded headers and its access log, which all proxies write
   to a file. HAProxy is set up to do the same work; it cannot spill uploads to a file.
 - Bytes for each idle connection are the growth of resident memory of a fresh process, after each connection has had one answer.
+- Fairness: two hosts, one of which is asked for 500 times a second in an open loop, first alone and then while clients flood the
+  other one as fast as they are answered. These clients share the generator's core, at the lowest priority. No host has a limit.
 - A change is the second path of an Ingress; it has shown when the new path answers 200. The API server, etcd and the load share
   the machine.
 ";
@@ -59,6 +61,7 @@ fn document(results: &Results) -> String {
         tables::latency(results),
         tables::idle(results),
         tables::limits(results),
+        tables::fairness(results),
         tables::control(results),
         tables::instructions(results),
         ORIGINAL.to_owned(),

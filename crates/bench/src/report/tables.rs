@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::fairness::FLOODS;
 use crate::peers::Peer;
-use crate::results::{Figures, Propagation, Results, Spread};
+use crate::results::{Calm, Figures, Propagation, Results, Spread};
 use crate::scenario::{IDLE, SCENARIOS, Scenario};
 
 /// A proxy whose core was busy for a smaller part of the time was not at its limit.
@@ -113,6 +114,29 @@ pub(super) fn limits(results: &Results) -> String {
          each Ingress.\n",
         grouped(limits.addresses as f64, 0),
         range(&limits.bytes_per_address, 0)
+    )
+}
+
+/// What a flood of one host leaves to another one.
+pub(super) fn fairness(results: &Results) -> String {
+    let mut rows = String::new();
+    for flood in FLOODS {
+        let peers = results.fairness.get(flood.name).map(|fairness| &fairness.peers);
+        for (peer, calm) in peers.into_iter().flatten() {
+            let Calm { quiet_p99_us: quiet, flooded_p99_us: flooded, unanswered } = calm;
+            let more = (flooded.median / quiet.median - 1.0) * 100.0;
+            rows += &format!(
+                "| {} | {peer} | {} | {} | {more:+.0} % | {unanswered} |\n",
+                flood.title,
+                range(quiet, 0),
+                range(flooded, 0)
+            );
+        }
+    }
+    table(
+        "## Fairness\n\nAnswers of one host, p99 in microseconds, while another host is flooded; wanted: at most +10 %.\n",
+        "| flood | proxy | quiet | flooded | more | unanswered |\n|---|---|--:|--:|--:|--:|\n",
+        &rows,
     )
 }
 

@@ -5,6 +5,7 @@ use super::{
     Access, Answers, Client, Headers, IfBlock, Inherit, LimitExcept, Limits, Program, RealIp,
     Regex, Task, Template, Transfer,
 };
+use crate::UpstreamId;
 use serde::Serialize;
 
 settings! {
@@ -148,4 +149,12 @@ pub enum PassTarget {
         /// Its port.
         port: u16,
     },
+}
+
+impl PassTarget {
+    /// The upstream of a Service; that of the balancer is known when a request comes.
+    pub fn upstream(&self) -> Option<UpstreamId> {
+        let Self::Service { namespace, name, port } = self else { return None };
+        Some(UpstreamId::new(format!("url:{namespace}/{name}:{port}")))
+    }
 }

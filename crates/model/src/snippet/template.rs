@@ -6,13 +6,25 @@ use serde::{Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a variable that a snippet declares, in lower case.
+/// The name of a variable that a snippet declares, in lower case; that of a tenant's has its owner and `/` before it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Name(pub Arc<str>);
 
+impl Name {
+    /// The name of a tenant's variable, which no other tenant's is equal to.
+    pub fn of(owner: &str, name: &Self) -> Self {
+        Self(format!("{owner}/{}", name.0).into())
+    }
+
+    /// The name as it is written.
+    pub fn text(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or(&self.0)
+    }
+}
+
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "${}", self.0)
+        write!(f, "${}", self.text())
     }
 }
 
@@ -65,7 +77,7 @@ impl fmt::Display for Template {
             Piece::Text(text) => f.write_str(text),
             Piece::Known(variable) => write!(f, "${{{}}}", variable.name()),
             Piece::Other(variable) => write!(f, "${{{}}}", variable.name()),
-            Piece::Own(name) => write!(f, "${{{}}}", name.0),
+            Piece::Own(name) => write!(f, "${{{}}}", name.text()),
             Piece::Capture(group) => write!(f, "${group}"),
         })
     }

@@ -85,8 +85,8 @@ mod tests {
 
     fn said(length: usize) -> Arc<Said> {
         let cookies = Some(vec![b'x'; length].into());
-        let (headers, challenges) = (Vec::new(), Vec::new());
-        Arc::new(Said { status: StatusCode::OK, headers, challenges, cookies })
+        let (headers, challenges, asked) = (Vec::new(), Vec::new(), Default::default());
+        Arc::new(Said { status: StatusCode::OK, headers, challenges, cookies, asked })
     }
 
     fn tag(number: usize) -> Tag {

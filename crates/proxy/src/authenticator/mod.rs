@@ -5,6 +5,8 @@ mod answers;
 pub(crate) use answers::{Answers, Tag};
 
 use crate::call::Destination;
+use crate::http::Headers;
+use crate::snippet::Towards;
 use crate::tls::Profiles;
 use crate::upstream::Group;
 use bytes::Bytes;
@@ -25,6 +27,8 @@ pub struct Authenticator {
     pub towards: Policy,
     /// What tells its answers from those of others: host, path and everything that it is asked.
     pub id: Vec<u8>,
+    /// What `auth-snippet` tells it.
+    pub(crate) told: Towards,
 }
 
 /// What counts of an answer.
@@ -38,6 +42,8 @@ pub struct Said {
     pub challenges: Vec<Bytes>,
     /// Set-Cookie, for the client.
     pub cookies: Option<Bytes>,
+    /// What variables of snippets ask for (`auth_request_set`).
+    pub asked: Headers,
 }
 
 impl Authenticator {
@@ -54,6 +60,10 @@ impl Authenticator {
             destination: Destination::new(&policy.url, groups, profiles)?,
             towards,
             id: format!("{server} {:?} {} {policy:?} ", location.kind, location.path).into(),
+            told: match &policy.snippet {
+                Some(scope) => Towards::new(&scope.settings.headers.proxy_set),
+                None => Towards::default(),
+            },
             policy: policy.clone(),
         })))
     }
@@ -65,6 +75,8 @@ impl Said {
         let headers: usize =
             self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         let challenges: usize = self.challenges.iter().map(Bytes::len).sum();
-        256 + headers + challenges + self.cookies.as_ref().map_or(0, Bytes::len)
+        let asked: usize =
+            self.asked.iter().map(|field| field.name.len() + field.value.len()).sum();
+        256 + headers + challenges + asked + self.cookies.as_ref().map_or(0, Bytes::len)
     }
 }

@@ -12,12 +12,14 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
 use crate::set_headers::SetHeaders;
+use crate::snippet::{Effects, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
 use crate::tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
+use snippet::run::Tables;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -43,6 +45,10 @@ pub struct Generation {
     pub watch: Watch,
     /// Begins and sends spans, where locations ask for them.
     pub tracer: Arc<Tracer>,
+    /// The servers of `http-snippet`; nearly always none.
+    pub own_servers: Option<Arc<OwnServers>>,
+    /// The tables of `http-snippet`.
+    pub tables: Arc<Tables>,
     /// All upstreams, for what looks at them from outside.
     pub groups: imbl::OrdMap<model::UpstreamId, Arc<Group>>,
     /// Where TLS connections to a host go as they are; nearly always empty.
@@ -60,10 +66,12 @@ pub struct Site {
     pub clients: Option<Clients>,
     /// Which location answers a path.
     pub locations: Locations,
-    /// The locations, in the order of `server.locations`.
+    /// The locations, in the order of `server.locations`; behind them what snippets have besides.
     pub spots: Vec<Spot>,
     /// The names under which its requests count, where somebody counts.
     pub hosts: Vec<Arc<Name>>,
+    /// What snippets say of it; none where none counts for it.
+    pub snippet: Option<Box<OfSite>>,
 }
 
 impl Site {
@@ -110,12 +118,43 @@ pub struct Spot {
     pub watch: Watch,
     /// What its requests count under, where somebody counts.
     pub counted: Option<Counted>,
+    /// What snippets say there; none where none counts for the host.
+    pub snippet: Option<Arc<Level>>,
+    /// What their settings do there; none where they say nothing.
+    pub(crate) effects: Option<Box<Effects>>,
 }
 
 impl Generation {
     /// Settings of the process as a whole.
     pub fn global(&self) -> &Global {
         &self.configuration.global
+    }
+
+    /// Who answers on a port to a host.
+    pub fn site(
+        &self,
+        port: u16,
+        host: &str,
+        main: bool,
+        steps: &Steps,
+    ) -> Result<Option<&Arc<Site>>, Spent> {
+        if let Some(own) = &self.own_servers
+            && let Some(site) = own.find(port, host, main, steps)?
+        {
+            return Ok(Some(site));
+        }
+        self.sites.find(host, steps)
+    }
+
+    /// Whether connections to a port begin with a PROXY protocol header.
+    pub fn is_announced(&self, port: u16) -> bool {
+        let own = self.own_servers.as_ref().and_then(|own| own.is_announced(port));
+        own.unwrap_or(self.global().proxy_protocol)
+    }
+
+    /// Whether some may.
+    pub fn may_announce(&self) -> bool {
+        self.global().proxy_protocol || self.own_servers.is_some()
     }
 
     /// Whether a server other than the catch-all answers for a host.

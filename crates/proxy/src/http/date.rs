@@ -67,6 +67,19 @@ pub fn cookie_date(second: u64) -> String {
     format!("{weekday}, {day:02}-{month}-{year:0width$} {hour:02}:{minute:02}:{second:02} GMT")
 }
 
+/// A second since 1970 as an IMF-fixdate (RFC 9110 section 5.6.7).
+pub fn http_date(second: u64) -> String {
+    Date::of(second).http()
+}
+
+/// The date as nginx's `$date_gmt` and `$date_local` have it by default (ngx_http_ssi_filter_module).
+pub fn long_date(second: u64, zone: &str) -> String {
+    let date = Date::of(second);
+    let (weekday, month) = (LONG_DAYS[date.weekday], date.month());
+    let Date { year, day, hour, minute, second, .. } = date;
+    format!("{weekday}, {day:02}-{month}-{year:04} {hour:02}:{minute:02}:{second:02} {zone}")
+}
+
 struct Date {
     year: i64,
     month: u32,
@@ -78,6 +91,8 @@ struct Date {
 }
 
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const LONG_DAYS: [&str; 7] =
+    ["Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday"];
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -115,7 +130,7 @@ impl Date {
 
 #[cfg(test)]
 mod tests {
-    use super::{Date, cookie_date, iso8601, syslog_time};
+    use super::{Date, cookie_date, iso8601, long_date, syslog_time};
 
     #[test]
     fn the_example_of_rfc_9110_is_spelled_so() {
@@ -124,6 +139,7 @@ mod tests {
         assert_eq!(iso8601(784_111_777), "1994-11-06T08:49:37+00:00");
         assert_eq!(syslog_time(784_111_777), "Nov  6 08:49:37");
         assert_eq!(cookie_date(1_290_079_655), "Thu, 18-Nov-10 11:27:35 GMT");
+        assert_eq!(long_date(784_111_777, "GMT"), "Sunday, 06-Nov-1994 08:49:37 GMT");
         assert_eq!(cookie_date(2_500_000_000), "Mon, 22-Mar-2049 04:26:40 GMT");
     }
 }

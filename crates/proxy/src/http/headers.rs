@@ -60,6 +60,24 @@ impl Headers {
         }
     }
 
+    /// Gives the first field called `name` this value and removes the others, where there is none adds one; an empty
+    /// value removes all of them.
+    pub fn put(&mut self, name: &Bytes, value: Bytes) {
+        let mut value = Some(value).filter(|value| !value.is_empty());
+        self.fields.retain_mut(|field| {
+            if !field.name.eq_ignore_ascii_case(name) {
+                return true;
+            }
+            let new = value.take();
+            let stays = new.is_some();
+            field.value = new.unwrap_or_default();
+            stays
+        });
+        if let Some(value) = value {
+            self.push(name.clone(), value);
+        }
+    }
+
     /// Removes all fields called `name`.
     pub fn remove(&mut self, name: &str) {
         self.fields.retain(|field| !field.is(name));

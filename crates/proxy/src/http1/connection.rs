@@ -12,7 +12,7 @@ use crate::http::{Body, Frame, Length, Request, Response, Source, Version};
 use crate::io::Io;
 use crate::outbox::Outbox;
 use crate::patience::Patience;
-use crate::phases;
+use crate::phases::{self, program};
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{Buf, Bytes, BytesMut};
@@ -177,6 +177,11 @@ async fn deliver(
     keep: bool,
     global: &Global,
 ) -> Option<Rc<Client>> {
+    if program::closes(&response) {
+        exchange.log.status = response.status.as_u16();
+        phases::finish(exchange, client.body_received());
+        return None;
+    }
     let version = exchange.request.version;
     let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };

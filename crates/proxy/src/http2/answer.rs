@@ -8,7 +8,7 @@ use super::to_map;
 use crate::exchange::Exchange;
 use crate::http::{Body, Frame, Interims, Length, Response, error_page};
 use crate::patience::Patience;
-use crate::phases;
+use crate::phases::{self, program};
 use crate::timer::Timer;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
@@ -90,6 +90,10 @@ impl Turn {
         exchange.log.status = response.status.as_u16();
         // What nobody has read by now nobody will.
         exchange.release_body();
+        if program::closes(&response) {
+            self.stream.close();
+            return Err(Broken::Other);
+        }
         let (head, mut body, ended) = head_of(exchange, response);
         let Ok(mut sending) = self.stream.answer(head, ended) else { return Err(Broken::Other) };
         exchange.log.sent = 64;

@@ -89,6 +89,12 @@ impl ClientStream {
         self.respond.borrow_mut().send_reset(Reason::REFUSED_STREAM);
     }
 
+    /// Ends the stream without an answer.
+    pub(super) fn close(&self) {
+        self.debt.answer(&self.connection.owed);
+        self.respond.borrow_mut().send_reset(Reason::INTERNAL_ERROR);
+    }
+
     /// Whether nothing more comes of the request.
     pub(super) fn is_end(&self) -> bool {
         self.body.borrow().is_end_stream()

@@ -15,10 +15,12 @@ const ONE: u64 = 1000;
 /// A bucket that leaked empty is forgotten after this time without requests.
 const IDLE: u64 = 60_000;
 
-/// The buckets of an Ingress.
+/// The buckets of an Ingress, or of a zone that a snippet declares.
 #[derive(Debug)]
 pub struct Buckets {
     shards: [Mutex<LruCache<Client, Bucket>>; SHARDS],
+    /// Clients that a shard remembers.
+    room: usize,
     hasher: RandomState,
     epoch: Instant,
 }
@@ -44,23 +46,34 @@ enum Wish {
 
 impl Default for Buckets {
     fn default() -> Self {
-        Self {
-            shards: std::array::from_fn(|_| Mutex::new(LruCache::unbounded())),
-            hasher: RandomState::new(),
-            epoch: Instant::now(),
-        }
+        Self::of(CLIENTS)
     }
 }
 
 impl Buckets {
+    /// Buckets for so many clients, one in each shard at least.
+    pub fn of(clients: usize) -> Self {
+        Self {
+            shards: std::array::from_fn(|_| Mutex::new(LruCache::unbounded())),
+            room: (clients / SHARDS).max(1),
+            hasher: RandomState::new(),
+            epoch: Instant::now(),
+        }
+    }
+
     /// Whether a request may pass; nothing is counted.
     pub fn has_room(&self, client: Client, limit: RequestLimit) -> bool {
-        self.visit(client, limit, Wish::Look)
+        self.look(client, limit).is_some()
     }
 
     /// Whether a request may pass, which is counted if so.
     pub fn take(&self, client: Client, limit: RequestLimit) -> bool {
-        self.visit(client, limit, Wish::Take)
+        self.visit(client, limit, Wish::Take).is_some()
+    }
+
+    /// How full the bucket would be with a request, in thousandths of one; none if it may not pass. Nothing is counted.
+    pub fn look(&self, client: Client, limit: RequestLimit) -> Option<u64> {
+        self.visit(client, limit, Wish::Look)
     }
 
     /// Counts a request that may pass.
@@ -78,7 +91,7 @@ impl Buckets {
         self.len() == 0
     }
 
-    fn visit(&self, client: Client, limit: RequestLimit, wish: Wish) -> bool {
+    fn visit(&self, client: Client, limit: RequestLimit, wish: Wish) -> Option<u64> {
         let now = milliseconds(self.epoch.elapsed());
         let mut shard = lock(&self.shards[shard(&self.hasher, client)]);
         if let Some(bucket) = shard.get_mut(&client) {
@@ -86,25 +99,25 @@ impl Buckets {
             let leaked = limit.rate.saturating_mul(passed) / 1000;
             let excess = bucket.excess.saturating_add(ONE).saturating_sub(leaked);
             if wish != Wish::Fill && excess > limit.burst {
-                return false;
+                return None;
             }
             if wish != Wish::Look {
                 *bucket = Bucket { last: bucket.last.max(now), excess };
             }
-            return true;
+            return Some(excess);
         }
         if wish != Wish::Look {
-            make_room(&mut shard, limit, now);
+            make_room(&mut shard, self.room, limit, now);
             shard.put(client, Bucket { last: now, excess: 0 });
         }
-        true
+        Some(0)
     }
 }
 
 /// Forgets up to two clients that leaked empty long ago, and the one that was away longest where there is no room
 /// (ngx_http_limit_req_expire).
-fn make_room(shard: &mut LruCache<Client, Bucket>, limit: RequestLimit, now: u64) {
-    if shard.len() >= CLIENTS / SHARDS {
+fn make_room(shard: &mut LruCache<Client, Bucket>, room: usize, limit: RequestLimit, now: u64) {
+    if shard.len() >= room {
         shard.pop_lru();
     }
     for _ in 0..2 {

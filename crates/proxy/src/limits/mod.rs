@@ -7,7 +7,7 @@ mod zones;
 
 pub use buckets::Buckets;
 pub use slots::{Slot, Slots};
-pub use zones::{Gate, Zones};
+pub use zones::{ConnectionZone, DeclaredZones, Gate, RequestZone, Zones};
 
 use std::hash::{BuildHasher, RandomState};
 

@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::hash::RandomState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The slots of an Ingress. Only clients that have one are remembered, so there are as many as running requests at
-/// most.
-#[derive(Debug, Default)]
+/// The slots of an Ingress, or of a zone that a snippet declares. Only clients that have one are remembered, so there
+/// are as many as running requests at most.
+#[derive(Debug)]
 pub struct Slots {
     shards: [Mutex<HashMap<Client, u64>>; SHARDS],
+    /// Clients that a shard remembers; another one gets no slot.
+    room: usize,
     hasher: RandomState,
 }
 
@@ -18,18 +20,44 @@ pub struct Slots {
 pub struct Slot {
     slots: Arc<Slots>,
     client: Client,
+    /// Those of other limits that the same request holds.
+    beside: Option<Box<Self>>,
+}
+
+impl Slot {
+    /// This slot, and with it what else the request holds.
+    pub fn beside(mut self, other: Option<Self>) -> Self {
+        let mut last = &mut self;
+        while last.beside.is_some() {
+            last = last.beside.as_mut().expect("it was just looked at");
+        }
+        last.beside = other.map(Box::new);
+        self
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self::of(usize::MAX)
+    }
 }
 
 impl Slots {
+    /// Slots for so many clients at a time, one in each shard at least.
+    pub fn of(clients: usize) -> Self {
+        let room = (clients / SHARDS).max(1);
+        Self { shards: Default::default(), room, hasher: RandomState::new() }
+    }
+
     /// A slot, unless the client has `most` already.
     pub fn take(self: &Arc<Self>, client: Client, most: u64) -> Option<Slot> {
         let mut shard = self.shard(client);
         let taken = shard.get(&client).copied().unwrap_or_default();
-        if taken >= most {
+        if taken >= most || (taken == 0 && shard.len() >= self.room) {
             return None;
         }
         shard.insert(client, taken + 1);
-        Some(Slot { slots: self.clone(), client })
+        Some(Slot { slots: self.clone(), client, beside: None })
     }
 
     fn shard(&self, client: Client) -> MutexGuard<'_, HashMap<Client, u64>> {
@@ -65,5 +93,24 @@ mod tests {
         assert!(slots.take(me, 2).is_none());
         drop((second, third));
         assert!(slots.shards.iter().all(|shard| shard.lock().is_ok_and(|shard| shard.is_empty())));
+    }
+
+    #[test]
+    fn slots_that_are_held_as_one_are_given_back_as_one() {
+        let [one, two] = [(), ()].map(|()| Arc::new(Slots::default()));
+        let take = |slots: &Arc<Slots>| slots.take(Client(1), 1);
+        let held = take(&one).expect("the first").beside(take(&two));
+        assert!(take(&one).is_none() && take(&two).is_none());
+        drop(held);
+        assert!(take(&one).is_some() && take(&two).is_some());
+    }
+
+    #[test]
+    fn a_zone_that_is_full_has_no_slot_for_somebody_new() {
+        let slots = Arc::new(Slots::of(1));
+        let held: Vec<_> = (0..100).filter_map(|client| slots.take(Client(client), 2)).collect();
+        assert_eq!(held.len(), super::SHARDS);
+        let known = held[0].client;
+        assert!(slots.take(known, 2).is_some());
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Buckets, Names, Slots};
 use model::policy::{LimitKey, Limits};
+use model::snippet::{GlobalScope, Template};
 use model::{Location, Origin};
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,7 +13,48 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 pub struct Zones {
     buckets: Registry<(Origin, Per, String), Buckets>,
     slots: Registry<(Origin, String), Slots>,
+    declared_buckets: Registry<Declared, Buckets>,
+    declared_slots: Registry<Declared, Slots>,
     names: Names,
+}
+
+/// A zone that an `http-snippet` declares: its name, its key, its size. Another key or size is another zone.
+type Declared = (String, String, u64);
+
+/// Bytes of a zone's declared size for each client (nginx: one state of a zone).
+const STATE: u64 = 128;
+
+/// The zones that an `http-snippet` declares, by name.
+#[derive(Debug, Default)]
+pub struct DeclaredZones {
+    /// `limit_req_zone`
+    pub requests: HashMap<String, Arc<RequestZone>>,
+    /// `limit_conn_zone`
+    pub connections: HashMap<String, Arc<ConnectionZone>>,
+}
+
+/// `limit_req_zone`.
+#[derive(Debug)]
+pub struct RequestZone {
+    /// Whose requests are counted.
+    pub key: Template,
+    /// Thousandths of a request in a second.
+    pub rate: u64,
+    /// What it counts with.
+    pub buckets: Arc<Buckets>,
+    /// Makes clients of texts.
+    pub names: Names,
+}
+
+/// `limit_conn_zone`.
+#[derive(Debug)]
+pub struct ConnectionZone {
+    /// Whose requests are counted.
+    pub key: Template,
+    /// What it counts with.
+    pub slots: Arc<Slots>,
+    /// Makes clients of texts.
+    pub names: Names,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -45,13 +87,34 @@ impl Zones {
             LimitKey::Address => String::new(),
             LimitKey::Text(template) => template.to_string(),
         };
-        let buckets = |per| self.buckets.of((origin.clone(), per, key.clone()));
+        let buckets = |per| self.buckets.of((origin.clone(), per, key.clone()), Buckets::default);
         Some(Arc::new(Gate {
             per_second: per_second.map(|_| buckets(Per::Second)),
             per_minute: per_minute.map(|_| buckets(Per::Minute)),
-            connections: connections.map(|_| self.slots.of((origin.clone(), key.clone()))),
+            connections: connections
+                .map(|_| self.slots.of((origin.clone(), key.clone()), Slots::default)),
             names: self.names.clone(),
         }))
+    }
+
+    /// The zones that an `http-snippet` declares; each remembers as many clients as its size has room for.
+    pub fn declared(&self, scope: &GlobalScope) -> DeclaredZones {
+        let clients = |size: u64| usize::try_from(size / STATE).unwrap_or(usize::MAX);
+        let requests = scope.request_zones.iter().map(|zone| {
+            let declared = (zone.name.clone(), zone.key.to_string(), zone.size);
+            let buckets = self.declared_buckets.of(declared, || Buckets::of(clients(zone.size)));
+            let rate = u64::from(zone.rate.requests) * 1000;
+            let rate = if zone.rate.per_minute { rate / 60 } else { rate };
+            let (key, names) = (zone.key.clone(), self.names.clone());
+            (zone.name.clone(), Arc::new(RequestZone { key, rate, buckets, names }))
+        });
+        let connections = scope.connection_zones.iter().map(|zone| {
+            let declared = (zone.name.clone(), zone.key.to_string(), zone.size);
+            let slots = self.declared_slots.of(declared, || Slots::of(clients(zone.size)));
+            let (key, names) = (zone.key.clone(), self.names.clone());
+            (zone.name.clone(), Arc::new(ConnectionZone { key, slots, names }))
+        });
+        DeclaredZones { requests: requests.collect(), connections: connections.collect() }
     }
 }
 
@@ -65,14 +128,14 @@ impl<K, V> Default for Registry<K, V> {
     }
 }
 
-impl<K: Eq + Hash, V: Default> Registry<K, V> {
-    fn of(&self, key: K) -> Arc<V> {
+impl<K: Eq + Hash, V> Registry<K, V> {
+    fn of(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = held.get(&key).and_then(Weak::upgrade) {
             return found;
         }
         held.retain(|_, zone| zone.strong_count() > 0);
-        let new = Arc::new(V::default());
+        let new = Arc::new(make());
         held.insert(key, Arc::downgrade(&new));
         new
     }
@@ -126,6 +189,28 @@ mod tests {
         let key = LimitKey::Text(Template::parse("$http_x_api_key").expect("a known variable"));
         let gate = |limits| zones.gate(&location("a", limits)).expect("limits");
         assert!(!same(&gate(limits(1)), &gate(Limits { key, ..limits(1) })));
+    }
+
+    #[test]
+    fn a_declared_zone_survives_what_changes_around_it_and_has_room_for_its_size() {
+        let zones = Zones::default();
+        let declared = |text| {
+            let read = snippet::understand(snippet::Place::Http, text);
+            zones.declared(&read.expect("the test writes a snippet").http)
+        };
+        let zone = |text| declared(text).requests["a"].clone();
+        let text = "limit_req_zone $http_x zone=a:32k rate=30r/m;";
+        let first = zone(text);
+        assert_eq!(first.rate, 500);
+        let faster = zone("limit_req_zone $http_x zone=a:32k rate=1r/s; map $host $x {}");
+        assert!(Arc::ptr_eq(&first.buckets, &faster.buckets));
+        let another = zone("limit_req_zone $http_y zone=a:32k rate=30r/m;");
+        assert!(!Arc::ptr_eq(&first.buckets, &another.buckets));
+        let limit = RequestLimit { rate: 500, burst: 0 };
+        for client in 0..10_000 {
+            first.buckets.take(first.names.client(&client.to_string()), limit);
+        }
+        assert!(first.buckets.len() <= 256, "{} of 32k / 128", first.buckets.len());
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::timer::Timer;
 use crate::worker::{Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
+use socket2::Socket;
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -22,6 +23,7 @@ use tokio::task::JoinSet;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The listeners of a thread at work.
+#[derive(Debug)]
 pub struct Accepting {
     stop: watch::Sender<bool>,
     loops: JoinSet<()>,
@@ -37,9 +39,13 @@ impl Accepting {
 
 /// Starts accepting on all sockets of a thread.
 pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
+    accept_all(worker, vec![(sockets.http, false), (sockets.https, true)])
+}
+
+/// The same for any sockets, those with TLS marked.
+pub(super) fn accept_all(worker: &Rc<Worker>, kinds: Vec<(Vec<Socket>, bool)>) -> Accepting {
     let (stop, stopped) = watch::channel(false);
     let mut loops = JoinSet::new();
-    let kinds = [(sockets.http, false), (sockets.https, true)];
     for (sockets, tls) in kinds {
         for listener in Sockets::listeners(sockets) {
             loops.spawn_local(accept_on(listener, tls, worker.clone(), stopped.clone()));
@@ -85,7 +91,7 @@ async fn accept_on(
 fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
     let serial = worker.next_serial();
     // Who speaks HTTP at once is in the books at once.
-    let waits = tls || worker.generation().global().proxy_protocol;
+    let waits = tls || worker.generation().may_announce();
     let from = waits.then(|| peer.ip());
     let admitted = worker.admits(&tcp);
     let admitted =
@@ -116,7 +122,7 @@ async fn converse(
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let global = generation.global();
-    let announced = match global.proxy_protocol {
+    let announced = match generation.is_announced(local.port()) {
         true => {
             tokio::time::timeout(
                 global.limits.proxy_protocol_timeout,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 /// Connections that may wait to be accepted.
-const BACKLOG: i32 = 4096;
+pub(super) const BACKLOG: i32 = 4096;
 
 /// Where to listen.
 #[derive(Clone, Debug)]
@@ -144,7 +144,7 @@ fn is_free(address: SocketAddr, first: bool) -> io::Result<()> {
     socket.bind(&address.into())
 }
 
-fn bind_one(address: SocketAddr) -> io::Result<Socket> {
+pub(super) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;

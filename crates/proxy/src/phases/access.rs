@@ -4,8 +4,10 @@
 use super::{Stop, auth_basic, auth_external};
 use crate::exchange::{Authenticated, Exchange};
 use crate::http::Response;
-use http::StatusCode;
+use crate::snippet::lets_in;
+use http::{Method, StatusCode};
 use model::policy::Satisfy;
+use model::snippet::{Access, AccessRule, AuthBasic, Satisfy as OfSnippet};
 
 /// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
 /// other guard makes up for.
@@ -35,7 +37,7 @@ pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
-    let mut decision = Decision::of(exchange.spot().location.policy.access.satisfy);
+    let mut decision = Decision::of(satisfy(exchange));
     decision.hear(address(exchange))?;
     if decision.is_settled() {
         return Ok(());
@@ -48,19 +50,79 @@ async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
     decision.end()
 }
 
-/// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module).
+/// The address lists: what is denied stays denied, even if it is allowed, too (ngx_http_access_module). Rules of a
+/// location's snippet stand behind the lists of its annotations; those of a `limit_except` count besides.
 fn address(exchange: &Exchange) -> Verdict {
     let access = &exchange.spot().location.policy.access;
-    if access.deny.is_empty() && access.allow.is_none() {
+    let (rules, besides) = rules(exchange);
+    if access.deny.is_empty() && access.allow.is_none() && rules.is_empty() {
         return blocked(exchange);
     }
     if access.deny.contains(exchange.client) {
         return Verdict::forbidden();
     }
-    match &access.allow {
+    let listed = match &access.allow {
+        None => None,
+        Some(allowed) if allowed.contains(exchange.client) => Some(true),
+        Some(_) => return Verdict::forbidden(),
+    };
+    let ruled = match listed {
+        Some(_) if !besides => listed,
+        _ => lets_in(rules, exchange.client).or(listed),
+    };
+    match ruled {
         None => Verdict::Silent,
-        Some(allowed) if allowed.contains(exchange.client) => Verdict::Pass,
-        Some(_) => Verdict::forbidden(),
+        Some(true) => Verdict::Pass,
+        Some(false) => Verdict::forbidden(),
+    }
+}
+
+/// `allow` and `deny` of snippets, and whether they are those of a `limit_except`.
+fn rules(exchange: &Exchange) -> (&[AccessRule], bool) {
+    match (excepted(exchange), exchange.level()) {
+        (Some(access), _) if !access.rules.is_empty() => (&access.rules, true),
+        (_, Some(level)) => (&level.settings.access.rules, false),
+        (_, None) => (&[], false),
+    }
+}
+
+/// Whether a `limit_except` counts for the request: then nothing of the location's program does (nginx: it has a
+/// configuration of its own, from before the program on).
+pub(super) fn is_excepted(exchange: &Exchange) -> bool {
+    excepted(exchange).is_some()
+}
+
+/// What a `limit_except` says of the request, if its method is not one of those that are free.
+fn excepted(exchange: &Exchange) -> Option<&Access> {
+    let except = exchange.level()?.limit_except()?;
+    let method = &exchange.request.method;
+    let is_free = |free: &String| {
+        free == method.as_str() || (*method == Method::HEAD && free == Method::GET.as_str())
+    };
+    (!except.methods.iter().any(is_free)).then_some(&except.settings.access)
+}
+
+/// What snippets say of a guard: in a `limit_except`, else at the level.
+fn said<'e, T>(exchange: &'e Exchange, what: impl Fn(&'e Access) -> Option<T>) -> Option<T> {
+    let level = || exchange.level().and_then(|level| what(&level.settings.access));
+    excepted(exchange).and_then(&what).or_else(level)
+}
+
+/// `auth_basic` of snippets.
+pub(super) fn password(exchange: &Exchange) -> Option<&AuthBasic> {
+    said(exchange, |access| access.auth_basic.as_ref())
+}
+
+/// `auth_request off`
+pub(super) fn asks_nobody(exchange: &Exchange) -> bool {
+    said(exchange, |access| access.auth_request_off).unwrap_or(false)
+}
+
+fn satisfy(exchange: &Exchange) -> Satisfy {
+    match said(exchange, |access| access.satisfy) {
+        None => exchange.spot().location.policy.access.satisfy,
+        Some(OfSnippet::All) => Satisfy::All,
+        Some(OfSnippet::Any) => Satisfy::Any,
     }
 }
 

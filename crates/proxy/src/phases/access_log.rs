@@ -6,11 +6,10 @@ use model::{Backend, Global, Part, Pattern, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
-    let global = exchange.generation.global();
-    if !global.access_log || is_skipped(exchange, global) {
+    if !is_logged(exchange) {
         return;
     }
-    let format = &global.log_format;
+    let format = &exchange.generation.global().log_format;
     exchange.worker.log.line(|line| {
         let mut value = String::new();
         for part in format.template.parts() {
@@ -113,6 +112,12 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
         }
         None => tracing::info!(%client, host, "{path:?} is not rewritten"),
     }
+}
+
+/// Whether the request gets a line: `$loggable`.
+pub(crate) fn is_logged(exchange: &Exchange) -> bool {
+    let global = exchange.generation.global();
+    global.access_log && !is_skipped(exchange, global)
 }
 
 fn is_skipped(exchange: &Exchange, global: &Global) -> bool {

@@ -1,20 +1,53 @@
 //! `proxy-redirect-*` and `proxy-cookie-*`: Location, Refresh and Set-Cookie of an upstream's answer
 //! (ngx_http_proxy_module, proxy_redirect and proxy_cookie_*).
 
-use super::redirects;
-use crate::exchange::Exchange;
+use super::{effects, redirects};
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
 use crate::http::{Field, Headers};
+use crate::snippet::on_machine;
 use crate::variables;
 use model::Template;
-use model::policy::{AnswerRewrites, Protocol, RedirectRewrite, Replaced, Replacement};
+use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
 
-/// Rewrites the header section of an upstream's answer.
-pub(super) fn apply(exchange: &Exchange, headers: &mut Headers) {
+/// Rewrites the header section of an upstream's answer: as snippets say, where they say anything about it.
+pub(super) fn apply(exchange: &mut Exchange, headers: &mut Headers) -> Result<(), Error> {
+    match exchange.place_with_effects() {
+        Some(place) if effects::of(&place).rewrites.is_some() => {
+            of_snippets(exchange, &place, headers)
+        }
+        Some(_) | None => {
+            of_annotations(exchange, headers);
+            Ok(())
+        }
+    }
+}
+
+fn of_snippets(exchange: &mut Exchange, place: &Place, headers: &mut Headers) -> Result<(), Error> {
+    let policy = &place.spot().location.policy;
+    let Some(rewrites) = effects::of(place).rewrites.as_ref().filter(|_| is_http(policy)) else {
+        return Ok(());
+    };
+    for field in headers.iter_mut() {
+        let value = on_machine(exchange, |machine| rewrites.value(machine, field))?.flatten();
+        let Some(value) = value.map(String::into_bytes) else { continue };
+        field.value = match field.is("location") {
+            true => redirects::absolute(exchange, policy.relative_redirects, value).into(),
+            false => value.into(),
+        };
+    }
+    Ok(())
+}
+
+/// ngx_http_grpc_module and ngx_http_fastcgi_module rewrite nothing.
+fn is_http(policy: &Policy) -> bool {
+    matches!(policy.protocol, Protocol::Http | Protocol::Https | Protocol::AutoHttp)
+}
+
+fn of_annotations(exchange: &Exchange, headers: &mut Headers) {
     let policy = &exchange.spot().location.policy;
-    // ngx_http_grpc_module and ngx_http_fastcgi_module rewrite nothing.
-    let is_http = matches!(policy.protocol, Protocol::Http | Protocol::Https | Protocol::AutoHttp);
     let rewrites = &policy.answer_rewrites;
-    if !is_http || rewrites.is_empty() {
+    if !is_http(policy) || rewrites.is_empty() {
         return;
     }
     for field in headers.iter_mut() {

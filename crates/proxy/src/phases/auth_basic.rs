@@ -1,23 +1,39 @@
 //! A name and a password (ngx_http_auth_basic_module, and digest authentication as ingress-nginx has it).
 
 use super::Stop;
-use super::access::Verdict;
+use super::access::{self, Verdict};
 use crate::credentials::{self, Busy, Judgement};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
 use model::policy::{AuthBasic, AuthScheme};
+use model::snippet::AuthBasic as OfSnippet;
 
 /// Asks for the password, where the location does.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let location = exchange.spot().location.clone();
-    let Some(policy) = &location.policy.auth_basic else { return Ok(Verdict::Silent) };
+    let realm = match access::password(exchange).cloned() {
+        Some(OfSnippet::Off) => return Ok(Verdict::Silent),
+        Some(OfSnippet::Realm(realm)) => Some(realm),
+        None => None,
+    };
+    let Some(policy) = &location.policy.auth_basic else {
+        // Nobody has a password for what a snippet closes by one.
+        return Ok(realm.map_or(Verdict::Silent, |_| Verdict::forbidden()));
+    };
     let value = authorization(exchange)?;
+    let realm = match realm {
+        // A quote would end the realm.
+        Some(realm) => on_machine(exchange, |machine| machine.expand_header(&realm))?
+            .map(|realm| realm.replace(['"', '\\'], "'")),
+        None => None,
+    };
     match policy.scheme {
         // Boxed, so that requests without passwords do not carry the room for it.
-        AuthScheme::Basic => Box::pin(basic(exchange, policy, value)).await,
+        AuthScheme::Basic => Box::pin(basic(exchange, policy, realm, value)).await,
         AuthScheme::Digest => Ok(digest(exchange, policy, value)),
     }
 }
@@ -34,6 +50,7 @@ pub(super) fn authorization(exchange: &Exchange) -> Result<Option<Bytes>, Error>
 async fn basic(
     exchange: &Exchange,
     policy: &AuthBasic,
+    realm: Option<String>,
     value: Option<Bytes>,
 ) -> Result<Verdict, Stop> {
     let worker = &exchange.worker;
@@ -46,7 +63,8 @@ async fn basic(
             Err(Busy) => return Err(Error::PasswordsBusy.into()),
         }
     }
-    Ok(challenge(Some(format!("Basic realm=\"{}\"", policy.realm))))
+    let realm = realm.as_deref().unwrap_or(&policy.realm);
+    Ok(challenge(Some(format!("Basic realm=\"{realm}\""))))
 }
 
 fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> Verdict {

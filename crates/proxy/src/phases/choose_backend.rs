@@ -80,12 +80,24 @@ pub(super) fn endpoint(exchange: &mut Exchange) -> Result<SocketAddr, Stop> {
 }
 
 /// Who is behind the side that was chosen, and how one of them is.
-fn chosen<'a>(exchange: &Exchange, spot: &'a Spot) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
+fn chosen<'a>(
+    exchange: &'a Exchange,
+    spot: &'a Spot,
+) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
     match spot.canary.as_deref().filter(|_| exchange.canary) {
         Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
         None if exchange.stands_in => (spot.stand_in.as_ref(), None),
-        None => (spot.group.as_ref(), spot.rule.as_deref()),
+        None => match exchange.snippet.as_ref().and_then(|running| running.group.as_ref()) {
+            None => (spot.group.as_ref(), spot.rule.as_deref()),
+            named => (named, None),
+        },
     }
+}
+
+/// The upstream of the location, or the one that a snippet names in its place.
+pub(super) fn main(exchange: &Exchange) -> Option<&Arc<Group>> {
+    let named = exchange.snippet.as_ref().and_then(|running| running.group.as_ref());
+    named.or(exchange.spot().group.as_ref())
 }
 
 fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<SocketAddr> {

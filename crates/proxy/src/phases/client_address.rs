@@ -19,6 +19,23 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.request_id = request_id(exchange, global);
 }
 
+/// `set_real_ip_from` of a location, once the programs have run; whoever has been replaced stays replaced.
+pub(super) fn of_location(exchange: &mut Exchange) {
+    if exchange.client == exchange.connection.peer.ip() {
+        of_server(exchange);
+    }
+}
+
+/// `set_real_ip_from` where the request is, whatever the ConfigMap made of the peer.
+pub(super) fn of_server(exchange: &mut Exchange) {
+    let Some(real) = exchange.effects().and_then(|effects| effects.real_ip.as_ref()) else {
+        return;
+    };
+    let connection = &exchange.connection;
+    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    exchange.client = real.client(peer, connection.announced, headers).unwrap_or(peer);
+}
+
 /// The peer; where that is trusted, the PROXY protocol's source; and where that is trusted (or there is none), the last
 /// untrusted address of the forwarded-for header.
 pub(crate) fn address(
@@ -74,7 +91,7 @@ fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
 
 /// An address as nginx's realip module takes it (ngx_parse_addr_port): bare, or with a port and then in brackets if it
 /// is one of IPv6; and in brackets without a port, as Forwarded would have it. What follows otherwise makes it none.
-fn parse_address(text: &[u8]) -> Option<IpAddr> {
+pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?;
     let is_port = |text: &str| {
         text.bytes().all(|byte| byte.is_ascii_digit())

@@ -11,7 +11,9 @@ use model::{Compression, Eligible};
 use std::rc::Rc;
 
 pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
-    let Compression { gzip, brotli } = &exchange.generation.global().compression;
+    let of_snippets = exchange.effects().and_then(|effects| effects.compression.as_ref());
+    let global = &exchange.generation.global().compression;
+    let Compression { gzip, brotli } = of_snippets.map_or(global, |own| &own.by);
     if gzip.is_none() && brotli.is_none() || !may_be(response) {
         return;
     }
@@ -34,7 +36,7 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
         coding = wanted.then_some(Coding::Gzip(gzip.level));
     }
     // `gzip_vary` comes with gzip, and then counts for brotli, too.
-    if vary && gzip.is_some() {
+    if vary && of_snippets.map_or(gzip.is_some(), |own| own.vary) {
         response.headers.add("Vary", Bytes::from_static(b"Accept-Encoding"));
     }
     if let Some(coding) = coding {

@@ -2,7 +2,7 @@
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
 use super::failed::{answer_error, response_of};
-use super::{Stop, client_fields, read_body, request_headers};
+use super::{Stop, choose_backend, client_fields, read_body, request_headers};
 use crate::call::{Call, Way, call};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
@@ -58,7 +58,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
 }
 
 /// The error pages for an answer, if it is to be replaced.
-fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
+pub(super) fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
     let pages = spot.errors.as_deref()?;
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
     let http =
@@ -162,7 +162,7 @@ pub(super) fn about(
 pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
     let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
-    let Some(group) = spot.group.as_ref().filter(|_| !stands_in) else {
+    let Some(group) = choose_backend::main(exchange).filter(|_| !stands_in) else {
         exchange.stands_in = true;
         return Ok(());
     };

@@ -18,6 +18,11 @@ pub(super) fn head(exchange: &Exchange) -> Bytes {
     for (name, value) in &exchange.spot().location.policy.fastcgi.params {
         params.push(name.as_bytes(), variables::text_of(value, exchange).as_bytes());
     }
+    if let Some(running) = &exchange.snippet {
+        for (name, value) in &running.of_request.params {
+            params.push(name, value);
+        }
+    }
     fields(exchange, &mut params);
     params.into_head()
 }

@@ -1,14 +1,17 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::{Stop, client_certificate, redirects};
+use super::{Stop, client_certificate, program, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
+use crate::generation::Site;
 use crate::http::{Length, Response};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
 use route::Found;
+use route::path::Canonical;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The host asked for, as servers are named.
 pub(super) fn hear_host(exchange: &mut Exchange) {
@@ -23,13 +26,16 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Cow::Borrowed(path) => Bytes::copy_from_slice(path),
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
-    let found = generation.sites.find(&exchange.host, &exchange.steps);
+    let port = exchange.connection.local.port();
+    let listen = &exchange.worker.listen;
+    let is_main = port == listen.http_port || port == listen.https_port;
+    let found = generation.site(port, &exchange.host, is_main, &exchange.steps);
     let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
     let Some(site) = found.map_err(too_hard)? else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
-    let found = site.locations.find(&canonical, &exchange.steps);
+    let mut found = site.locations.find(&canonical, &exchange.steps);
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
     let health = exchange.worker.listen.health_path.as_bytes();
@@ -39,7 +45,42 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
     }
+    if let Some(of_site) = &site.snippet
+        && program::of_server(exchange, site, of_site)?
+    {
+        found = find(exchange, site)?;
+    }
     redirects::app_root(exchange, site)?;
+    enter(exchange, site, found)
+}
+
+/// Looks for the location again, after a program of the one at hand has changed the path.
+pub(super) fn again(exchange: &mut Exchange) -> Result<(), Stop> {
+    let Some(place) = exchange.place.clone() else { return Ok(()) };
+    exchange.leave_location();
+    let found = find(exchange, &place.site)?;
+    enter(exchange, &place.site, found)
+}
+
+/// Where the path leads as a snippet has made it; what the host asks of its clients may depend on that.
+fn find(exchange: &Exchange, site: &Site) -> Result<Found, Stop> {
+    let path = Cow::Borrowed(&exchange.path[..]);
+    let canonical = Canonical { path, dotted: false, merged: false };
+    let found = site.locations.find(&canonical, &exchange.steps);
+    client_certificate::of_host(exchange, site, found)?;
+    Ok(found)
+}
+
+/// Asks what a location asks of who was led there by its name.
+pub(super) fn may_stay(exchange: &Exchange) -> Result<(), Stop> {
+    let Some(place) = &exchange.place else { return Ok(()) };
+    client_certificate::of_host(exchange, &place.site, Found::Location { index: place.index })?;
+    client_certificate::of_location(exchange, place.spot())?;
+    stays(exchange)
+}
+
+/// Goes where the path leads.
+fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), Stop> {
     let (index, slash) = match found {
         Found::Location { index } => (index, false),
         Found::AddSlash { index } => (index, true),
@@ -50,10 +91,17 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     };
     client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
-    fits(exchange)?;
+    program::may_enter(exchange)?;
     if slash {
+        fits(exchange)?;
         return Err(redirects::to_slash(exchange).into());
     }
+    stays(exchange)
+}
+
+/// Whether a location has the request at all.
+fn stays(exchange: &Exchange) -> Result<(), Stop> {
+    fits(exchange)?;
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
         // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.

@@ -1,10 +1,14 @@
 //! To the upstream: an endpoint, a connection, a try, and another one where that may help
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
-use super::{Stop, choose_backend, errors, headers, opentelemetry, request_headers, x_accel};
+use super::{
+    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers,
+    x_accel,
+};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Body, Response, Source};
+use crate::snippet::Level;
 use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
@@ -20,7 +24,7 @@ const MANY: u32 = 32;
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
     exchange.stands_in = false;
-    match &exchange.spot().group {
+    match choose_backend::main(exchange) {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
         Some(_) | None => Ok(()),
@@ -28,14 +32,31 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 /// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
-pub(super) fn has_backend(exchange: &Exchange) -> Result<(), Stop> {
-    match &exchange.spot().group {
+pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
+    match choose_backend::main(exchange) {
         Some(_) => Ok(()),
+        None if exchange.level().is_some() => program::own_content(exchange),
         None => Err(Response::page(StatusCode::NOT_FOUND).into()),
     }
 }
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
+    let method = effects::towards_upstream(exchange)?;
+    let mut outcome = sent(exchange).await;
+    if let Some(method) = method {
+        let asked = std::mem::replace(&mut exchange.request.method, method);
+        if let Ok(response) = &mut outcome
+            && asked == Method::HEAD
+            && exchange.request.method != Method::HEAD
+        {
+            // No body follows that was announced to somebody else.
+            response.announced_length = None;
+        }
+    }
+    outcome
+}
+
+async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {
@@ -52,7 +73,8 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
     let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
     // An error page gets the same body, and so does where X-Accel-Redirect leads.
-    if goes_on || exchange.spot().errors.is_some() {
+    let has_pages = |level: &Level| !level.settings.answers.error_pages.is_empty();
+    if goes_on || exchange.spot().errors.is_some() || exchange.level().is_some_and(has_pages) {
         exchange.request.body = body.kept();
     }
     outcome

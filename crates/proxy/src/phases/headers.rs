@@ -4,6 +4,7 @@
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
 use crate::http::{Field, Interim, Response, Source};
+use crate::snippet::Effects;
 use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
@@ -11,18 +12,17 @@ use model::Global;
 
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
-/// Fields that belong to the upstream's connection, or that nginx keeps for itself.
-const HIDDEN: [&str; 10] = [
-    "connection",
-    "keep-alive",
-    "proxy-connection",
+/// Fields that belong to the upstream's connection.
+const OF_CONNECTION: [&str; 4] = ["connection", "keep-alive", "proxy-connection", "te"];
+
+/// Fields that nginx keeps for itself.
+const HIDDEN: [&str; 6] = [
     "x-pad",
     "x-accel-expires",
     "x-accel-redirect",
     LIMIT_RATE,
     "x-accel-buffering",
     "x-accel-charset",
-    "te",
 ];
 
 /// Makes the header section what the client gets. Gives back the rate that an upstream asks for.
@@ -31,8 +31,6 @@ pub(super) fn filter(
     response: &mut Response,
     watch: Watch,
 ) -> Option<Bytes> {
-    let generation = &exchange.generation;
-    let global = generation.global();
     let mut rate = None;
     if watch.upstream && response.source == Source::Upstream {
         exchange.answer.upstream = answer::section(response, exchange.request.version);
@@ -40,15 +38,21 @@ pub(super) fn filter(
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
         let nominated = response.headers.get("connection").cloned();
+        let (global, effects) = (exchange.generation.global(), exchange.effects());
         response.headers.retain(|field| {
-            let passes = passes(field, global, upgraded, nominated.as_ref());
+            let passes = passes(field, global, effects, upgraded, nominated.as_ref());
             if !passes && rate.is_none() && field.is(LIMIT_RATE) {
                 rate = Some(field.value.clone());
             }
             passes
         });
-        super::answer_rewrites::apply(exchange, &mut response.headers);
+        rate = rate.filter(|_| !effects.is_some_and(|effects| effects.ignores(LIMIT_RATE)));
+        if let Err(error) = super::answer_rewrites::apply(exchange, &mut response.headers) {
+            *response = super::failed::answer_error(exchange, &error);
+        }
     }
+    let generation = &exchange.generation;
+    let global = generation.global();
     super::x_accel::carry(exchange, response);
     authenticated(exchange, response);
     if global.server_tokens && !response.headers.has("server") {
@@ -67,21 +71,31 @@ pub(super) fn filter(
     if watch.sent {
         exchange.answer.sent = answer::section(response, exchange.request.version);
     }
+    set_by_configuration(exchange, response);
+    super::cors::tell(exchange, response);
+    if exchange.effects().is_some() {
+        keep(exchange, response, watch);
+        super::effects::answer(exchange, response);
+    }
+    rate
+}
+
+/// `add-headers`, then `custom-headers`.
+fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
+    let generation = &exchange.generation;
     let fill = variables::filler(exchange);
     generation.answer_headers.apply(&fill, &mut response.headers);
     if let Some(place) = &exchange.place {
         place.spot().custom_headers.apply(&fill, &mut response.headers);
     }
-    super::cors::tell(exchange, response);
-    rate
 }
 
 /// Hands an interim answer of the upstream to the client, if it understands any: with what an answer would keep of it.
 pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
     let Some(interims) = &exchange.interims else { return };
-    let global = exchange.generation.global();
+    let (global, effects) = (exchange.generation.global(), exchange.effects());
     let nominated = interim.headers.get("connection").cloned();
-    interim.headers.retain(|field| passes(field, global, false, nominated.as_ref()));
+    interim.headers.retain(|field| passes(field, global, effects, false, nominated.as_ref()));
     interims.push(interim);
 }
 
@@ -113,8 +127,18 @@ fn authenticated(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Bytes>) -> bool {
-    if HIDDEN.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
+fn passes(
+    field: &Field,
+    global: &Global,
+    effects: Option<&Effects>,
+    upgraded: bool,
+    nominated: Option<&Bytes>,
+) -> bool {
+    if OF_CONNECTION.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
+        return false;
+    }
+    let shown = |effects: &Effects| effects.shown.iter().any(|name| field.is(name));
+    if HIDDEN.iter().any(|name| field.is(name)) && !effects.is_some_and(shown) {
         return false;
     }
     // nginx sends no Content-Type that says nothing.
@@ -129,6 +153,9 @@ fn passes(field: &Field, global: &Global, upgraded: bool, nominated: Option<&Byt
     };
     if !upgraded && nominated.is_some_and(named) {
         return false;
+    }
+    if let Some(effects) = effects.filter(|effects| !effects.hidden.is_empty()) {
+        return !effects.hidden.iter().any(|name| field.is(name));
     }
     global.hide_headers.is_empty()
         || !global

@@ -2,9 +2,11 @@
 //! (ngx_http_limit_req_module, ngx_http_limit_conn_module; compat/behaviour.md section 17).
 
 use super::Stop;
-use crate::exchange::Exchange;
+use super::effects;
+use crate::exchange::{Exchange, Place};
 use crate::http::{Pace, Response};
 use crate::limits::{Client, Gate};
+use crate::snippet::{Full, Judgement, Running, on_machine};
 use crate::variables::text_of;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
@@ -27,6 +29,73 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     exchange.onward.counted = true;
     Ok(())
+}
+
+/// `limit_req` and `limit_conn` of snippets: counted once, too.
+pub(super) async fn of_snippets(exchange: &mut Exchange) -> Result<(), Stop> {
+    let has_limits = exchange.effects().is_some_and(|effects| !effects.limits.is_empty());
+    match exchange.place_with_effects().filter(|_| has_limits) {
+        // Boxed, so that requests without limits do not carry the room for it.
+        Some(place) => Box::pin(counted(exchange, place)).await,
+        None => Ok(()),
+    }
+}
+
+async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
+    let limits = &effects::of(&place).limits;
+    let of_policy = &place.spot().location.policy.limits;
+    let (requests, connections) = (
+        limits.request_status.unwrap_or(of_policy.request_status),
+        limits.connection_status.unwrap_or(of_policy.connection_status),
+    );
+    if limits.broken {
+        return Err(refusal(requests));
+    }
+    if exchange
+        .snippet
+        .as_mut()
+        .is_none_or(|running| std::mem::replace(&mut running.of_request.is_counted, true))
+    {
+        return Ok(());
+    }
+    let keys = on_machine(exchange, |machine| limits.request_keys(machine))?.unwrap_or_default();
+    let dry = limits.request_dry_run;
+    let (said, wait) = match limits.judge(&keys) {
+        Judgement::Nothing => ("", None),
+        Judgement::Pass(wait) if wait.is_zero() => ("PASSED", None),
+        Judgement::Pass(_) if dry => ("DELAYED_DRY_RUN", None),
+        Judgement::Pass(wait) => ("DELAYED", Some(wait)),
+        Judgement::Refuse if dry => ("REJECTED_DRY_RUN", None),
+        Judgement::Refuse => ("REJECTED", None),
+    };
+    note(exchange, |running| running.request_limit = said);
+    if said == "REJECTED" {
+        return Err(refusal(requests));
+    }
+    if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
+        tokio::time::sleep(wait).await;
+    }
+    let keys = on_machine(exchange, |machine| limits.connection_keys(machine))?.unwrap_or_default();
+    let (said, slot) = match limits.hold(&keys) {
+        Ok(None) => ("", None),
+        Ok(slot) => ("PASSED", slot),
+        Err(Full) if limits.connection_dry_run => ("REJECTED_DRY_RUN", None),
+        Err(Full) => ("REJECTED", None),
+    };
+    note(exchange, |running| running.connection_limit = said);
+    if said == "REJECTED" {
+        return Err(refusal(connections));
+    }
+    if let Some(slot) = slot {
+        exchange.slot = Some(slot.beside(exchange.slot.take()));
+    }
+    Ok(())
+}
+
+fn note(exchange: &mut Exchange, what: impl FnOnce(&mut Running)) {
+    if let Some(running) = &mut exchange.snippet {
+        what(running);
+    }
 }
 
 /// The answer at its pace. It holds its client's place until it is at its end; a connection that stopped being HTTP

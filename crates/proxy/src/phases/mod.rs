@@ -12,6 +12,8 @@ pub(crate) mod client_certificate;
 mod client_fields;
 mod compression;
 pub(crate) mod cors;
+mod effects;
+mod error_page;
 pub(crate) mod errors;
 mod failed;
 pub(crate) mod fastcgi;
@@ -23,6 +25,8 @@ mod limit_rate;
 mod limits;
 pub(crate) mod mirror;
 pub(crate) mod opentelemetry;
+mod pass;
+pub(crate) mod program;
 mod read_body;
 mod redirects;
 mod request_headers;
@@ -33,6 +37,7 @@ pub(crate) mod x_accel;
 use crate::exchange::Exchange;
 use crate::http::Response;
 use crate::trace::{self, Phase};
+use error_page::Begin;
 use failed::response_of;
 
 pub use finish::finish;
@@ -41,14 +46,19 @@ pub use stop::Stop;
 /// The life of a request, top to bottom.
 pub async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
+    client_address::find(exchange); // post-read
     let mut response = match request(exchange).await {
         Ok(response) => response,
         Err(stop) => response_of(exchange, stop),
     };
+    if exchange.snippet.is_some() {
+        Box::pin(led_on(exchange, &mut response)).await;
+    }
     errors::replace(exchange, &mut response).await;
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, &mut response, watch);
     choose_backend::tell(exchange, &mut response);
+    effects::body(exchange, &mut response);
     compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
     headers::keep(exchange, &response, watch);
@@ -58,10 +68,40 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
-    client_address::find(exchange); // post-read
-    let mut answer = located(exchange).await?;
-    while x_accel::follow(exchange, &mut answer)? {
-        answer = located(exchange).await?;
+    let answer = located(exchange).await?;
+    onward(exchange, answer).await
+}
+
+/// Follows `error_page`s of snippets, each through every guard of where it leads.
+async fn led_on(exchange: &mut Exchange, response: &mut Response) {
+    while let Some(begin) = error_page::follow(exchange, response) {
+        let next = match begin {
+            Begin::Path => located(exchange).await,
+            Begin::Here => named(exchange).await,
+        };
+        let next = match next {
+            Ok(answer) => onward(exchange, answer).await,
+            stopped => stopped,
+        };
+        let mut next = next.unwrap_or_else(|stop| response_of(exchange, stop));
+        error_page::show(exchange, response, &mut next);
+        *response = next;
+    }
+}
+
+/// The life of a request that was led to a named location.
+async fn named(exchange: &mut Exchange) -> Result<Response, Stop> {
+    error_page::enter(exchange)?;
+    at_location(exchange).await
+}
+
+/// Follows an upstream that sends the request on.
+async fn onward(exchange: &mut Exchange, mut answer: Response) -> Result<Response, Stop> {
+    while let Some(begin) = x_accel::follow(exchange, &mut answer)? {
+        answer = match begin {
+            Begin::Path => located(exchange).await?,
+            Begin::Here => Box::pin(named(exchange)).await?,
+        };
     }
     Ok(answer)
 }
@@ -75,20 +115,37 @@ async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
     let found = find_location::choose(exchange); // find-config
     opentelemetry::begin(exchange);
     found?;
-    exchange.enter(Phase::Preflight);
-    cors::preflight(exchange)?; // rewrite
-    exchange.enter(Phase::Redirect);
-    redirects::configured(exchange)?;
-    exchange.enter(Phase::Rewrite);
-    rewrite::path(exchange)?;
+    at_location(exchange).await
+}
+
+/// The life of a request at its location.
+async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
+    loop {
+        exchange.enter(Phase::Preflight);
+        cors::preflight(exchange)?; // rewrite
+        exchange.enter(Phase::Redirect);
+        redirects::configured(exchange)?;
+        exchange.enter(Phase::Rewrite);
+        if exchange.snippet.is_none() {
+            break rewrite::path(exchange)?;
+        }
+        if program::of_location(exchange)? {
+            break;
+        }
+        exchange.enter(Phase::Location);
+        find_location::again(exchange)?;
+    }
     access_log::note_rewrite(exchange);
     exchange.enter(Phase::HttpsRedirect);
     redirects::to_https(exchange)?;
     client_certificate::over_tls(exchange)?;
     exchange.enter(Phase::Endpoints);
     forward::has_endpoints(exchange)?;
+    effects::request(exchange)?;
+    client_address::of_location(exchange);
     exchange.enter(Phase::Limits);
     limits::check(exchange)?; // preaccess
+    limits::of_snippets(exchange).await?;
     exchange.enter(Phase::Access);
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;

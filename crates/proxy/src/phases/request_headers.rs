@@ -6,11 +6,13 @@ use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::http::{Field, Length, TrailerRule, tokens};
 use crate::http1::write;
+use crate::snippet::Told;
 use crate::upstream::Head;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
+use model::snippet::{PassTarget, Scope};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: [&str; 11] = [
@@ -41,8 +43,12 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
     let span = exchange.span.as_deref();
+    let told = exchange.told();
+    let none = exchange.effects().is_some_and(|effects| !effects.passes_headers);
     client_fields::end_to_end(&exchange.request.headers).filter(move |field| {
-        let replaced = client_fields::is_among(&field.name, &DESCRIBING)
+        let replaced = none
+            || told.is_some_and(|told| told.has(&field.name))
+            || client_fields::is_among(&field.name, &DESCRIBING)
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
@@ -64,13 +70,62 @@ pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
 pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
+    if exchange.told().is_some_and(Told::forbids_upgrade) {
+        return None;
+    }
     let is_http2 = |member: &[u8]| member.to_ascii_lowercase().starts_with(b"h2");
     (!tokens(wanted).any(is_http2)).then_some(wanted)
 }
 
 /// The fields that are sent by configuration or by Fairway itself; those of `proxy-set-headers` replace the others
-/// (compat/decisions.md row 17).
+/// (compat/decisions.md row 17), and those of snippets replace all of them. A location that snippets have gets theirs
+/// alone, unless it stands in one of an Ingress and says nothing itself.
 fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
+    if exchange.snippet.is_none() {
+        return set_by_fairway(exchange, put);
+    }
+    let told = exchange.told();
+    let told_host = told.and_then(Told::host);
+    if told_host.is_some() || is_by_itself(exchange) {
+        put(b"Host", &host(exchange));
+    }
+    if !is_by_itself(exchange) {
+        set_by_fairway(exchange, |name, value| {
+            let is_said = match name.eq_ignore_ascii_case(b"host") {
+                true => told_host.is_some(),
+                false => told.is_some_and(|told| told.has(name)),
+            };
+            if !is_said {
+                put(name, value);
+            }
+        });
+    }
+    for (name, value) in told.into_iter().flat_map(Told::fields) {
+        put(name, value);
+    }
+}
+
+/// Whether only snippets say what the upstream is told (nginx: `proxy_set_header` of one level hides all others).
+fn is_by_itself(exchange: &Exchange) -> bool {
+    let Some(level) = exchange.level().filter(|level| level.own) else { return false };
+    let says = |scope: &Scope| !scope.settings.headers.proxy_set.is_empty();
+    exchange.spot().location.origin.is_none() || level.scope.as_deref().is_some_and(says)
+}
+
+/// The host that an upstream is told where nobody says one: nginx's `$proxy_host`.
+fn proxy_host(exchange: &Exchange) -> Bytes {
+    let pass = exchange.level().and_then(|level| level.settings.pass.as_ref());
+    match pass.map(|pass| (&pass.target, if pass.tls { 443 } else { 80 })) {
+        Some((PassTarget::Service { namespace, name, port }, usual)) => {
+            let port = Some(port).filter(|port| **port != usual);
+            let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+            format!("{name}.{namespace}.svc.cluster.local{port}").into()
+        }
+        Some((PassTarget::Balancer, _)) | None => Bytes::from_static(b"upstream_balancer"),
+    }
+}
+
+fn set_by_fairway(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     let configured = &exchange.generation.request_headers;
     let mut own = |name: &[u8], value: &[u8]| {
         if !configured.has(name) {
@@ -143,8 +198,14 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     }
 }
 
-/// The host that the upstream is told (`upstream-vhost`).
+/// The host that the upstream is told (`upstream-vhost`), unless a snippet says another.
 fn host(exchange: &Exchange) -> Bytes {
+    if let Some(host) = exchange.told().and_then(Told::host) {
+        return host.clone();
+    }
+    if is_by_itself(exchange) {
+        return proxy_host(exchange);
+    }
     let own = || exchange.forwarded.host.clone();
     let Some(template) = &exchange.spot().location.policy.upstream_host else { return own() };
     let text = variables::text_of(template, exchange);
@@ -200,7 +261,9 @@ fn http1(exchange: &Exchange) -> Bytes {
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
     }
+    let closes = exchange.told().is_some_and(Told::closes);
     let connection: &[u8] = match policy.connection_header {
+        _ if closes && upgrade.is_none() => b"close",
         Some(ConnectionHeader::Close) => b"close",
         Some(ConnectionHeader::KeepAlive) => b"keep-alive",
         None if upgrade.is_some() => b"upgrade",
@@ -290,8 +353,10 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
         "tracestate",
     ];
     let (generation, location) = (exchange.generation.clone(), exchange.spot().location.clone());
+    let told = exchange.told().cloned().unwrap_or_default();
     TrailerRule::new(move |field| {
         !(is_own(&field.name)
+            || told.has(&field.name)
             || client_fields::is_among(&field.name, &HEAD_ONLY)
             || is_said(&location.policy, field)
             || errors::is_about(field)

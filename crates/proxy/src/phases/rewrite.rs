@@ -1,37 +1,59 @@
 //! `rewrite-target`: the path towards the upstream (ngx_http_rewrite_module, `rewrite … break`).
 
-use super::Stop;
+use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
+use model::snippet::Regex;
 use model::{Part, Template};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
-    let policy = exchange.spot().location.policy.clone();
-    if let Some(rewrite) = &policy.rewrite {
-        let path = exchange.path.clone();
-        let too_hard = |_| Error::too_hard(&exchange.host, &exchange.spot().location);
-        let groups = rewrite.pattern.captures(&path, &exchange.steps).map_err(too_hard)?;
-        if let Some(groups) = groups {
-            if rewrite.is_redirect() {
-                let location = address(exchange, &rewrite.target, &groups);
-                return Err(Response::redirect(StatusCode::FOUND, location).into());
-            }
-            exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
-            exchange.forwarded_prefix =
-                rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
-            return Ok(());
-        }
+    if !to_target(exchange)? {
+        as_it_is(exchange);
     }
-    if exchange.dotted {
+    Ok(())
+}
+
+/// Rewrites the path if its location has a target for it; whether it does.
+pub(super) fn to_target(exchange: &mut Exchange) -> Result<bool, Stop> {
+    let policy = exchange.spot().location.policy.clone();
+    let Some(rewrite) = &policy.rewrite else { return Ok(false) };
+    let path = exchange.path.clone();
+    let too_hard = |_| Error::too_hard(&exchange.host, &exchange.spot().location);
+    let groups = rewrite.pattern.captures(&path, &exchange.steps).map_err(too_hard)?;
+    let Some(groups) = groups else { return Ok(false) };
+    if rewrite.is_redirect() {
+        let location = address(exchange, &rewrite.target, &groups);
+        return Err(Response::redirect(StatusCode::FOUND, location).into());
+    }
+    exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
+    exchange.forwarded_prefix =
+        rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
+    if exchange.level().is_some() {
+        let regex = Regex { pattern: rewrite.pattern.clone(), names: Vec::new() };
+        program::match_path(exchange, &regex)?;
+    }
+    if let (Some(running), Some(target)) = (&mut exchange.snippet, &exchange.rewritten) {
+        running.follow(target);
+    }
+    Ok(true)
+}
+
+/// The path as it stands goes to the upstream: as a snippet made it, or as the client wrote it.
+pub(super) fn as_it_is(exchange: &mut Exchange) {
+    if let Some(running) = exchange.snippet.as_ref().filter(|running| running.state.rewritten) {
+        let encoded = route::path::encode(&exchange.path).into_owned();
+        let query = route::path::bytes(&running.state.query);
+        let query = Some(&*query).filter(|query| !query.is_empty());
+        exchange.rewritten = Some(with_query(encoded.into_bytes(), query));
+    } else if exchange.dotted {
         // One meaning of a path: dot segments were resolved for matching, so they are for the upstream, too.
         let encoded = route::path::encode(&exchange.path).into_owned();
         exchange.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
     }
-    Ok(())
 }
 
 /// Where a target that is an address leads. The groups of a path were decoded with it.
@@ -46,7 +68,7 @@ fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> 
         Part::Text(literal) => literal.contains('?'),
         Part::Capture(_) | Part::Variable(_) => false,
     });
-    let query = exchange.request.query().filter(|query| !query.is_empty());
+    let query = exchange.query().filter(|query| !query.is_empty());
     let mut location =
         variables::in_header(&route::path::bytes(text.strip_suffix('?').unwrap_or(&text)));
     if let Some(query) = query.filter(|_| !text.ends_with('?')) {
@@ -93,7 +115,6 @@ fn rewritten(
     let path = resolved(&route::path::bytes(&path))?;
     let encoded = route::path::encode(&path).into_owned().into_bytes();
     let query = exchange
-        .request
         .query()
         .filter(|query| !query.is_empty())
         .filter(|_| arguments.as_deref().is_none_or(|own| !drops_query(own)));
@@ -115,13 +136,13 @@ fn drops_query(own: &str) -> bool {
 }
 
 /// A rewritten path is canonical again before it leaves (compat/decisions.md). What is a `%` in it stands for itself.
-fn resolved(path: &[u8]) -> Result<Vec<u8>, Error> {
+pub(super) fn resolved(path: &[u8]) -> Result<Vec<u8>, Error> {
     let escaped = route::path::encode(path).into_owned();
     let canonical = route::path::canonical(escaped.as_bytes()).map_err(Error::BadRewrite)?;
     Ok(canonical.path.into_owned())
 }
 
-fn with_query(path: Vec<u8>, query: Option<&[u8]>) -> Bytes {
+pub(super) fn with_query(path: Vec<u8>, query: Option<&[u8]>) -> Bytes {
     let mut target = BytesMut::from(&path[..]);
     if let Some(query) = query {
         target.extend_from_slice(b"?");

@@ -12,6 +12,7 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     server(story);
     location(story);
+    programs(story);
     redirects(story, response);
 }
 
@@ -85,12 +86,17 @@ fn location(story: &mut Story<'_>) {
         };
         return story.say("location", outcome);
     };
+    if place.site.snippet.as_ref().is_some_and(|snippet| snippet.server == place.index) {
+        return story.say("location", "none: the host's snippet comes before");
+    }
     let location = &place.spot().location;
     let kind = match location.kind {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
     };
+    let own = place.spot().snippet.as_ref().is_some_and(|level| level.own);
     let by = match &location.origin {
+        _ if own => ", which a snippet has".to_owned(),
         Some(origin) => format!(" of {origin}"),
         None => ", which no Ingress has: the default backend answers".to_owned(),
     };
@@ -102,6 +108,15 @@ fn location(story: &mut Story<'_>) {
         Backend::Upstream(id) => story.say("backend", id.as_str()),
         Backend::NotFound => story.say("backend", "none: 404"),
         Backend::Denied(reason) => story.say("backend", format!("denied, 503: {reason}")),
+    }
+}
+
+/// What programs of snippets did: the server's, then those of its locations.
+fn programs(story: &mut Story<'_>) {
+    let exchange = story.exchange;
+    let Some(running) = &exchange.snippet else { return };
+    for done in running.state.story.iter().flatten() {
+        story.say("snippet", format!("{}: {}", done.at, done.text));
     }
 }
 

@@ -7,7 +7,8 @@ mod opentelemetry;
 pub(crate) use client_certificate::verified;
 
 use crate::credentials;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
+use crate::generation::Spot;
 use crate::http::percent::{self, is_unreserved};
 use crate::http::{Headers, iso8601, since_epoch};
 use crate::upstream::Try;
@@ -172,8 +173,8 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::RequestUri => text(exchange.received(), out),
         V::EscapedRequestUri => text(&percent::encoded(exchange.received(), is_unreserved), out),
         V::Uri | V::DocumentUri => text(&exchange.path, out),
-        V::Args | V::QueryString => text(request.query().unwrap_or_default(), out),
-        V::IsArgs => out.push_str(if request.query().is_some_and(|query| !query.is_empty()) {
+        V::Args | V::QueryString => text(exchange.query().unwrap_or_default(), out),
+        V::IsArgs => out.push_str(if exchange.query().is_some_and(|query| !query.is_empty()) {
             "?"
         } else {
             ""
@@ -259,7 +260,18 @@ fn connection(variable: &Variable, exchange: &Exchange, out: &mut String) {
 fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     let Some(place) = &exchange.place else { return };
-    let location = &place.spot().location;
+    let own = exchange.snippet.as_ref().and_then(|running| running.state.own(&variable.name()));
+    if let Some(own) = own {
+        return out.push_str(own);
+    }
+    let Some(spot) = settled(exchange, place) else {
+        return match variable {
+            V::ProxyUpstreamName => out.push('-'),
+            V::ServerName => out.push_str(place.site.server.name.as_str()),
+            _ => {}
+        };
+    };
+    let location = &spot.location;
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
@@ -281,7 +293,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
         V::ProxyAlternativeUpstreamName => {
-            if let Some(canary) = place.spot().canary.as_deref().filter(|_| exchange.canary) {
+            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.canary) {
                 out.push_str(canary.group.id.as_str());
             }
         }
@@ -290,6 +302,15 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::LocationPath => out.push_str(&location.path),
         V::ServerName => out.push_str(place.site.server.name.as_str()),
         _ => {}
+    }
+}
+
+/// The location whose values the controller has set last: locations that snippets have set none. None before any.
+fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
+    let spot = place.spot();
+    match (&exchange.snippet, &spot.snippet) {
+        (Some(running), Some(level)) if level.own => Some(&place.site.spots[running.ingress?]),
+        _ => Some(spot),
     }
 }
 
@@ -416,7 +437,7 @@ fn find_cookie<'a>(headers: &'a Headers, name: &'a str) -> Option<&'a [u8]> {
 }
 
 fn argument(exchange: &Exchange, name: &str, out: &mut String) {
-    let query = exchange.request.query().unwrap_or_default();
+    let query = exchange.query().unwrap_or_default();
     let found = query.split(|&byte| byte == b'&').find_map(|pair| {
         let at = pair.iter().position(|&byte| byte == b'=')?;
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])

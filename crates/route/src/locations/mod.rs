@@ -1,5 +1,6 @@
 //! Which location of a host answers a path: plain hosts by longest prefix, regex hosts by the first match.
 
+mod own;
 mod patterns;
 mod prefixes;
 #[cfg(test)]
@@ -7,6 +8,8 @@ mod tests;
 
 use crate::path::Canonical;
 use model::{Server, Steps};
+use own::Mixed;
+pub use own::Own;
 use patterns::Patterns;
 use prefixes::Prefixes;
 
@@ -15,7 +18,7 @@ use prefixes::Prefixes;
 pub enum Found {
     /// To a location.
     Location {
-        /// Its place in [`Server::locations`].
+        /// Its place in [`Server::locations`], or the number of an [`Own`].
         index: usize,
     },
     /// To a location only once a slash is added: 301 to the path with `/`.
@@ -42,6 +45,7 @@ pub struct Locations {
 enum Matcher {
     Prefixes(Prefixes),
     Patterns(Patterns),
+    Mixed(Box<Mixed>),
 }
 
 impl Locations {
@@ -54,11 +58,26 @@ impl Locations {
         Self { matcher }
     }
 
+    /// The same with the locations that snippets have.
+    pub fn with_own(self, server: &Server, own: &[Own]) -> Self {
+        if own.is_empty() {
+            return self;
+        }
+        Self { matcher: Matcher::Mixed(Box::new(Mixed::new(self.matcher, &server.locations, own))) }
+    }
+
     /// What `path` leads to; patterns take their steps from those of the request.
     pub fn find(&self, path: &Canonical<'_>, steps: &Steps) -> Found {
-        match &self.matcher {
-            Matcher::Prefixes(prefixes) => prefixes.find(&path.path),
-            Matcher::Patterns(patterns) => patterns.find(path, steps),
+        self.matcher.find(path, steps)
+    }
+}
+
+impl Matcher {
+    fn find(&self, path: &Canonical<'_>, steps: &Steps) -> Found {
+        match self {
+            Self::Prefixes(prefixes) => prefixes.find(&path.path),
+            Self::Patterns(patterns) => patterns.find(path, steps),
+            Self::Mixed(mixed) => mixed.find(path, steps),
         }
     }
 }

@@ -1,12 +1,12 @@
 //! What stands at http level: servers, zones, and settings for everybody.
 
 use super::{Compiler, inner, said};
-use crate::Mistake;
 use crate::level::Level;
 use crate::read::{Reader, bytes, invalid, is_digits};
 use crate::syntax::{Directive, Word};
 use crate::table::{Build, Fate};
 use crate::typed::{ConnZone, GlobalScope, Listen, OwnServer, Rate, ReqZone, VirtualName};
+use crate::{Mistake, Needed};
 
 /// The least that a zone may have, as in nginx: eight pages.
 const ZONE: u64 = 8 * 4096;
@@ -54,7 +54,11 @@ impl Compiler<'_> {
             match row.fate {
                 Fate::Built(Build::Listen) => {
                     let listen = listen(directive);
-                    server.listens.extend(self.value(listen));
+                    let listen = self.value(listen);
+                    if let Some(listen) = &listen {
+                        self.reader.need(directive, Needed::Port(listen.port));
+                    }
+                    server.listens.extend(listen);
                 }
                 Fate::Built(Build::ServerName) => {
                     for word in directive.arguments() {
@@ -80,7 +84,7 @@ impl Compiler<'_> {
     }
 }
 
-fn listen(directive: &Directive) -> Result<Listen, Mistake> {
+pub(super) fn listen(directive: &Directive) -> Result<Listen, Mistake> {
     let words = directive.arguments();
     let word = &words[0];
     let (address, port) = match word.text.rsplit_once(':') {

@@ -1,11 +1,11 @@
 //! Locations of snippets, and what only locations have.
 
 use super::{Around, Compiler, inner, not_here};
-use crate::Mistake;
 use crate::level::Level;
 use crate::syntax::{Directive, Word};
 use crate::table::{Build, Fate};
 use crate::typed::{LimitExcept, LocationKind, OwnLocation, Scope, Settings};
+use crate::{Mistake, Needed};
 
 impl Compiler<'_> {
     pub(super) fn location(
@@ -19,7 +19,10 @@ impl Compiler<'_> {
         let kind = self.value(kind);
         let misplaced = kind.as_ref().and_then(|kind| match around {
             Some(around) => kind.misplaced_in(around),
-            None if level == Level::Location => kind.misplaced_in_any(),
+            None if level == Level::Location => {
+                self.reader.need(directive, Needed::Around(kind.clone()));
+                kind.misplaced_in_any()
+            }
             None => None,
         });
         if let Some(why) = misplaced {
@@ -61,6 +64,10 @@ impl Compiler<'_> {
             return Err(Mistake::refused(name.at, "a location without a path"));
         }
         let path = name.text.clone();
+        if path.starts_with(model::RESERVED_PATHS) {
+            let text = format!("paths below {} are Fairway's own", model::RESERVED_PATHS);
+            return Err(Mistake::refused(name.at, text));
+        }
         Ok(match modifier {
             "=" => LocationKind::Exact(path),
             "^~" => LocationKind::Prefix { path, final_prefix: true },

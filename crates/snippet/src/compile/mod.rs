@@ -4,6 +4,9 @@ mod http;
 mod location;
 mod maps;
 mod program;
+mod stream;
+
+pub use stream::{StreamListen, StreamServer};
 
 use crate::level::{Level, Place};
 use crate::mistake::{meant, shown};
@@ -12,7 +15,8 @@ use crate::syntax::{Block, Bounds, Directive, Word};
 use crate::table::{Build, Fate, Row, find, names};
 use crate::typed::{GlobalScope, LocationKind, Scope, Settings};
 use crate::variables::Names;
-use crate::{Mistake, Note};
+use crate::{Mistake, Need, Note};
+use model::Pattern;
 
 /// Mistakes of one snippet that are said; who has more mends these first.
 const MISTAKES: usize = 20;
@@ -27,8 +31,14 @@ pub struct Meaning {
     pub scope: Scope,
     /// What an `http-snippet` says.
     pub http: GlobalScope,
+    /// What a `stream-snippet` says.
+    pub streams: Vec<StreamServer>,
     /// What it says without effect.
     pub notes: Vec<Note>,
+    /// What must be there where it counts.
+    pub needs: Vec<Need>,
+    /// Its regular expressions.
+    pub patterns: Vec<Pattern>,
 }
 
 /// Reads `directives` as a snippet of `place`, in which `names` are declared.
@@ -38,17 +48,21 @@ pub(crate) fn compile(
     names: &Names,
 ) -> Result<Meaning, Vec<Mistake>> {
     let expressions = Bounds::of(place).expressions;
-    let reader = Reader { names, notes: Vec::new(), expressions, probes: PROBES };
+    let reader = Reader::new(names, expressions, PROBES);
     let mut compiler = Compiler { reader, mistakes: Vec::new() };
     let mut meaning = Meaning::default();
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
+        Level::Stream => compiler.stream(directives, &mut meaning.streams),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
-    meaning.notes = compiler.reader.notes;
-    match compiler.mistakes.is_empty() {
+    let Compiler { reader, mistakes } = compiler;
+    meaning.notes = reader.notes;
+    meaning.needs = reader.needs;
+    meaning.patterns = reader.patterns;
+    match mistakes.is_empty() {
         true => Ok(meaning),
-        false => Err(compiler.mistakes),
+        false => Err(mistakes),
     }
 }
 
@@ -123,7 +137,9 @@ impl Compiler<'_> {
                 | Build::Geo
                 | Build::SplitClients
                 | Build::RequestZone
-                | Build::ConnectionZone => {
+                | Build::ConnectionZone
+                | Build::StreamPass
+                | Build::StreamProxy => {
                     self.wrong(not_here(directive, "it stands in an http-snippet"))
                 }
             },

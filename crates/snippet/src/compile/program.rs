@@ -1,7 +1,6 @@
 //! The rewrite module: `set`, `if`, `return`, `rewrite`, `break`.
 
 use super::{Compiler, inner};
-use crate::Mistake;
 use crate::Position;
 use crate::level::Level;
 use crate::mistake::shown;
@@ -12,6 +11,8 @@ use crate::typed::{
     Comparison, Condition, IfBlock, Piece, Redirect, Return, Rewrite, Scope, Settings, Step, Task,
     Template, Then, Uri,
 };
+use crate::variables::names_upstream;
+use crate::{Mistake, Needed};
 
 impl Compiler<'_> {
     /// A step that is no `if`.
@@ -27,8 +28,16 @@ impl Compiler<'_> {
 
     fn set(&mut self, directive: &Directive) -> Result<Task, Mistake> {
         let words = directive.arguments();
-        let name = self.reader.names.target(&words[0].text, words[0].at)?;
-        Ok(Task::Set(name, self.reader.template(&words[1])?))
+        let name = self.reader.names.changeable(&words[0].text, words[0].at)?;
+        let value = self.reader.template(&words[1])?;
+        if names_upstream(&name.0) {
+            let id = value.literal().ok_or_else(|| {
+                let text = format!("{name} without variables: write namespace-service-port");
+                Mistake::refused(words[1].at, text)
+            })?;
+            self.reader.need(directive, Needed::Upstream(id.to_owned()));
+        }
+        Ok(Task::Set(name, value))
     }
 
     fn return_(&mut self, directive: &Directive) -> Result<Return, Mistake> {

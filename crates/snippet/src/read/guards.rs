@@ -1,12 +1,12 @@
 //! Addresses, passwords, authenticators and limits.
 
 use super::{Reader, header_value, invalid, is_digits, number};
-use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
     AccessRule, AuthBasic, ClientAddress, LimitConn, LimitReq, Name, Referers, RequestDelay,
     Satisfy, Template,
 };
+use crate::{Mistake, Needed};
 use ipnet::IpNet;
 use std::net::IpAddr;
 
@@ -43,7 +43,10 @@ pub(crate) fn auth_basic(
     let word = &directive.arguments()[0];
     match word.text.as_str() {
         "off" => Ok(AuthBasic::Off),
-        _ => Ok(AuthBasic::Realm(header_value(reader, word)?)),
+        _ => {
+            reader.need(directive, Needed::Passwords);
+            Ok(AuthBasic::Realm(header_value(reader, word)?))
+        }
     }
 }
 
@@ -88,7 +91,10 @@ pub(crate) fn limit_status(word: &Word) -> Result<u16, Mistake> {
     status.ok_or_else(|| invalid(word, "status from 400 to 599"))
 }
 
-pub(crate) fn limit_req(_: &mut Reader<'_>, directive: &Directive) -> Result<LimitReq, Mistake> {
+pub(crate) fn limit_req(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<LimitReq, Mistake> {
     let mut zone = None;
     let mut limit = LimitReq { zone: String::new(), burst: 0, delay: RequestDelay::Beyond(0) };
     for word in directive.arguments() {
@@ -107,13 +113,18 @@ pub(crate) fn limit_req(_: &mut Reader<'_>, directive: &Directive) -> Result<Lim
         }
     }
     limit.zone = zone.ok_or_else(|| Mistake::refused(directive.at(), "limit_req without zone="))?;
+    reader.need(directive, Needed::RequestZone(limit.zone.clone()));
     Ok(limit)
 }
 
-pub(crate) fn limit_conn(_: &mut Reader<'_>, directive: &Directive) -> Result<LimitConn, Mistake> {
+pub(crate) fn limit_conn(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<LimitConn, Mistake> {
     let words = directive.arguments();
     let most = words[1].text.parse().ok().filter(|most| *most > 0 && is_digits(&words[1].text));
     let most = most.ok_or_else(|| invalid(&words[1], "number of requests from 1 to 65535"))?;
+    reader.need(directive, Needed::ConnectionZone(words[0].text.clone()));
     Ok(LimitConn { zone: words[0].text.clone(), most })
 }
 

@@ -10,8 +10,8 @@ use crate::Position;
 use crate::mistake::shown;
 use crate::syntax::{Directive, Word};
 use crate::typed::{Regex, Template};
-use crate::variables::{Names, groups, own};
-use crate::{Mistake, Note};
+use crate::variables::{Names, groups};
+use crate::{Mistake, Need, Needed, Note};
 use model::Pattern;
 use std::time::Duration;
 
@@ -21,6 +21,10 @@ pub(crate) struct Reader<'n> {
     pub names: &'n Names,
     /// What has no effect.
     pub notes: Vec<Note>,
+    /// What must be there where the snippet counts.
+    pub needs: Vec<Need>,
+    /// The regular expressions so far.
+    pub patterns: Vec<Pattern>,
     /// Regular expressions that may still be compiled.
     pub expressions: usize,
     /// Those of them that may still be tried for endless backtracking, which takes milliseconds; all others only when
@@ -28,7 +32,13 @@ pub(crate) struct Reader<'n> {
     pub probes: usize,
 }
 
-impl Reader<'_> {
+impl<'n> Reader<'n> {
+    /// A reader of a snippet that may have so many expressions.
+    pub fn new(names: &'n Names, expressions: usize, probes: usize) -> Self {
+        let (notes, needs, patterns) = (Vec::new(), Vec::new(), Vec::new());
+        Self { names, notes, needs, patterns, expressions, probes }
+    }
+
     /// Text with variables.
     pub fn template(&self, word: &Word) -> Result<Template, Mistake> {
         self.names.template(&word.text, word.at)
@@ -55,12 +65,18 @@ impl Reader<'_> {
             let text = format!("the regular expression \"{}\" takes too many steps", shown(source));
             return Err(Mistake::refused(at, text));
         }
+        self.patterns.push(pattern.clone());
         let named = groups(source).into_iter().filter_map(|(group, name)| Some((group, name?)));
         let names = named.map(|(group, name)| {
-            self.names.target(&format!("${name}"), at)?;
-            Ok((group, own(&name)))
+            let name = self.names.target(&format!("${name}"), at)?;
+            Ok((group, name))
         });
         Ok(Regex { pattern, names: names.collect::<Result<_, _>>()? })
+    }
+
+    /// Says what must be there.
+    pub fn need(&mut self, directive: &Directive, what: Needed) {
+        self.needs.push(Need::of(directive, what));
     }
 
     /// Says that something has no effect.

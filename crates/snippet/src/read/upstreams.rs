@@ -3,13 +3,13 @@
 pub(crate) use super::client::buffers;
 
 use super::{Reader, header_value, invalid, is_digits, is_header, once};
-use crate::Mistake;
 use crate::syntax::{Directive, Word};
 use crate::typed::{
     CookieFlags, Pass, PassTarget, ProxyRedirect, Replaced, Replacement, SetHeader, Settings,
     Template,
 };
 use crate::variables::groups;
+use crate::{Mistake, Needed};
 use model::Pattern;
 
 pub(crate) fn template(
@@ -112,6 +112,7 @@ pub(crate) fn proxy_pass(
     settings: &mut Settings,
 ) -> Result<(), Mistake> {
     let pass = pass(reader, &directive.arguments()[0], false)?;
+    needs_service(reader, directive, &pass);
     once(&mut settings.pass, directive, pass)
 }
 
@@ -121,7 +122,14 @@ pub(crate) fn grpc_pass(
     settings: &mut Settings,
 ) -> Result<(), Mistake> {
     let pass = pass(reader, &directive.arguments()[0], true)?;
+    needs_service(reader, directive, &pass);
     once(&mut settings.pass, directive, pass)
+}
+
+fn needs_service(reader: &mut Reader<'_>, directive: &Directive, pass: &Pass) {
+    if pass.target != PassTarget::Balancer {
+        reader.need(directive, Needed::Service(pass.target.clone()));
+    }
 }
 
 fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
@@ -153,7 +161,7 @@ fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
 }
 
 /// `name.namespace.svc` or `name.namespace.svc.cluster.local`, perhaps with a port.
-fn service(authority: &str, tls: bool) -> Option<PassTarget> {
+pub(crate) fn service(authority: &str, tls: bool) -> Option<PassTarget> {
     let (host, port) = match authority.split_once(':') {
         Some((host, port)) => (host, port.parse().ok().filter(|_| is_digits(port))?),
         None => (authority, if tls { 443 } else { 80 }),

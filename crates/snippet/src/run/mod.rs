@@ -45,6 +45,8 @@ pub struct Outcome {
     /// The last `if` that was entered: its settings count, an index into
     /// [`Scope::branches`](crate::typed::Scope::branches).
     pub branch: Option<usize>,
+    /// Whether it ended before its last step: what the controller has behind it does not run either.
+    pub ended: bool,
 }
 
 /// What happens after a program.
@@ -77,7 +79,9 @@ const FAILED: Next = Next::Answer(Answer::Status(500));
 /// Runs `program`. Path, query, captures and variables change in the machine's state.
 pub fn run(program: &Program, owner: Owner, machine: &mut Machine<'_, impl Request>) -> Outcome {
     let mut run = Run { machine, owner, changed: false, quotes: true, branch: None };
-    let next = match run.steps(&program.steps) {
+    let flow = run.steps(&program.steps);
+    let ended = !matches!(flow, Ok(Flow::Go));
+    let next = match flow {
         Ok(Flow::Answer(answer)) => Next::Answer(answer),
         Ok(Flow::Go | Flow::End) if run.changed && owner == Owner::Location => {
             match run.machine.state.search_again() {
@@ -88,7 +92,7 @@ pub fn run(program: &Program, owner: Owner, machine: &mut Machine<'_, impl Reque
         Ok(Flow::Go | Flow::End) => Next::Continue,
         Err(Exceeded) => FAILED,
     };
-    Outcome { next, branch: run.branch }
+    Outcome { next, branch: run.branch, ended }
 }
 
 struct Run<'r, 'm, R> {

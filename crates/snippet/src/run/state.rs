@@ -2,6 +2,7 @@
 
 use crate::Position;
 use crate::typed::{Name, Regex};
+use crate::variables::SET_BY_LOCATIONS;
 use model::{Spent, Steps};
 
 /// Steps of all programs of one request: directives, pieces of text, keys and expressions of maps that are tried.
@@ -61,6 +62,12 @@ impl State {
         self.own.iter().find(|(known, _)| &*known.0 == name).map(|(_, value)| value.as_str())
     }
 
+    /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made of
+    /// them leads nowhere from here.
+    pub fn meet_controller(&mut self) {
+        self.own.retain(|(name, _)| !SET_BY_LOCATIONS.contains(&&*name.0));
+    }
+
     /// Sets a variable; `$args` is the query.
     pub fn set(&mut self, name: &Name, value: String) -> Result<(), Exceeded> {
         if &*name.0 == "args" {
@@ -88,7 +95,8 @@ impl State {
         if self.steps > STEPS { Err(Exceeded) } else { Ok(()) }
     }
 
-    pub(super) fn search_again(&mut self) -> bool {
+    /// Counts one more search for a location, by a program or an `error_page`; whether the request may have it.
+    pub fn search_again(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES
     }

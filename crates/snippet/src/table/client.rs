@@ -1,7 +1,7 @@
 //! Connections of clients.
 
 use super::{Fate, H, HSL, LIF, Levels, MANY, Row, S, fate, rows};
-use crate::read::client::{buffers, keepalive, tls_versions};
+use crate::read::client::{buffers, keepalive, merge_slashes, tls_versions};
 
 pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "client_max_body_size", HSL, 1, 1, once(client.max_body_size, offset), "How large a body may be, else 413; 0 for no bound.";
@@ -16,7 +16,7 @@ pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "send_timeout", HSL, 1, 1, once(client.send_timeout, duration), "How long a client may take nothing.";
     "underscores_in_headers", H | S, 1, 1, once(client.underscores_in_headers, flag), "Whether names of headers may have underscores.";
     "ignore_invalid_headers", H | S, 1, 1, once(client.ignore_invalid_headers, flag), "Whether headers with other names are dropped.";
-    "merge_slashes", H | S, 1, 1, once(client.merge_slashes, flag), "Whether // in a path is matched as /. Off is refused where it would open a guard.";
+    "merge_slashes", H | S, 1, 1, whole(client.merge_slashes, merge_slashes), "Whether // in a path is matched as /. Off is refused where it would open a guard.";
     "keepalive_disable", HSL, 1, 2, no_effect(), "For browsers that are gone.";
     "keepalive_min_timeout", HSL, 1, 1, no_effect(), "Connections are told that they end.";
     "client_body_in_file_only", HSL, 1, 1, no_effect(), "Bodies are not written to files.";

@@ -2,10 +2,10 @@
 
 use snippet::typed::{
     AccessRule, AuthBasic, ClientAddress, ErrorCode, ErrorTarget, Expires, HeaderPattern, Inherit,
-    InputAction, LocationKind, MoreAction, PassTarget, Rate, RequestDelay, Scope, Settings,
+    InputAction, LocationKind, MoreAction, PassTarget, Rate, RequestDelay, Scope, Settings, Task,
     Template,
 };
-use snippet::{Meaning, Place, understand};
+use snippet::{Meaning, Names, Place, Snippet, understand};
 use std::time::Duration;
 
 fn meaning(place: Place, text: &str) -> Meaning {
@@ -300,4 +300,52 @@ fn variables_have_no_case_and_own_ones_come_first() {
     );
     let own = &settings("set $a 1; proxy_set_header X $a;").headers.proxy_set[0].value;
     assert_eq!(own.without_own(), None);
+}
+
+#[test]
+fn what_a_snippet_takes_for_granted_is_said_with_its_place() {
+    let text = "location /a { limit_req zone=r; }\nlimit_conn c 1;\nauth_basic staff;\nset $proxy_upstream_name a-b-80;\n\
+                proxy_pass http://s.n.svc;";
+    let needs = meaning(Place::Location, text).needs;
+    let said = |need: &snippet::Need| (need.at.line, need.directive.clone());
+    let expected = [
+        (1, "limit_req"),
+        (1, "location"),
+        (2, "limit_conn"),
+        (3, "auth_basic"),
+        (4, "set"),
+        (5, "proxy_pass"),
+    ];
+    let mut found: Vec<_> = needs.iter().map(said).collect();
+    found.sort();
+    assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
+    let listens = meaning(Place::Http, "merge_slashes off;\nserver { listen 2443; }").needs;
+    let what: Vec<_> = listens.into_iter().map(|need| need.what).collect();
+    assert_eq!(what, [snippet::Needed::UnmergedSlashes, snippet::Needed::Port(2443)]);
+}
+
+#[test]
+fn variables_of_tenants_are_told_apart_and_those_of_requests_stay() {
+    let all = Snippet::parse(Place::Server, "set $shared 1;").expect("it has the form");
+    let own =
+        Snippet::parse(Place::Location, "set $own $shared; set $args $own;").expect("the same");
+    let mut names = Names::default();
+    all.declare(&mut names);
+    let of = |tenant: &str| {
+        let mut names = names.of_tenant(tenant);
+        own.declare(&mut names);
+        own.understand(&names).expect("it is understood").scope
+    };
+    assert_ne!(of("a"), of("b"));
+    assert_eq!(of("a"), of("a"));
+    let names: Vec<String> = of("a")
+        .program
+        .steps
+        .iter()
+        .map(|step| match &step.task {
+            Task::Set(name, value) => format!("{} {name} {value}", name.0),
+            _ => String::new(),
+        })
+        .collect();
+    assert_eq!(names, ["a/own $own ${shared}", "args $args ${own}"]);
 }

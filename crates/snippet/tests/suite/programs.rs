@@ -344,7 +344,7 @@ fn a_server_is_searched_in_any_case() {
     let (asked, tables) = (Asked::default(), Tables::default());
     let mut machine = Machine::new(&asked, State::new("/p/x", "y=1", false), &tables);
     let outcome = run(&scope.program, Owner::Server, &mut machine);
-    assert_eq!(outcome, Outcome { next: Next::Continue, branch: None });
+    assert_eq!(outcome, Outcome { next: Next::Continue, branch: None, ended: false });
     assert_eq!((machine.state.path.as_str(), machine.state.rewritten), ("/q/x", true));
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Limits, families, guards, raw};
 use crate::settings::{ANNOTATIONS, NameFate, Risk, Rule, Settings, nearest, parse};
+use crate::snippets;
 use model::Severity;
 
 /// It has no effect, but ingress-nginx does not take an Ingress where it is no boolean.
@@ -58,7 +59,9 @@ fn without_key(settings: &mut Settings<'_>, name: &str, limits: &Limits, suggest
         // They have their own, louder word.
         NameFate::Later | NameFate::Nginx if guards::is_guard(name) => return,
         NameFate::Later => "not supported yet".to_owned(),
-        NameFate::Nginx => "has no effect: only the nginx engine can do this".to_owned(),
+        NameFate::Nginx | NameFate::Snippet => {
+            "has no effect: only the nginx engine can do this".to_owned()
+        }
         NameFate::NoEffect if name == BOOLEAN && !is_boolean(settings, name) => {
             return settings.reject(name, "is neither true nor false");
         }
@@ -82,12 +85,21 @@ fn snippet(settings: &mut Settings<'_>, name: &str, limits: &Limits) {
     };
     match ignored {
         Some((severity, reason)) => settings.note(name, severity, reason.to_owned()),
+        // It is read where everything else has been.
+        None if snippets::ANNOTATIONS.contains(&name) => {}
         // Nobody can tell whether the text holds a guard.
         None => settings.deny(
             name,
             "raw configuration is for the nginx engine only: remove it, or run with --engine=nginx",
         ),
     }
+}
+
+/// Whether a snippet says something that counts.
+pub(super) fn snippet_counts(settings: &Settings<'_>, name: &str, limits: &Limits) -> bool {
+    let is_there = settings.raw(name).is_some_and(|text| !text.is_empty());
+    let allowed = limits.snippets && limits.risk >= Risk::Critical;
+    is_there && allowed && idle(settings, name).is_none()
 }
 
 /// Why a snippet does nothing to the requests of its Ingress, whatever it says.

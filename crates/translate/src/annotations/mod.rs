@@ -44,11 +44,12 @@ pub(crate) use canary::CanaryAsked;
 pub(crate) use families::{FAMILIES, policy};
 pub(crate) use guards::{deny_by_config_map, is_guard};
 pub(crate) use passthrough::is_passed_through;
-pub(crate) use raw::{NO_STREAM, global as raw_global, is_key as is_raw_key};
+pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
 pub(crate) use rewrite::{Rewriting, RewritingOfPath};
 pub(crate) use server_alias::{Names, refuse_wildcard, with_aliases};
 
 use crate::settings::Settings;
+use crate::snippets::{self, OfIngress};
 use family::Family;
 use model::Template;
 use model::policy::Policy;
@@ -58,6 +59,8 @@ use model::policy::Policy;
 pub(crate) struct Asked {
     /// For every path alike.
     pub(crate) policy: Policy,
+    /// What its snippets mean beyond that.
+    pub(crate) snippets: OfIngress,
     /// What depends on the path.
     pub(crate) rewriting: Rewriting,
     /// For the host: where requests for exactly `/` are redirected to.
@@ -72,10 +75,14 @@ pub(crate) struct Asked {
 pub(crate) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Asked {
     known::check(settings, limits);
     guards::check(settings);
-    let policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
+    let mut policy = Policy { raw: raw::read(settings, limits), ..policy(settings) };
+    let counts =
+        |settings: &Settings<'_>, name: &str| known::snippet_counts(settings, name, limits);
+    let snippets = snippets::read(settings, counts, &mut policy);
     let canary = canary::read(settings, &policy);
     Asked {
         policy,
+        snippets,
         canary,
         rewriting: rewrite::read(settings),
         app_root: rewrite::read_app_root(settings),

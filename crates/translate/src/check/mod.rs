@@ -4,9 +4,9 @@ mod differences;
 mod surprises;
 mod unused;
 
-use crate::ingress::{Classes, is_ours, origin, why_not_ours};
+use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
-use crate::{Options, Translation, translate};
+use crate::{Options, Translation, snippets, translate};
 use differences::Shared;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
@@ -259,6 +259,7 @@ impl Checker<'_> {
                 }
             }
         }
+        notes.extend(self.understood(ingress, problems));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
             reasons.extend_from_slice(&self.everywhere);
@@ -292,6 +293,20 @@ impl Checker<'_> {
         Finding { ingress, standing, reasons, notes }
     }
 
+    /// The snippets that nothing is wrong with.
+    fn understood(&self, ingress: &Ingress, problems: &[Problem]) -> Vec<Remark> {
+        let has = |name: &&str| annotation_of(ingress, name, self.options).is_some();
+        let names = snippets::ANNOTATIONS.into_iter().filter(has);
+        let names = names.map(|name| format!("{}/{name}", self.options.annotations_prefix));
+        let is_wrong = |name: &String| {
+            let of_it = |problem: &&Problem| problem.key.as_ref() == Some(name);
+            problems.iter().filter(of_it).any(|problem| problem.severity != Severity::Notice)
+        };
+        let fine = names.filter(|name| !is_wrong(name));
+        let said = |name| Remark { key: Some(name), message: snippets::NATIVE.to_owned() };
+        fine.map(said).collect()
+    }
+
     /// Adds what the nginx engine cannot do of Ingresses that need it.
     fn look_at_nginx(&self, ingresses: &[&Ingress], findings: &mut [Finding]) {
         if findings.iter().all(|finding| finding.standing != Standing::NeedsNginx) {
@@ -318,9 +333,12 @@ impl Checker<'_> {
         let name = problem.key.as_deref().unwrap_or_default();
         let prefix = &self.options.annotations_prefix;
         let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
-        if annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name))
-            && problem.severity != Severity::Notice
-        {
+        let is_snippet = annotation.is_some_and(|name| snippets::ANNOTATIONS.contains(&name));
+        let needs_nginx = match is_snippet {
+            true => snippets::needs_nginx(&problem.message),
+            false => annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name)),
+        };
+        if needs_nginx && problem.severity != Severity::Notice {
             return Standing::NeedsNginx;
         }
         match problem.severity {
@@ -356,7 +374,10 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
     let is_needed = |(severity, remark): &&(Severity, Remark)| {
         let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
         *severity == Severity::Error
-            && name.is_some_and(|name| needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name))
+            && name.is_some_and(|name| match snippets::is_key(name) {
+                true => snippets::needs_nginx(&remark.message),
+                false => needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name),
+            })
     };
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
 }

@@ -3,6 +3,7 @@
 mod canary;
 mod owners;
 mod passthrough;
+mod snippets;
 mod tls;
 
 pub(crate) use canary::beside_nobody;
@@ -56,8 +57,10 @@ pub(crate) fn server(
     host.root(drafts, default, surroundings);
     host.overlaps();
     let patterns = host.patterns();
+    host.locations_within(drafts);
     host.of_the_host(drafts);
     host.server_snippets(drafts);
+    let snippet = host.snippet(drafts, surroundings);
     host.locations =
         canary::attach(name, drafts, host.locations, allowed, surroundings, &mut host.problems);
     let certificate = host.certificate(drafts, surroundings);
@@ -65,7 +68,7 @@ pub(crate) fn server(
     let ciphers = host.ciphers(drafts);
     let passthrough = host.passthrough(drafts);
     let Host { locations, regex, problems, .. } = host;
-    let own = Server { passthrough, ..Server::new(name.clone()) };
+    let own = Server { passthrough, snippet, ..Server::new(name.clone()) };
     let server =
         Server { certificate, client_certificate, ciphers, regex, patterns, locations, ..own };
     (server, problems)
@@ -381,25 +384,6 @@ impl Host<'_> {
         }
     }
 
-    /// `server-snippet` is the host's, so only its owner has one.
-    fn server_snippets(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
-        let allowed = self.ground.permissions.cross_namespace;
-        let asks =
-            |draft: &&Arc<Draft>| draft.root.0.raw.as_ref().is_some_and(|raw| raw.server.is_some());
-        let unheard = unheard(self.name, drafts, allowed, Item::ServerSnippet).filter(asks);
-        let unheard: Vec<&ObjectKey> = unheard.map(|draft| &draft.ingress.meta.key).collect();
-        self.change(unheard.iter().copied(), |location| {
-            let mut policy = Policy::clone(&location.policy);
-            if let Some(raw) = &mut policy.raw {
-                raw.server = None;
-            }
-            location.policy = Arc::new(policy);
-        });
-        for ingress in unheard {
-            self.annotation(ingress, "server-snippet", not_heard(self.name, Item::ServerSnippet));
-        }
-    }
-
     /// Changes the locations of some Ingresses.
     fn change<'a>(
         &mut self,
@@ -512,6 +496,7 @@ fn with_upstreams(draft: &Draft, route: &Route, surroundings: &impl Surroundings
 
 /// A policy with the name that its default backend has in this cluster. Those that URLs name are unique by themselves.
 fn named(draft: &Draft, policy: &Arc<Policy>, surroundings: &impl Surroundings) -> Arc<Policy> {
+    let policy = &snippets::named(draft, policy, surroundings);
     let Some(plain) = &policy.default_backend else { return Arc::clone(policy) };
     let target = draft.extra.iter().find(|target| target.id() == *plain);
     let id = target.map(|target| surroundings.upstream(target)).filter(|id| id != plain);

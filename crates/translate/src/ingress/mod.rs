@@ -17,6 +17,7 @@ use crate::annotations::{self, Asked, CanaryAsked, Names, Rewriting, RewritingOf
 use crate::config_map::Permissions;
 use crate::pattern_budget::{PatternBudget, Refused, stand_in};
 use crate::settings::{Scope, Settings};
+use crate::snippets::{ForAll, OfIngress};
 use model::policy::{Policy, TlsRedirect, UpstreamTls};
 use model::{
     Backend, Global, Location, Origin, PathKind, Pattern, Problem, RESERVED_PATHS, ServerName,
@@ -34,6 +35,8 @@ pub(crate) struct Ground {
     pub(crate) global: Arc<Global>,
     /// Policy of what no Ingress owns.
     pub(crate) policy: Arc<Policy>,
+    /// What the ConfigMap's snippets mean.
+    pub(crate) snippets: Arc<ForAll>,
     /// What annotations may be.
     pub(crate) permissions: Permissions,
     /// Why every location is denied.
@@ -101,6 +104,8 @@ pub(crate) struct Draft {
     pub(crate) root: (Arc<Policy>, bool),
     /// Where requests for exactly `/` of its hosts are redirected to.
     pub(crate) app_root: Option<Template>,
+    /// What its snippets mean for its hosts.
+    pub(crate) snippets: OfIngress,
     /// Other names of its hosts.
     pub(crate) names: Names,
     /// Whether TLS connections to its hosts shall end at their Services.
@@ -131,7 +136,7 @@ impl Draft {
         let origin = origin(&ingress.meta.key);
         let mut settings =
             Settings::of_ingress(context.scope, origin.clone(), &ingress.meta.annotations);
-        let Asked { policy, rewriting, canary, app_root, names } =
+        let Asked { policy, snippets, rewriting, canary, app_root, names } =
             annotations::read(&mut settings, &context.ground.permissions.limits);
         let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
         if let Some(host) = hosts.find(|host| host.starts_with("*.")) {
@@ -178,6 +183,7 @@ impl Draft {
             return draft;
         }
         draft.app_root = app_root;
+        draft.snippets = snippets;
         draft.names = names;
         draft.passthrough = passthrough;
         draft.refused = refused;
@@ -295,6 +301,7 @@ impl Reader<'_> {
             canary: None,
             root: (policy, root.regex),
             app_root: None,
+            snippets: OfIngress::default(),
             names: Names::default(),
             extra: BTreeSet::new(),
             denied: self.denied,

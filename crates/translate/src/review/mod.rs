@@ -9,6 +9,7 @@ mod overlap;
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
 use crate::settings::{Rejection, Rule, Scope, Settings};
+use crate::snippets::{self, ForAll};
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations};
 use model::Configuration;
@@ -69,7 +70,12 @@ impl<'a> Reviewer<'a> {
         let mut warnings: Vec<String> =
             deprecated.map(|name| format!("annotation {name} is deprecated")).collect();
         warnings.extend(paths.iter().cloned());
-        Review { refusal: self.refusal(&paths), warnings }
+        let refusal = self.refusal(&paths);
+        if refusal.is_none() && is_concerned(self.ingress, self.snapshot, self.options) {
+            let said = self.snippets(&self.permissions()).into_iter();
+            warnings.extend(said.map(|text| format!("annotation {text}; its paths answer 503")));
+        }
+        Review { refusal, warnings }
     }
 
     fn full(&self, name: &str) -> String {
@@ -96,6 +102,7 @@ impl<'a> Reviewer<'a> {
             })
             .or_else(|| self.prefix())
             .or_else(|| self.annotations(&permissions))
+            .or_else(|| broken(self.snippets(&permissions)))
             .or_else(|| overlap::refusal(self, &permissions))
     }
 
@@ -181,6 +188,7 @@ impl<'a> Reviewer<'a> {
             config_maps: &self.snapshot.config_maps,
             cross_namespace,
             raw: self.options.raw,
+            snippets: None,
             outside: &self.options.outside,
             has_default_backend: self.options.default_backend_service.is_some(),
         }
@@ -226,12 +234,42 @@ impl<'a> Reviewer<'a> {
         settings.verdict.rejections
     }
 
+    /// What is wrong with its snippets, by line and column. Where the ConfigMap's are wrong, nobody can tell.
+    fn snippets(&self, permissions: &Permissions) -> Vec<String> {
+        let has_one = |name: &&str| self.ingress.meta.annotations.contains_key(&self.full(name));
+        if self.options.raw || !snippets::ANNOTATIONS.iter().any(has_one) {
+            return Vec::new();
+        }
+        let plain = self.scope(CrossNamespace::default());
+        let for_all =
+            ForAll::read(&mut Settings::of_config_map(plain), &self.options.reserved_ports, None);
+        if for_all.is_wrong() {
+            return Vec::new();
+        }
+        let scope = Scope { snippets: Some(&for_all), ..self.scope(permissions.cross_namespace) };
+        let origin = origin(&self.ingress.meta.key);
+        let mut settings = Settings::of_ingress(scope, origin, &self.ingress.meta.annotations);
+        annotations::read(&mut settings, &permissions.limits);
+        let mistakes = settings.verdict.snippets.into_iter();
+        mistakes.map(|(name, text)| format!("{}: {text}", self.full(&name))).collect()
+    }
+
     /// An annotation of any prefix that ends in `-snippet`, where those are switched off.
     fn snippet(&self, permissions: &Permissions) -> Option<&'a str> {
         let mut names = self.ingress.meta.annotations.keys();
         let found = names.find(|name| name.ends_with("-snippet"))?;
         (!permissions.limits.snippets).then_some(found.as_str())
     }
+}
+
+/// Why an Ingress is refused whose snippets have mistakes that nginx would not take, either. What only nginx can do is
+/// no mistake of the Ingress.
+fn broken(said: Vec<String>) -> Option<String> {
+    let mut wrong = said.into_iter().filter(|text| !snippets::needs_nginx(text)).peekable();
+    let first = wrong.peek()?;
+    let name = first.split_once(": ").map_or("", |(name, _)| name);
+    let text = format!("annotation {name} contains invalid value\n");
+    Some(text + &wrong.collect::<Vec<_>>().join("\n"))
 }
 
 /// 8-4-4-4-12 digits, lower case.

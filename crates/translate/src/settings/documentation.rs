@@ -86,11 +86,12 @@ fn unread(name: &super::names::Name) -> Row {
     let fate = match name.fate {
         NameFate::Later => Fate::NotYet,
         NameFate::Nginx => Fate::Nginx,
+        NameFate::Snippet => Fate::Works,
         NameFate::NoEffect | NameFate::Tuning => Fate::NoEffect,
         NameFate::Removed => Fate::Removed,
     };
     Row {
-        family: None,
+        family: (fate == Fate::Works).then_some("snippets"),
         name: name.name,
         aliases: name.aliases.clone(),
         kind: name.kind,

@@ -2,6 +2,7 @@
 
 use super::{About, Key, OnBad};
 use crate::ingress::Target;
+use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
 use model::{Kind, Origin, Outside, Problem, Severity};
@@ -29,6 +30,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) raw: bool,
     /// Where what objects name may lead.
     pub(crate) outside: &'a Outside,
+    /// What the ConfigMap's snippets mean, once they have been read.
+    pub(crate) snippets: Option<&'a ForAll>,
     /// Whether there is a `--default-backend-service`.
     pub(crate) has_default_backend: bool,
 }
@@ -62,6 +65,8 @@ pub(crate) struct Verdict {
     pub(crate) rejections: Vec<Rejection>,
     /// Why its paths answer 503.
     pub(crate) denied: Option<String>,
+    /// What is wrong with its snippets: the annotation, and the sentence.
+    pub(crate) snippets: Vec<(String, String)>,
 }
 
 /// The settings of one Ingress, or those of the ConfigMap alone.
@@ -159,6 +164,16 @@ impl<'a> Settings<'a> {
         self.annotations.as_ref()?.get(name).map(|value| normalise(value))
     }
 
+    /// The same as it was written, with the space around its lines.
+    pub(crate) fn written(&self, name: &str) -> Option<&'a str> {
+        self.annotations.as_ref()?.get(name).copied()
+    }
+
+    /// From now on what is behind a target is in the Configuration.
+    pub(crate) fn lead_to(&mut self, target: Option<Target>) {
+        self.targets.extend(target);
+    }
+
     /// Whether the ConfigMap alone is read.
     pub(crate) fn is_of_config_map(&self) -> bool {
         self.annotations.is_none()
@@ -199,6 +214,12 @@ impl<'a> Settings<'a> {
         let message = format!("{reason}; the paths of the Ingress answer 503 until it is mended");
         self.note(name, Severity::Error, message);
         self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
+    }
+
+    /// The same for a mistake in a snippet.
+    pub(crate) fn deny_by_snippet(&mut self, name: &str, reason: &str) {
+        self.deny(name, reason);
+        self.verdict.snippets.push((name.to_owned(), reason.to_owned()));
     }
 
     /// The Ingress is not taken, because a value is none.

@@ -10,6 +10,8 @@ pub(crate) enum NameFate {
     Later,
     /// It sets something that only nginx has.
     Nginx,
+    /// A text that is understood where it counts.
+    Snippet,
     /// It sets something that does not exist here.
     NoEffect,
     /// The same, but in the nginx engine it has its effect.
@@ -70,6 +72,7 @@ fn row(line: &'static str) -> Option<Name> {
     let fate = match cell()? {
         "later" => NameFate::Later,
         "nginx" => NameFate::Nginx,
+        "snippet" => NameFate::Snippet,
         "no-effect" => NameFate::NoEffect,
         "tuning" => NameFate::Tuning,
         "removed" => NameFate::Removed,

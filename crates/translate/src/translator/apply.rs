@@ -80,7 +80,11 @@ impl Translator {
             let waits = self.budgets.problem(&key);
             let had_other = self.last_valid.get(&key).cloned();
             let draft = match waits {
-                Some(_) => None,
+                // Nothing of it is served: an earlier version must not weigh on the one that may fit.
+                Some(_) => {
+                    self.last_valid.remove(&key);
+                    None
+                }
                 None => self.draft(&key, ground).map(Arc::new),
             };
             if had_other.is_some() && self.last_valid.get(&key) != had_other.as_ref() {
@@ -127,6 +131,7 @@ impl Translator {
                 config_maps: &self.snapshot.config_maps,
                 cross_namespace: ground.permissions.cross_namespace,
                 raw: self.options.raw,
+                snippets: Some(&*ground.snippets).filter(|_| !self.options.raw),
                 outside: &self.options.outside,
                 has_default_backend: self.options.default_backend_service.is_some(),
             },

@@ -14,10 +14,12 @@ use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_ann
 use crate::names::{Registry, Wishes};
 use crate::problems::{Ledger, Problems};
 use crate::settings::{Scope, Settings};
+use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use imbl::OrdSet;
+use model::policy::Policy;
 use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot};
 use secrets::Secrets;
@@ -202,16 +204,21 @@ impl Translator {
             config_maps: &self.snapshot.config_maps,
             cross_namespace: CrossNamespace::default(),
             raw: self.options.raw,
+            snippets: None,
             outside: &self.options.outside,
             has_default_backend: self.options.default_backend_service.is_some(),
         };
         let mut settings = Settings::of_config_map(scope);
         config_map::check(&mut settings);
-        let global = config_map::global(&mut settings);
+        let mut global = config_map::global(&mut settings);
         let permissions = config_map::permissions(&mut settings);
-        let policy = Arc::new(annotations::policy(&mut settings));
+        let before = self.ground.as_ref().map(|ground| &*ground.snippets);
+        let snippets = Arc::new(ForAll::read(&mut settings, &self.options.reserved_ports, before));
+        global.http_snippet.clone_from(&snippets.http);
+        let policy = annotations::policy(&mut settings);
+        let policy = Arc::new(Policy { snippet: snippets.location.clone(), ..policy });
         let (denied, auth_denied) = annotations::deny_by_config_map(&mut settings);
-        let denied = settings.verdict.denied.take().or(denied);
+        let denied = settings.verdict.denied.take().or(denied).or_else(|| snippets.denied.clone());
         let (problems, targets, config_maps) = settings.finish();
         self.ledger.set(Finder::ConfigMap, problems);
         self.use_for_all(targets, work);
@@ -222,6 +229,7 @@ impl Translator {
         self.ground = Some(Ground {
             global,
             policy,
+            snippets,
             permissions,
             denied,
             auth_denied,

@@ -23,6 +23,9 @@ pub(super) fn remembered(
     context.update(&authenticator.id);
     // In nginx /p and what is below it are two locations, and each has its own entries.
     context.update(&[u8::from(is_whole(exchange))]);
+    if let Some(effects) = exchange.effects() {
+        context.update(format!("{:?} ", effects.asked).as_bytes());
+    }
     context.update(variables::text_of(&cache.key, exchange).as_bytes());
     let mut tag = Tag::default();
     tag.copy_from_slice(context.finish().as_ref());

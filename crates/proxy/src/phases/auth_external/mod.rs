@@ -4,16 +4,18 @@
 mod caching;
 mod question;
 mod sign_in;
+mod snippet;
 
 pub(super) use sign_in::instead_of_401;
 
-use super::access::Verdict;
+use super::access::{self, Verdict};
 use super::{Stop, auth_basic, request_headers};
 use crate::authenticator::{Authenticator, Said};
 use crate::call::{Call, call};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Headers, Response};
+use crate::snippet::Told;
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -30,6 +32,14 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     let Some(authenticator) = exchange.spot().authenticator.clone() else {
         return Ok(Verdict::Silent);
     };
+    if access::asks_nobody(exchange) {
+        return Ok(Verdict::Silent);
+    }
+    if authenticator.policy.snippet.is_some()
+        && let Some(verdict) = snippet::instead(exchange, &authenticator)?
+    {
+        return Ok(verdict);
+    }
     // Of two the authenticator could judge one and the application believe the other.
     auth_basic::authorization(exchange)?;
     if let Some(trace) = &exchange.trace {
@@ -44,8 +54,9 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         Ok(said) => said,
         Err(key) => {
             // Boxed, so that other requests do not carry the room for it.
-            let answer = Box::pin(ask(exchange, &authenticator)).await?;
-            let said = Arc::new(understood(&authenticator, &answer));
+            let told = snippet::told(exchange, &authenticator)?;
+            let answer = Box::pin(ask(exchange, &authenticator, &told)).await?;
+            let said = Arc::new(understood(exchange, &authenticator, &answer));
             if let Some(key) = key {
                 caching::remember(exchange, &authenticator, key, &answer, &said);
             }
@@ -53,6 +64,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
             said
         }
     };
+    snippet::set_variables(exchange, &said)?;
     let notes = &mut exchange.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);
@@ -64,7 +76,11 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     }
 }
 
-async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Response, Error> {
+async fn ask(
+    exchange: &Exchange,
+    authenticator: &Authenticator,
+    told: &Told,
+) -> Result<Response, Error> {
     let destination = &authenticator.destination;
     let authority = variables::text_of(&destination.url.authority, exchange);
     let way = destination.way_to(&authority, exchange.worker.names()).await;
@@ -72,7 +88,7 @@ async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Respo
     let method = authenticator.policy.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
     let question = Call {
-        head: question::head(exchange, authenticator, &method),
+        head: question::head(exchange, authenticator, told, &method),
         method: &method,
         body: None,
         policy: &authenticator.towards,
@@ -83,7 +99,7 @@ async fn ask(exchange: &Exchange, authenticator: &Authenticator) -> Result<Respo
 }
 
 /// What counts of an answer.
-fn understood(authenticator: &Authenticator, answer: &Response) -> Said {
+fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Response) -> Said {
     let headers = authenticator.policy.response_headers.iter().filter_map(|name| {
         let value = joined(&answer.headers, name)?;
         // What frames or describes the request stays our own.
@@ -95,6 +111,7 @@ fn understood(authenticator: &Authenticator, answer: &Response) -> Said {
         headers: headers.collect(),
         challenges: answer.headers.all("www-authenticate").cloned().collect(),
         cookies: joined(&answer.headers, "set-cookie"),
+        asked: snippet::asked(exchange, &answer.headers),
     }
 }
 

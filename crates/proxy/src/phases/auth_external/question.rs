@@ -7,6 +7,7 @@ use crate::call::host_of;
 use crate::exchange::Exchange;
 use crate::http::percent;
 use crate::http1::write;
+use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
@@ -28,15 +29,25 @@ const DESCRIBING: [&str; 9] = [
 const DESCRIBED: [&str; 2] = ["x-original-uri", "x-scheme"];
 
 /// Request line and header section.
-pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &Method) -> Bytes {
+pub(super) fn head(
+    exchange: &Exchange,
+    authenticator: &Authenticator,
+    told: &Told,
+    method: &Method,
+) -> Bytes {
     let mut out = BytesMut::with_capacity(exchange.request.head_size + 512);
     out.put_slice(method.as_str().as_bytes());
     out.put_u8(b' ');
     out.put_slice(&target(exchange, authenticator));
     out.put_slice(b" HTTP/1.1\r\n");
     let given = &authenticator.policy.request_headers;
-    let is_given =
-        |name: &[u8]| given.iter().any(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
+    let is_given = |name: &[u8]| {
+        let is_it = |(known, _): &(String, _)| known.as_bytes().eq_ignore_ascii_case(name);
+        match name.eq_ignore_ascii_case(b"host") {
+            true => given.iter().any(is_it) || told.host().is_some(),
+            false => given.iter().any(is_it) || told.has(name),
+        }
+    };
     let mut put = |name: &[u8], value: &[u8]| {
         if !is_given(name) {
             write::field(&mut out, name, value);
@@ -58,7 +69,14 @@ pub(super) fn head(exchange: &Exchange, authenticator: &Authenticator, method: &
             put(&field.name, &field.value);
         }
     }
-    for (name, value) in given.iter().filter(|(name, _)| !frames(name)) {
+    if let Some(host) = told.host() {
+        write::field(&mut out, b"Host", host);
+    }
+    for (name, value) in told.fields() {
+        write::field(&mut out, name, value);
+    }
+    let is_left = |name: &str| !frames(name) && !told.has(name.as_bytes());
+    for (name, value) in given.iter().filter(|(name, _)| is_left(name)) {
         let value = variables::text_of(value, exchange);
         if !value.is_empty() {
             write::field(&mut out, name.as_bytes(), &for_value(value.as_bytes()));

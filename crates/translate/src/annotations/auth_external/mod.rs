@@ -120,7 +120,7 @@ fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
         request_redirect: settings.get(&keys::GLOBAL_REQUEST_REDIRECT),
         always_set_cookie: settings.get_or(&keys::GLOBAL_ALWAYS_COOKIE, false),
         cache: key.map(|key| AuthCache { key, durations: global_durations(settings) }),
-        snippet: None,
+        snippet: settings.scope().snippets.and_then(|snippets| snippets.auth.clone()),
     }))
 }
 

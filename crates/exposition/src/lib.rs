@@ -1,6 +1,6 @@
-//! `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held whole.
+//! The page `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held whole.
 
-mod about_objects;
+mod about;
 mod certificates;
 #[cfg(test)]
 mod documentation;
@@ -8,15 +8,17 @@ mod families;
 mod page;
 mod requests;
 mod sections;
-mod traffic;
+mod source;
 
-use crate::front::Front;
+pub use page::Identity;
+pub use source::{Source, Supervised, Traffic, Within};
+
 use bytes::Bytes;
 use controller::Known;
 use controller::admission::{Certificate, Reviews};
 use controller::lease;
 use kubernetes::Following;
-use page::{Identity, Writer};
+use page::Writer;
 use requests::Pieces;
 use runtime::admin::Page;
 use std::iter;
@@ -24,12 +26,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use stream::Streams;
 use tokio::sync::watch;
-use traffic::Traffic;
 
 /// Where the numbers come from.
-pub(crate) struct Metrics {
+pub struct Metrics {
     identity: Identity,
-    engine: Front,
+    engine: Box<dyn Source>,
     /// Set once there is one.
     controller: OnceLock<Controller>,
     reviews: OnceLock<(Arc<Reviews>, Arc<Certificate>)>,
@@ -43,10 +44,13 @@ pub(crate) struct Metrics {
 }
 
 /// The loop and what follows it.
-pub(crate) struct Controller {
-    pub(crate) loops: Arc<controller::Metrics>,
-    pub(crate) known: watch::Receiver<Arc<Known>>,
-    pub(crate) streams: Arc<Streams>,
+pub struct Controller {
+    /// What the loop counts.
+    pub loops: Arc<controller::Metrics>,
+    /// What there is to know.
+    pub known: watch::Receiver<Arc<Known>>,
+    /// Layer 4.
+    pub streams: Arc<Streams>,
 }
 
 /// The election that this replica takes part in.
@@ -72,11 +76,11 @@ impl Drop for Scrape {
 }
 
 impl Metrics {
-    /// The numbers of an engine and of the watches of a cluster, with the controller class as a label.
-    pub(crate) fn new(engine: Front, class: &str, following: Following) -> Arc<Self> {
+    /// The numbers of an engine and of the watches of a cluster, told by this process.
+    pub fn new(engine: impl Source, identity: Identity, following: Following) -> Arc<Self> {
         Arc::new(Self {
-            identity: Identity::of_this_pod(class),
-            engine,
+            identity,
+            engine: Box::new(engine),
             controller: OnceLock::new(),
             reviews: OnceLock::new(),
             following,
@@ -88,30 +92,30 @@ impl Metrics {
     }
 
     /// From now on the loop tells, too.
-    pub(crate) fn follow(&self, controller: Controller) {
+    pub fn follow(&self, controller: Controller) {
         let _ = self.controller.set(controller);
     }
 
     /// From now on the webhook tells, too.
-    pub(crate) fn follow_reviews(&self, reviews: Arc<Reviews>, certificate: Arc<Certificate>) {
+    pub fn follow_reviews(&self, reviews: Arc<Reviews>, certificate: Arc<Certificate>) {
         let _ = self.reviews.set((reviews, certificate));
     }
 
     /// This replica takes part in the election of that name; without one it counts as its own leader.
-    pub(crate) fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
+    pub fn follow_leader(&self, election: Option<String>, leads: lease::Leadership) {
         if let Some(name) = election {
             let _ = self.leadership.set(Leadership::new(name, move || leads.is_leader()));
         }
     }
 
     /// The page.
-    pub(crate) async fn page(self: Arc<Self>) -> Page {
+    pub async fn page(self: Arc<Self>) -> Page {
         self.scraping.fetch_add(1, Ordering::Relaxed);
         let mut scrape = Scrape { metrics: self.clone(), traffic: None };
         let Some(requests) = self.engine.requests().cloned() else {
             return Page::metrics(iter::once_with(move || scrape.section(sections::process)));
         };
-        scrape.traffic = Some(Traffic::of(&self.engine).await);
+        scrape.traffic = Some(self.engine.traffic().await);
         let scrape = Arc::new(scrape);
         let own = scrape.clone();
         let all = sections::ALL.iter().map(move |section| own.section(*section));

@@ -1,28 +1,21 @@
 //! Writes families with the labels that their rows in the table have.
 
 use super::families::Family;
-use crate::own_pod::{NAME, NAMESPACE, variable};
 use bytes::Bytes;
 use runtime::exposition::Exposition;
 
 /// Who speaks: three labels that ingress-nginx gives nearly every metric.
 #[derive(Debug)]
-pub(crate) struct Identity {
-    pub(crate) class: String,
-    pub(crate) namespace: String,
-    pub(crate) pod: String,
+pub struct Identity {
+    /// The controller class.
+    pub class: String,
+    /// The namespace of this Pod.
+    pub namespace: String,
+    /// Its name.
+    pub pod: String,
 }
 
 impl Identity {
-    /// This Pod, as its environment says (POD_NAMESPACE, POD_NAME).
-    pub(crate) fn of_this_pod(class: &str) -> Self {
-        Self {
-            class: class.to_owned(),
-            namespace: variable(NAMESPACE).unwrap_or_else(|| "default".to_owned()),
-            pod: variable(NAME).unwrap_or_default(),
-        }
-    }
-
     /// The three labels.
     pub(crate) fn labels(&self) -> [(&'static str, &str); 3] {
         [

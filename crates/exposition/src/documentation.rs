@@ -63,13 +63,13 @@ fn row(page: &mut String, name: &str, kind: Kind, labels: &str, help: &str) {
 
 #[test]
 fn the_page_of_metrics_is_current() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/metrics.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     let page = page();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &page).expect("pages can be written");
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/metrics.md is stale: UPDATE=1 cargo test --bin fairway metrics");
+    assert!(written == page, "docs/metrics.md is stale: UPDATE=1 cargo test -p exposition");
 }
 
 #[test]

@@ -2,10 +2,8 @@
 
 use super::families as f;
 use super::page::Writer;
-use super::traffic::Supervised;
-use super::{Scrape, about_objects};
+use super::{Scrape, Supervised, about};
 use model::Transport;
-use proxy::{Pressure, Spans};
 use runtime::Usage;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
@@ -100,7 +98,7 @@ fn connections(scrape: &Scrape, page: &mut Writer<'_>) {
             ("waiting", now.waiting),
         ];
         page.family(&f::CONNECTIONS, states.map(|(state, count)| ([state], count as f64)));
-        if scrape.metrics.engine.native().is_some() {
+        if traffic.nginx.is_none() {
             page.single(&f::UPSTREAM_IDLE, now.idle_upstream as f64);
         }
     }
@@ -138,17 +136,17 @@ fn supervised(scrape: &Scrape, page: &mut Writer<'_>) {
 fn ingresses(scrape: &Scrape, page: &mut Writer<'_>) {
     let Some(controller) = scrape.metrics.controller.get() else { return };
     let known = controller.known.borrow().clone();
-    let orphans = about_objects::orphans(&known);
+    let orphans = about::orphans(&known);
     let both = orphans.iter().flat_map(|((namespace, ingress), lacks)| {
         let kinds = [("no-service", lacks.service), ("no-endpoint", lacks.endpoints)];
         kinds.map(|(kind, lacks)| ([&**namespace, &**ingress, kind], f64::from(u8::from(lacks))))
     });
     page.family(&f::ORPHAN, both);
-    let problems = about_objects::problems(&known);
+    let problems = about::problems(&known);
     page.family(&f::PROBLEMS, problems.iter().map(|((a, b), count)| ([*a, *b], *count as f64)));
 }
 
-/// Expiry is told by the leader; all of it is gone with a lost election (compat/scrape.metrics.csv).
+/// Expiry is told by the leader; all of it is gone with a lost election (compat/metrics.csv).
 fn certificates(scrape: &Scrape, page: &mut Writer<'_>) {
     let Some(controller) = scrape.metrics.controller.get() else { return };
     let leads = scrape.metrics.leadership.get().map_or(Some(true), |own| own.now());
@@ -210,24 +208,13 @@ fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
 
 /// What was turned away, and what broke.
 fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
-    let Some(native) = scrape.metrics.engine.native() else { return };
-    let shed = native.shed();
-    let pressure = match shed.pressure {
-        Pressure::Normal => 0.0,
-        Pressure::High => 1.0,
-        Pressure::Full => 2.0,
-    };
-    page.single(&f::PRESSURE, pressure);
-    let reasons = [
-        ("bound", shed.over_bound),
-        ("descriptors", shed.over_descriptors),
-        ("pressure", shed.over_pressure),
-    ];
-    page.family(&f::REFUSED, reasons.map(|(reason, count)| ([reason], count as f64)));
-    page.single(&f::REFUSED_REQUESTS, shed.requests as f64);
-    page.single(&f::UNREAD, shed.unread as f64);
-    page.single(&f::ACCEPT_FAILURES, shed.accept_failures as f64);
-    page.single(&f::PANICS, shed.panics as f64);
+    let Some(within) = scrape.metrics.engine.within() else { return };
+    page.single(&f::PRESSURE, f64::from(within.pressure));
+    page.family(&f::REFUSED, within.refused.map(|(reason, count)| ([reason], count as f64)));
+    page.single(&f::REFUSED_REQUESTS, within.refused_requests as f64);
+    page.single(&f::UNREAD, within.unread as f64);
+    page.single(&f::ACCEPT_FAILURES, within.accept_failures as f64);
+    page.single(&f::PANICS, within.panics as f64);
 }
 
 /// What ingress-nginx does not tell.
@@ -242,18 +229,13 @@ fn own(scrape: &Scrape, page: &mut Writer<'_>) {
         page.single(&f::SERIES_LIMIT, most as f64);
         page.single(&f::OVERFLOWED, requests.overflowed() as f64);
     }
-    let Some(native) = scrape.metrics.engine.native() else { return };
-    let generation = native.current();
-    let reuse = generation.reuse().flat_map(|(upstream, reuse)| {
-        let kinds = [("opened", reuse.opened), ("reused", reuse.reused)];
-        kinds.map(|(kind, count)| ([upstream, kind], count as f64))
+    let Some(within) = scrape.metrics.engine.within() else { return };
+    let reuse = within.reuse.iter().flat_map(|(upstream, kinds)| {
+        kinds.map(|(kind, count)| ([upstream.as_str(), kind], count as f64))
     });
     page.family(&f::UPSTREAM_REQUESTS, reuse);
-    let dropped = native.dropped_lines();
-    page.family(&f::LOG_DROPPED, dropped.map(|(log, lines)| ([log], lines as f64)));
-    let Spans { exported, dropped, failed } = native.spans();
-    let spans = [("exported", exported), ("dropped", dropped), ("failed", failed)];
-    page.family(&f::SPANS, spans.map(|(outcome, count)| ([outcome], count as f64)));
+    page.family(&f::LOG_DROPPED, within.dropped_lines.map(|(log, lines)| ([log], lines as f64)));
+    page.family(&f::SPANS, within.spans.map(|(outcome, count)| ([outcome], count as f64)));
 }
 
 fn streams(scrape: &Scrape, page: &mut Writer<'_>) {

@@ -1,0 +1,152 @@
+//! What the settings of snippets do on the way of a request (`snippet::Effects`): its header section, what the upstream
+//! is told and sent, the answer's header section and body. Where no snippet counts, each of these is one look at the
+//! exchange.
+
+use super::Stop;
+use super::failed::answer_error;
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
+use crate::http::{Body, Response, since_epoch};
+use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
+use bytes::Bytes;
+use http::Method;
+use snippet::run::Exceeded;
+
+impl Exchange {
+    /// What the settings in force do; none where snippets say nothing.
+    pub(crate) fn effects(&self) -> Option<&Effects> {
+        self.snippet.as_ref()?;
+        self.place.as_ref()?.spot().effects.as_deref()
+    }
+
+    /// What snippets tell the upstream, once that is known.
+    pub(crate) fn told(&self) -> Option<&Told> {
+        self.snippet.as_ref().map(|running| &running.of_request.told)
+    }
+
+    /// The place whose settings do something, apart from the exchange.
+    pub(super) fn place_with_effects(&self) -> Option<Place> {
+        self.effects()?;
+        self.place.clone()
+    }
+}
+
+/// The effects of a place that has some.
+pub(super) fn of(place: &Place) -> &Effects {
+    place.spot().effects.as_deref().expect("only a place with effects is asked for them")
+}
+
+/// `more_set_input_headers`: the request as everybody sees it from here on.
+pub(super) fn request(exchange: &mut Exchange) -> Result<(), Stop> {
+    let Some(place) = exchange.place_with_effects() else { return Ok(()) };
+    for field in &of(&place).input {
+        let value = on_machine(exchange, |machine| field.value(machine))?.unwrap_or_default();
+        if !field.sets_host() {
+            field.apply(&mut exchange.request.headers, value);
+        } else if is_authority(&value) {
+            exchange.request.authority = value;
+        }
+    }
+    Ok(())
+}
+
+/// What the upstream is told and sent instead of what the client said and sent. Gives back the method that counts
+/// again once the upstream has answered.
+pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Option<Method>, Stop> {
+    let Some(place) = exchange.place_with_effects() else {
+        if let Some(running) = &mut exchange.snippet {
+            running.of_request.told = Told::default();
+            running.of_request.params.clear();
+        }
+        return Ok(None);
+    };
+    let effects = of(&place);
+    let told = on_machine(exchange, |machine| effects.towards.told(machine))?;
+    let params = on_machine(exchange, |machine| {
+        let mut params = Vec::with_capacity(effects.params.len());
+        for (name, value, always) in &effects.params {
+            let value = machine.expand(value)?;
+            if *always || !value.is_empty() {
+                params.push((Bytes::copy_from_slice(name.as_bytes()), Bytes::from(value)));
+            }
+        }
+        Ok(params)
+    })?;
+    if let Some(running) = &mut exchange.snippet {
+        running.of_request.told = told.unwrap_or_default();
+        running.of_request.params = params.unwrap_or_default();
+    }
+    let body = match &effects.body {
+        Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(Bytes::from),
+        None => (!effects.passes_body).then(Bytes::new),
+    };
+    if let Some(body) = body {
+        exchange.request.body = Body::full(body);
+    }
+    let Some(method) = &effects.method else { return Ok(None) };
+    let text = on_machine(exchange, |machine| machine.expand(method))?.unwrap_or_default();
+    // Of a text that is no method none is made.
+    let Ok(method) = Method::from_bytes(text.as_bytes()) else { return Ok(None) };
+    let is_tunnel = method == Method::CONNECT;
+    Ok((!is_tunnel).then(|| std::mem::replace(&mut exchange.request.method, method)))
+}
+
+/// `more_set_headers`, `expires`, `add_header`: answers of every origin. One that exceeds the bounds fails.
+pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
+    let Some(headers) = exchange.effects().map(|effects| &effects.answer) else { return };
+    if headers.is_empty() {
+        return;
+    }
+    let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
+    let done = match headers.is_plain() {
+        true => headers
+            .apply(response, now, &mut AllPlain)
+            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone())),
+        false => {
+            exchange.log.status = response.status.as_u16();
+            let Some(place) = exchange.place_with_effects() else { return };
+            let headers = &of(&place).answer;
+            on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
+        }
+    };
+    if let Err(error) = done {
+        *response = answer_error(exchange, &error);
+    }
+}
+
+/// `sub_filter`: texts of the body, before it is compressed.
+pub(super) fn body(exchange: &mut Exchange, response: &mut Response) {
+    let suits = |effects: &Effects| effects.filter.as_ref().is_some_and(|own| own.suits(response));
+    if !exchange.effects().is_some_and(suits) {
+        return;
+    }
+    let Some(place) = exchange.place_with_effects() else { return };
+    let Some(filter) = &of(&place).filter else { return };
+    match on_machine(exchange, |machine| filter.texts(machine)) {
+        Ok(texts) => {
+            if let Some(texts) = texts.flatten() {
+                filter.apply(texts, response);
+            }
+        }
+        Err(error) => *response = answer_error(exchange, &error),
+    }
+}
+
+/// `limit_rate` and `limit_rate_after`, or what `set $limit_rate` says: bytes in a second, and those before that
+/// counts. None where snippets say nothing. What cannot be told or read is no bound, as in nginx.
+pub(super) fn rate(exchange: &mut Exchange) -> Option<(Option<u64>, Option<u64>)> {
+    let said = exchange.snippet.as_ref()?.state.own("limit_rate").and_then(snippet::size_of);
+    let place = exchange.place_with_effects();
+    let sizes = place.as_ref().map(of).map(|effects| (&effects.rate, &effects.rate_after));
+    let (rate, after) = sizes.unwrap_or((&None, &None));
+    let mut bytes = |size: &Option<Size>| match size {
+        None => None,
+        Some(Size::Known(bytes)) => Some(*bytes),
+        Some(Size::Filled(template)) => {
+            let text = on_machine(exchange, |machine| machine.expand(template));
+            Some(text.ok().flatten().and_then(|text| snippet::size_of(&text)).unwrap_or_default())
+        }
+    };
+    let after = bytes(after);
+    Some((said.or_else(|| bytes(rate)), after))
+}

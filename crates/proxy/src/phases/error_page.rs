@@ -1,0 +1,160 @@
+//! `error_page` of snippets: an answer that was made here, or that is intercepted, leads on to a named location, to
+//! another path through every guard, or away (ngx_http_special_response.c).
+
+use super::failed::answer_error;
+use super::{Stop, errors, find_location, rewrite};
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
+use crate::http::{Body, Response, Source};
+use crate::snippet::on_machine;
+use bytes::Bytes;
+use http::StatusCode;
+use model::policy::Protocol;
+use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Settings, Template};
+
+/// Where a request begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Begin {
+    /// With its path.
+    Path,
+    /// At a location that is named.
+    Here,
+}
+
+/// Where an answer leads on to. None where it stays, or has become the final one.
+pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option<Begin> {
+    let page = page_for(exchange, response)?;
+    let status = response.status.as_u16();
+    let shown = match page.code {
+        ErrorCode::Same => Some(status),
+        ErrorCode::OfTarget => None,
+        ErrorCode::Code(code) => Some(code),
+    };
+    let running = exchange.snippet.as_mut()?;
+    running.shown = shown;
+    running.said = false;
+    // nginx keeps no connection after these.
+    running.close |= response.close || matches!(status, 400 | 413 | 414 | 500 | 501);
+    let next = match &page.target {
+        ErrorTarget::Named(name) => named(exchange, name).map(|()| Some(Begin::Here)),
+        ErrorTarget::Path(path) => inside(exchange, path).map(|()| Some(Begin::Path)),
+        ErrorTarget::Url(url) => away(exchange, url, shown).map(|away| {
+            *response = away;
+            None
+        }),
+    };
+    match next {
+        Ok(next) => {
+            if next.is_some() {
+                // Its upstream is let go of before another one is asked.
+                response.body = Body::empty();
+            }
+            next
+        }
+        Err(error) => {
+            *response = answer_error(exchange, &error);
+            None
+        }
+    }
+}
+
+/// The `error_page` for an answer, if it is to be replaced.
+fn page_for(exchange: &mut Exchange, response: &Response) -> Option<ErrorPage> {
+    let settings = &exchange.snippet.as_ref().and_then(|_| exchange.level())?.settings;
+    let answers = &settings.answers;
+    if answers.error_pages.is_empty() || response.status.as_u16() < 300 {
+        return None;
+    }
+    let recursive = answers.recursive_error_pages == Some(true);
+    let may_be = match response.source {
+        Source::Own => exchange.snippet.as_ref().is_some_and(|running| !running.said),
+        Source::Upstream => intercepts(exchange, settings),
+    };
+    // The controller's own stand before those of a snippet.
+    if !may_be || errors::pages(exchange.spot(), response).is_some() {
+        return None;
+    }
+    let status = response.status.as_u16();
+    let page = answers.error_pages.iter().find(|page| page.statuses.contains(&status)).cloned();
+    let running = exchange.snippet.as_mut()?;
+    let again = std::mem::replace(&mut running.paged, true);
+    page.filter(|_| !again || recursive)
+}
+
+/// Whether answers of the upstream are looked at, too.
+fn intercepts(exchange: &Exchange, settings: &Settings) -> bool {
+    let policy = &exchange.spot().location.policy;
+    let said = match policy.protocol {
+        Protocol::Grpc | Protocol::Grpcs => settings.grpc.intercept_errors,
+        Protocol::Fcgi => settings.fastcgi.intercept_errors,
+        Protocol::Http | Protocol::Https | Protocol::AutoHttp => settings.proxy.intercept_errors,
+    };
+    said.unwrap_or_else(|| policy.errors.as_ref().is_some_and(|errors| errors.intercept))
+}
+
+/// Goes to a named location (ngx_http_named_location).
+pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
+    exchange.leave_location();
+    let running = exchange.snippet.as_mut();
+    let may = running.is_some_and(|running| running.state.search_again());
+    let site = exchange.place.as_ref().map(|place| place.site.clone());
+    let index = site.as_ref().and_then(|site| site.snippet.as_ref()?.named.get(name).copied());
+    match (site, index) {
+        (Some(site), Some(index)) if may => {
+            exchange.place = Some(Place { site, index });
+            Ok(())
+        }
+        _ => Err(Error::LedNowhere(name.to_owned())),
+    }
+}
+
+/// Goes to another path of the host, as GET (ngx_http_internal_redirect).
+fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
+    let text = on_machine(exchange, |machine| machine.expand(path))?.unwrap_or_default();
+    let (path, query) = match text.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (text.as_str(), None),
+    };
+    let running = exchange.snippet.as_mut();
+    if !running.is_some_and(|running| running.state.search_again()) || !path.starts_with('/') {
+        return Err(Error::LedNowhere(text));
+    }
+    let path = rewrite::resolved(&route::path::bytes(path))?;
+    let query = query.map(|query| crate::variables::in_header(&route::path::bytes(query)));
+    let target =
+        rewrite::with_query(route::path::encode(&path).into_owned().into_bytes(), query.as_deref());
+    exchange.lead_to(target);
+    Ok(())
+}
+
+/// Sends the client elsewhere.
+fn away(exchange: &mut Exchange, url: &Template, shown: Option<u16>) -> Result<Response, Error> {
+    let location = on_machine(exchange, |machine| machine.expand_header(url))?.unwrap_or_default();
+    let status = shown.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
+    let status = status.and_then(|status| StatusCode::from_u16(status).ok());
+    let location = Bytes::from(location.into_bytes());
+    Ok(Response::redirect(status.unwrap_or(StatusCode::FOUND), location))
+}
+
+/// What of the answer that is replaced stays, and the status that the client sees: what the target makes a page of is
+/// an error of its own.
+pub(super) fn show(exchange: &mut Exchange, before: &Response, response: &mut Response) {
+    for challenge in before.headers.all("www-authenticate") {
+        if !response.headers.has("www-authenticate") {
+            response.headers.add("WWW-Authenticate", challenge.clone());
+        }
+    }
+    let Some(running) = &mut exchange.snippet else { return };
+    response.close |= running.close;
+    let is_page = response.source == Source::Own && !running.said;
+    if let Some(status) = running.shown.filter(|_| !is_page)
+        && let Ok(status) = StatusCode::from_u16(status)
+    {
+        (response.status, response.reason) = (status, None);
+    }
+}
+
+/// Enters the named location that the request is at.
+pub(super) fn enter(exchange: &Exchange) -> Result<(), Stop> {
+    find_location::may_stay(exchange)
+}

@@ -1,0 +1,232 @@
+//! Programs of snippets: `if`, `set`, `rewrite`, `break` and `return`, in a server before a location is looked for and
+//! in a location before the controller's own rewrite (ngx_http_rewrite_module).
+
+use super::{Stop, access, client_address, pass, redirects, rewrite};
+use crate::error::Error;
+use crate::exchange::{Exchange, Place};
+use crate::generation::Site;
+use crate::http::{Body, Response, Source};
+use crate::snippet::{OfSite, Running, mime, on_machine};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use model::snippet::Regex;
+use request_metrics::Connections;
+use snippet::run::{Answer, Next, Outcome, Owner, run};
+use std::sync::Arc;
+
+/// nginx's status for closing the connection without an answer.
+const CLOSE: u16 = 444;
+
+/// Whether the client gets no answer, only the end of its connection.
+pub(crate) fn closes(response: &Response) -> bool {
+    response.source == Source::Own && response.status.as_u16() == CLOSE
+}
+
+/// The server's program: the request is at the server itself, until a location is found. Whether its path is another
+/// afterwards.
+pub(super) fn of_server(
+    exchange: &mut Exchange,
+    site: &Arc<Site>,
+    of_site: &OfSite,
+) -> Result<bool, Stop> {
+    Running::begin_or_follow(exchange);
+    exchange.place = Some(Place { site: site.clone(), index: of_site.server });
+    client_address::of_server(exchange);
+    if let Some(outcome) = run_here(exchange, Owner::Server)?
+        && let Next::Answer(answer) = outcome.next
+    {
+        return Err(self::answer(exchange, answer));
+    }
+    adopt_path(exchange)
+}
+
+/// The location's program, and behind it the controller's own rewrite. Whether the request stays here: else its
+/// location is to be looked for again.
+pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
+    meet(exchange)?;
+    let outcome = match access::is_excepted(exchange) {
+        true => None,
+        false => run_here(exchange, Owner::Location)?,
+    };
+    let moved = adopt_path(exchange)?;
+    let Some(outcome) = outcome else {
+        rewrite::path(exchange)?;
+        pass::aim(exchange, moved)?;
+        return Ok(true);
+    };
+    if let Some(branch) = outcome.branch
+        && let Some(place) = &mut exchange.place
+        && let Some(index) = place.spot().snippet.as_ref().map(|level| level.branches[branch])
+    {
+        place.index = index;
+    }
+    let stays = match outcome.next {
+        Next::Answer(answer) => return Err(self::answer(exchange, answer)),
+        // What comes behind is not reached.
+        Next::Search if outcome.ended => false,
+        // The controller's rewrite is the last of the program, and ends it.
+        Next::Search => rewrite::to_target(exchange)?,
+        Next::Continue if outcome.ended => {
+            rewrite::as_it_is(exchange);
+            true
+        }
+        Next::Continue => {
+            rewrite::path(exchange)?;
+            true
+        }
+    };
+    if stays {
+        pass::aim(exchange, moved)?;
+    }
+    Ok(stays)
+}
+
+/// `internal`: only who was led here by a rewrite, an `error_page` or an upstream may come in.
+pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
+    let Some(running) = &exchange.snippet else { return Ok(()) };
+    let led = running.state.rewritten || exchange.onward.received.is_some();
+    match exchange.level() {
+        Some(level) if level.internal && !led => Err(Response::page(StatusCode::NOT_FOUND).into()),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Notes which location it is whose settings the controller makes, and what its expression matched.
+fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
+    let Some(place) = exchange.place.clone() else { return Ok(()) };
+    let Some(level) = place.spot().snippet.clone() else { return Ok(()) };
+    if let Some(running) = exchange.snippet.as_mut().filter(|_| !level.own) {
+        running.ingress = Some(place.index);
+        running.state.meet_controller();
+    }
+    if let Some(regex) = &level.captures {
+        match_path(exchange, regex)?;
+    }
+    Ok(())
+}
+
+/// Keeps the groups of an expression that the path matches.
+pub(super) fn match_path(exchange: &mut Exchange, regex: &Regex) -> Result<(), Stop> {
+    on_machine(exchange, |machine| {
+        let path = machine.state.path.clone();
+        machine.state.matches(regex, &path)
+    })?;
+    Ok(())
+}
+
+/// Runs the program of where the request is.
+fn run_here(exchange: &mut Exchange, owner: Owner) -> Result<Option<Outcome>, Error> {
+    let level = exchange.place.as_ref().and_then(|place| place.spot().snippet.clone());
+    let Some(level) = level else { return Ok(None) };
+    let Some(program) = level.program() else { return Ok(None) };
+    on_machine(exchange, |machine| Ok(run(program, owner, machine)))
+}
+
+/// What a program made of the path counts from here on, in canonical form. Whether it is another.
+fn adopt_path(exchange: &mut Exchange) -> Result<bool, Stop> {
+    let Some(running) = &mut exchange.snippet else { return Ok(false) };
+    let now = route::path::bytes(&running.state.path);
+    if *now == *exchange.path {
+        return Ok(false);
+    }
+    let path = match now.first() {
+        Some(b'/') => rewrite::resolved(&now)?,
+        _ => rewrite::resolved(&[b"/", &*now].concat())?,
+    };
+    running.state.path = route::path::text(&path).into_owned();
+    exchange.path = Bytes::from(path);
+    Ok(true)
+}
+
+/// The answer of a program.
+fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
+    let says = matches!(answer, Answer::Text(..) | Answer::Status(..400));
+    if let Some(running) = &mut exchange.snippet {
+        running.said = says;
+    }
+    let with_status = |status: u16| {
+        StatusCode::from_u16(status)
+            .map_or_else(|_| Response::page(StatusCode::INTERNAL_SERVER_ERROR), page)
+    };
+    let response = match answer {
+        Answer::Status(status @ ..400) => own(exchange, status, Bytes::new()),
+        Answer::Status(status) => with_status(status),
+        Answer::Text(status, text) => {
+            own(exchange, status, route::path::bytes(&text).into_owned().into())
+        }
+        Answer::Redirect(status, location) => {
+            let relative = exchange
+                .place
+                .as_ref()
+                .is_some_and(|place| place.spot().location.policy.relative_redirects);
+            let location = route::path::bytes(&location).into_owned();
+            let location = redirects::absolute(exchange, relative, location);
+            let mut response = with_status(status);
+            response.headers.add("Location", location);
+            response
+        }
+        Answer::Close => with_status(CLOSE),
+    };
+    response.into()
+}
+
+/// nginx's page; it has none for statuses that it does not know.
+fn page(status: StatusCode) -> Response {
+    match status.as_u16() {
+        301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 500..=505 | 507 => {
+            Response::page(status)
+        }
+        _ => Response::empty(status),
+    }
+}
+
+/// An answer whose body is said; its type is that of the path (ngx_http_send_response).
+fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut response = Response::empty(status);
+    let settings = exchange.level().map(|level| &level.settings.answers);
+    let media = mime::of(settings, &exchange.path);
+    if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
+        response.headers.add("Content-Type", Bytes::copy_from_slice(media.as_bytes()));
+    }
+    response.body = Body::full(body);
+    response
+}
+
+/// What a location answers that sends requests nowhere: nginx looks for a file there, and there is none.
+pub(super) fn own_content(exchange: &mut Exchange) -> Result<(), Stop> {
+    let settings = exchange.level().map(|level| &level.settings);
+    let stub = settings.is_some_and(|settings| settings.stub_status);
+    let gif = settings.is_some_and(|settings| settings.empty_gif);
+    let reads = matches!(exchange.request.method, Method::GET | Method::HEAD);
+    let (media, body) = match (stub, gif) {
+        (true, _) if reads => ("text/plain", stub_status(exchange)),
+        (_, true) if reads => ("image/gif", Bytes::from_static(PIXEL)),
+        (false, false) if reads || exchange.request.method == Method::POST => {
+            return Err(Response::page(StatusCode::NOT_FOUND).into());
+        }
+        _ => return Err(Response::page(StatusCode::METHOD_NOT_ALLOWED).into()),
+    };
+    let mut response = Response::empty(StatusCode::OK);
+    response.headers.add("Content-Type", Bytes::from_static(media.as_bytes()));
+    response.body = Body::full(body);
+    if let Some(running) = &mut exchange.snippet {
+        running.said = true;
+    }
+    Err(response.into())
+}
+
+/// One transparent pixel (ngx_http_empty_gif_module).
+const PIXEL: &[u8] =
+    b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\x01\0,\0\0\0\0\
+    \x01\0\x01\0\0\x02\x02L\x01\0;";
+
+/// What `stub_status` says (ngx_http_stub_status_module).
+fn stub_status(exchange: &Exchange) -> Bytes {
+    let Connections { accepted, requests, active, reading, writing, waiting, .. } =
+        exchange.worker.connections();
+    Bytes::from(format!(
+        "Active connections: {active} \nserver accepts handled requests\n {accepted} {accepted} {requests} \n\
+         Reading: {reading} Writing: {writing} Waiting: {waiting} \n"
+    ))
+}

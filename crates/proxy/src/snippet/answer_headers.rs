@@ -1,0 +1,383 @@
+//! `more_set_headers`, `more_clear_headers`, `expires`, `add_header`, `add_trailer` and `charset`: what answers of
+//! every origin say besides (ngx_http_headers_more_filter_module, then ngx_http_headers_filter_module, then
+//! ngx_http_charset_filter_module).
+
+use super::expires;
+use super::text::{Fill, Text};
+use crate::http::{Body, Followed, Response, is_token_byte};
+use bytes::Bytes;
+use model::is_of_connection;
+use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
+use snippet::run::Exceeded;
+
+/// What is done to the header section of an answer, compiled.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerHeaders {
+    more: Vec<More>,
+    expires: Option<Expires>,
+    add: Vec<Add>,
+    trailers: Vec<Add>,
+    charset: Option<String>,
+    /// Whether it is the same for every request.
+    plain: bool,
+}
+
+/// The types that get a charset (nginx: `charset_types`).
+const CHARSET_TYPES: [&str; 6] = [
+    "text/html",
+    "text/xml",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "application/javascript",
+    "application/rss+xml",
+];
+
+/// One header of headers-more.
+#[derive(Debug)]
+struct More {
+    action: Action,
+    statuses: Vec<u16>,
+    types: Vec<String>,
+}
+
+#[derive(Debug)]
+enum Action {
+    Set(Bytes, Text),
+    Append(Bytes, Text),
+    Clear(HeaderPattern),
+}
+
+/// One `add_header`.
+#[derive(Debug)]
+struct Add {
+    name: Bytes,
+    value: Text,
+    always: bool,
+    /// Whether there is one field of this name at most.
+    alone: bool,
+}
+
+/// Whether a snippet may not say it: it frames the message or belongs to the connection.
+fn frames(name: &str) -> bool {
+    is_of_connection(name.as_bytes()) || name.eq_ignore_ascii_case("trailer")
+}
+
+fn bytes(name: &str) -> Bytes {
+    Bytes::copy_from_slice(name.as_bytes())
+}
+
+impl AnswerHeaders {
+    /// Compiles what one level says.
+    pub(crate) fn new(headers: &Headers, charset: Option<&str>) -> Self {
+        let more = headers.more.0.iter().filter_map(|more| {
+            let action = match &more.action {
+                MoreAction::Set(name, _) | MoreAction::Append(name, _) if frames(name) => {
+                    return None;
+                }
+                MoreAction::Set(name, value) => Action::Set(bytes(name), Text::new(value)),
+                MoreAction::Append(name, value) => Action::Append(bytes(name), Text::new(value)),
+                MoreAction::Clear(pattern) => Action::Clear(pattern.clone()),
+            };
+            Some(More { action, statuses: more.statuses.clone(), types: more.types.clone() })
+        });
+        let charset = charset.filter(|name| *name != "off" && name.bytes().all(is_token_byte));
+        let trailers = headers.add_trailer.iter().filter(|add| may_follow(&add.name)).map(Add::new);
+        let add = headers.add.iter().filter(|add| !frames(&add.name)).map(Add::new);
+        let expires = headers.expires.clone().filter(|expires| *expires != Expires::Off);
+        let mut compiled = Self {
+            more: more.collect(),
+            expires,
+            add: add.collect(),
+            trailers: trailers.collect(),
+            charset: charset.map(str::to_owned),
+            plain: false,
+        };
+        compiled.plain = compiled.all_plain();
+        compiled
+    }
+
+    /// Whether nothing is done.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.more.is_empty()
+            && self.expires.is_none()
+            && self.add.is_empty()
+            && self.trailers.is_empty()
+            && self.charset.is_none()
+    }
+
+    /// Whether it is the same for every request.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.plain
+    }
+
+    /// Whether it depends on the time.
+    pub(crate) fn tells_time(&self) -> bool {
+        self.expires.is_some()
+    }
+
+    fn all_plain(&self) -> bool {
+        let more = self.more.iter().all(|more| match &more.action {
+            Action::Set(_, value) | Action::Append(_, value) => value.is_plain(),
+            Action::Clear(_) => true,
+        });
+        let expires = !matches!(self.expires, Some(Expires::Variable { .. }));
+        more && expires && self.add.iter().chain(&self.trailers).all(|add| add.value.is_plain())
+    }
+
+    /// Does it to an answer; `now` is the second since 1970.
+    pub(crate) fn apply(
+        &self,
+        response: &mut Response,
+        now: u64,
+        fill: &mut impl Fill,
+    ) -> Result<(), Exceeded> {
+        for more in &self.more {
+            if !more.suits(response) {
+                continue;
+            }
+            let headers = &mut response.headers;
+            match &more.action {
+                Action::Set(name, value) => headers.put(name, value.value(fill)?),
+                Action::Append(name, value) => {
+                    let value = value.value(fill)?;
+                    if !value.is_empty() {
+                        headers.push(name.clone(), value);
+                    }
+                }
+                Action::Clear(pattern) => headers.retain(|field| {
+                    !std::str::from_utf8(&field.name).is_ok_and(|name| pattern.matches(name))
+                }),
+            }
+        }
+        let usual =
+            matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
+        if let Some(expires) = self.expires.as_ref().filter(|_| usual) {
+            expires::apply(expires, now, &mut response.headers, fill)?;
+        }
+        for add in self.add.iter().filter(|add| usual || add.always) {
+            let value = add.value.value(fill)?;
+            match add.alone {
+                true => response.headers.put(&add.name, value),
+                false if value.is_empty() => {}
+                false => response.headers.push(add.name.clone(), value),
+            }
+        }
+        if let Some(charset) = &self.charset {
+            name_charset(charset, response);
+        }
+        let mut trailers = crate::http::Headers::default();
+        for add in self.trailers.iter().filter(|add| usual || add.always) {
+            let value = add.value.value(fill)?;
+            if !value.is_empty() {
+                trailers.push(add.name.clone(), value);
+            }
+        }
+        // Where no body is, nothing follows it.
+        if !trailers.is_empty() && !response.body.is_empty() {
+            let body = std::mem::replace(&mut response.body, Body::empty());
+            response.body = Body::from_source(Followed::new(body, trailers));
+        }
+        Ok(())
+    }
+}
+
+impl Add {
+    fn new(said: &AddHeader) -> Self {
+        let is = |one: &&str| said.name.eq_ignore_ascii_case(one);
+        Self {
+            name: bytes(&said.name),
+            value: Text::new(&said.value),
+            always: said.always,
+            alone: ["last-modified", "etag"].iter().any(is),
+        }
+    }
+}
+
+/// Whether a field may stand behind a body: it neither frames it nor says how it is read (RFC 9110 section 6.5.1).
+fn may_follow(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let before = ["content-", "www-", "proxy-", "set-cookie", "location", "cache-control"];
+    !frames(name) && !before.iter().any(|start| lower.starts_with(start))
+}
+
+/// Names the charset of a text that does not do so itself.
+fn name_charset(charset: &str, response: &mut Response) {
+    if response.headers.get("content-encoding").is_some_and(|coding| !coding.is_empty()) {
+        return;
+    }
+    let types = CHARSET_TYPES;
+    for field in response.headers.iter_mut().filter(|field| field.is("content-type")) {
+        let named = field.value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
+        let media = field.value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
+        if !named && types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media)) {
+            field.value = [&field.value, &b"; charset="[..], charset.as_bytes()].concat().into();
+        }
+    }
+}
+
+impl More {
+    fn suits(&self, response: &Response) -> bool {
+        let status = self.statuses.is_empty() || self.statuses.contains(&response.status.as_u16());
+        status && is_of(&self.types, response.headers.get("content-type"))
+    }
+}
+
+/// Whether content is of one of these types, in lower case; any if there are none.
+pub(super) fn is_of(types: &[String], content_type: Option<&Bytes>) -> bool {
+    let media = content_type.map_or(&b""[..], |value| {
+        value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
+    });
+    types.is_empty() || types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::AnswerHeaders;
+    use crate::http::Response;
+    use crate::snippet::fixture::{Fixed, location, with_machine};
+    use crate::snippet::text::AllPlain;
+    use http::StatusCode;
+
+    fn answer(status: u16, fields: &[(&'static str, &'static str)]) -> Response {
+        let mut response = Response::empty(StatusCode::from_u16(status).expect("a status"));
+        fields.iter().for_each(|(name, value)| response.headers.add(name, *value));
+        response
+    }
+
+    /// What becomes of an answer, as lines.
+    fn said(snippet: &str, request: &Fixed, mut response: Response) -> Vec<String> {
+        let headers = AnswerHeaders::new(&location(snippet).settings.headers, None);
+        let done =
+            with_machine(request, |machine| headers.apply(&mut response, 784_111_777, machine));
+        done.expect("within bounds");
+        let line = |field: &crate::http::Field| {
+            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+            format!("{}: {}", text(&field.name), text(&field.value))
+        };
+        response.headers.iter().map(line).collect()
+    }
+
+    #[test]
+    fn set_replaces_in_its_place_and_an_empty_value_removes() {
+        let given = [("X-A", "1"), ("X-B", "2"), ("x-a", "3")];
+        let text = "more_set_headers 'X-A: n' 'X-C: c' 'X-B:';";
+        assert_eq!(said(text, &Fixed::default(), answer(500, &given)), ["X-A: n", "X-C: c"]);
+        let text = "more_set_headers 'X-A: $http_none' 'X-D: $host';";
+        let request = Fixed::of(&[("host", "a.test")]);
+        assert_eq!(said(text, &request, answer(200, &given)), ["X-B: 2", "X-D: a.test"]);
+    }
+
+    #[test]
+    fn statuses_types_appending_and_beginnings_of_names() {
+        let text = "more_set_headers -s '404 500' 'X-S: 1'; more_set_headers -t text/html 'X-T: 1';
+            more_set_headers -a 'Set-Cookie: b=2'; more_clear_headers 'X-Hidden-*' -s 404 Etag;";
+        let given = [
+            ("Content-Type", "Text/HTML; charset=utf-8"),
+            ("X-Hidden-One", "1"),
+            ("Set-Cookie", "a=1"),
+            ("ETag", "x"),
+        ];
+        let request = Fixed::default();
+        let of_404 = ["X-S: 1", "X-T: 1", "Set-Cookie: b=2"];
+        let first = "Content-Type: Text/HTML; charset=utf-8";
+        let got = said(text, &request, answer(404, &given));
+        assert_eq!(got, [&[first, "Set-Cookie: a=1"], &of_404[..]].concat());
+        let got = said(text, &request, answer(200, &given));
+        let kept = [first, "X-Hidden-One: 1", "Set-Cookie: a=1", "ETag: x"];
+        assert_eq!(got, [&kept, &of_404[1..]].concat());
+    }
+
+    #[test]
+    fn what_is_added_depends_on_the_status_unless_always_and_has_the_last_word() {
+        let text = "add_header X-A 1; add_header X-B $arg_b always; add_header X-C \"\" always;
+            add_header ETag new; more_clear_headers X-A;";
+        let request = Fixed { query: "b=7".to_owned(), ..Fixed::default() };
+        let given = [("X-A", "0"), ("ETag", "old")];
+        assert_eq!(said(text, &request, answer(200, &given)), ["ETag: new", "X-A: 1", "X-B: 7"]);
+        assert_eq!(said(text, &request, answer(404, &given)), ["ETag: old", "X-B: 7"]);
+    }
+
+    #[test]
+    fn expires_stands_before_what_is_added() {
+        let text = "expires 30d; add_header Cache-Control public;";
+        let date = "Expires: Tue, 06 Dec 1994 08:49:37 GMT";
+        let age = "Cache-Control: max-age=2592000";
+        let request = Fixed::default();
+        let added = "Cache-Control: public";
+        assert_eq!(said(text, &request, answer(200, &[])), [date, age, added]);
+        let given = [("Cache-Control", "no-store"), ("Expires", "0"), ("Cache-Control", "private")];
+        assert_eq!(said(text, &request, answer(200, &given)), [age, date, added]);
+        assert_eq!(said(text, &request, answer(404, &[])), [""; 0]);
+    }
+
+    #[test]
+    fn nothing_that_frames_a_message_is_said_and_no_value_ends_its_line() {
+        let text =
+            "more_set_headers 'Content-Length: 3' 'Transfer-Encoding: chunked' 'Connection: x';
+            more_set_headers -a 'Trailer: x'; add_header Transfer-Encoding chunked always;
+            add_header X-U $uri;";
+        let request = Fixed { path: "/a\r\nSet-Cookie: x=y".to_owned(), ..Fixed::default() };
+        assert_eq!(said(text, &request, answer(200, &[])), ["X-U: /a%0D%0ASet-Cookie: x=y"]);
+    }
+
+    #[tokio::test]
+    async fn trailers_follow_a_body_and_texts_name_their_charset() {
+        use crate::http::{Body, Frame, Length};
+        let text =
+            "add_trailer X-T $arg_b; add_trailer X-Always 1 always; add_trailer Content-Length 5;
+            charset utf-8;";
+        let scope = location(text);
+        let charset = scope.settings.answers.charset.as_deref();
+        let headers = AnswerHeaders::new(&scope.settings.headers, charset);
+        let request = Fixed { query: "b=7".to_owned(), ..Fixed::default() };
+        for (status, expected) in [(200, &["X-T", "X-Always"][..]), (404, &["X-Always"])] {
+            let mut response = answer(status, &[("Content-Type", "text/plain")]);
+            response.body = Body::full("ab".into());
+            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+                .expect("within bounds");
+            assert_eq!(response.headers.text("content-type"), Some("text/plain; charset=utf-8"));
+            assert_eq!(response.body.length(), Length::Unknown);
+            let data = response.body.frame().await.expect("it is whole");
+            assert!(matches!(data, Some(Frame::Data(data)) if data == "ab"));
+            let Ok(Some(Frame::Trailers(trailers))) = response.body.frame().await else {
+                panic!("trailers follow")
+            };
+            let names: Vec<_> = trailers.iter().map(|field| field.name.clone()).collect();
+            assert_eq!(names, expected);
+            assert!(response.body.frame().await.expect("it is whole").is_none());
+        }
+        for (given, kept) in
+            [("text/html; charset=x", "text/html; charset=x"), ("image/png", "image/png")]
+        {
+            let mut response = answer(204, &[("Content-Type", given)]);
+            with_machine(&request, |machine| headers.apply(&mut response, 0, machine))
+                .expect("within bounds");
+            assert_eq!(response.headers.text("content-type"), Some(kept));
+            assert!(response.body.is_empty(), "nothing follows where no body is");
+        }
+    }
+
+    #[test]
+    fn plain_values_need_no_machine() {
+        let plain = "more_set_headers 'X-A: 1' 'X-B: 2'; add_header X-C 3; expires 1h;";
+        let compiled = |text| AnswerHeaders::new(&location(text).settings.headers, None);
+        let headers = compiled(plain);
+        assert!(headers.is_plain() && !headers.is_empty());
+        let mut response = answer(200, &[]);
+        headers.apply(&mut response, 0, &mut AllPlain).expect("nothing is filled in");
+        assert_eq!(response.headers.len(), 5);
+        assert!(!compiled("add_header X-A $host;").is_plain() && compiled("").is_empty());
+        assert!(compiled("expires off;").is_empty());
+    }
+
+    #[test]
+    fn a_value_beyond_the_bounds_fails_the_answer() {
+        let text = "more_set_headers 'X-A: $http_long$http_long';";
+        let long = "x".repeat(40_000);
+        let headers = AnswerHeaders::new(&location(text).settings.headers, None);
+        let mut response = answer(200, &[]);
+        let request = Fixed::of(&[("http_long", &long)]);
+        let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));
+        assert!(done.is_err());
+    }
+}

@@ -1,0 +1,57 @@
+//! What snippets say at one place, with everything that it inherits.
+
+use crate::answer::Watch;
+use model::snippet::{LimitExcept, Program, Regex, Scope, Settings};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What snippets say at one place: a location, an `if` block, a server.
+#[derive(Debug, Default)]
+pub struct Level {
+    /// Its scope: the program, and `limit_except`. None in an `if` block, and where everything is inherited.
+    pub scope: Option<Arc<Scope>>,
+    /// The settings in force: its own, and what it inherits. What the controller writes into each location by itself
+    /// hides what servers and the http level say about the same.
+    pub settings: Settings,
+    /// The expression of the location, where its texts use what it matches.
+    pub captures: Option<Regex>,
+    /// The spots of its `if` blocks, by [`Scope::branches`].
+    pub branches: Vec<usize>,
+    /// `internal`
+    pub internal: bool,
+    /// Whether it is a location that snippets have, or an `if` block in one.
+    pub own: bool,
+}
+
+impl Level {
+    /// The program.
+    pub fn program(&self) -> Option<&Program> {
+        let program = self.scope.as_ref().map(|scope| &scope.program);
+        program.filter(|program| !program.steps.is_empty())
+    }
+
+    /// `limit_except`
+    pub fn limit_except(&self) -> Option<&LimitExcept> {
+        self.scope.as_ref()?.limit_except.as_ref()
+    }
+
+    /// Whether its texts use groups of an expression; the text of a user that looks like one only costs.
+    pub fn uses_captures(&self) -> bool {
+        format!("{:?} {:?}", self.settings, self.scope).contains("Capture(")
+    }
+
+    /// Header sections of answers that its texts may ask for. The text of a user that looks like a variable only costs.
+    pub fn watch(&self) -> Watch {
+        let text = format!("{:?} {:?}", self.settings, self.scope);
+        Watch { sent: text.contains("ResponseHeader("), upstream: text.contains("UpstreamHeader(") }
+    }
+}
+
+/// What snippets say of a host.
+#[derive(Debug)]
+pub struct OfSite {
+    /// The spot of the server itself.
+    pub server: usize,
+    /// The spots of locations named `@…`, by those names.
+    pub named: HashMap<String, usize>,
+}

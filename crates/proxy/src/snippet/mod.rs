@@ -1,0 +1,158 @@
+//! Snippets in the native engine: what their values (`model::snippet`) do to a request.
+//!
+//! Where no snippet counts for a host, there is none of this: [`Site::snippet`](crate::generation::Site),
+//! [`Spot::snippet`](crate::generation::Spot) and [`Exchange::snippet`] are `None`.
+//!
+//! Everything that nginx has settings for is a [`Spot`](crate::generation::Spot) with a [`Level`] once a host has
+//! snippets: its locations, those that snippets have, each `if` block (nginx: a nameless location) and the server
+//! itself, before a location is found. Entering one of them is another number in the exchange's place; what is
+//! inherited is worked out once for each generation, and settings that the rest of the engine knows as a policy
+//! (time-outs, sizes, retries) are part of the spot's policy already.
+//!
+//! - *The settings in force*: [`Exchange::level`]; what it holds counts over what the controller says by itself.
+//! - *A machine* for templates, conditions and variables: [`on_machine`]. Its steps are those of the request, its own
+//!   variables live as long as the request; what exceeds its bounds is [`Error::SnippetTooHard`]: 500.
+
+mod addresses;
+mod answer_headers;
+mod effects;
+mod expires;
+#[cfg(test)]
+mod fixture;
+mod input_headers;
+mod level;
+mod limits;
+mod lower;
+pub mod mime;
+mod plan;
+mod request;
+mod rewrites;
+mod servers;
+mod sub_filter;
+mod text;
+mod towards;
+mod upstream_tls;
+
+pub(crate) use addresses::lets_in;
+pub(crate) use effects::{Effects, Size};
+pub use level::{Level, OfSite};
+pub(crate) use limits::{Full, Judgement};
+pub use plan::Plan;
+pub use servers::OwnServers;
+pub(crate) use text::AllPlain;
+pub(crate) use towards::{Told, Towards, is_authority};
+
+use crate::error::Error;
+use crate::exchange::Exchange;
+use crate::upstream::Group;
+use bytes::Bytes;
+use model::Steps;
+use snippet::run::{Exceeded, Machine, State, Tables};
+use std::sync::Arc;
+
+/// What snippets know of one request.
+#[derive(Debug, Default)]
+pub struct Running {
+    /// Path, query, variables, groups and bounds.
+    pub state: State,
+    /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
+    /// stays set in locations that snippets have.
+    pub ingress: Option<usize>,
+    /// The upstream that `$proxy_upstream_name` names in place of the location's.
+    pub group: Option<Arc<Group>>,
+    /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
+    pub said: bool,
+    /// Whether an `error_page` was looked for.
+    pub paged: bool,
+    /// The status that an `error_page` shows.
+    pub shown: Option<u16>,
+    /// Whether the connection ends after the answer, since an error has led here.
+    pub close: bool,
+    /// `$limit_req_status`, once limits were asked.
+    pub request_limit: &'static str,
+    /// `$limit_conn_status`, once limits were asked.
+    pub connection_limit: &'static str,
+    /// What settings have made of it.
+    pub(crate) of_request: OfRequest,
+}
+
+/// What settings have made of one request.
+#[derive(Debug, Default)]
+pub(crate) struct OfRequest {
+    /// What the upstream is told.
+    pub told: Told,
+    /// Parameters for a FastCGI upstream.
+    pub params: Vec<(Bytes, Bytes)>,
+    /// Whether limits have counted it.
+    pub is_counted: bool,
+}
+
+impl Running {
+    /// For a request whose path is known; where it was led to another path, the state goes on with that.
+    pub fn begin_or_follow(exchange: &mut Exchange) {
+        let raw = exchange.request.raw_path();
+        let quoted = raw.iter().any(|byte| matches!(byte, b'%' | b'+'));
+        let query = exchange.request.query().unwrap_or_default();
+        let (path, query) = (route::path::text(&exchange.path), route::path::text(query));
+        if let Some(running) = &mut exchange.snippet {
+            let state = &mut running.state;
+            (state.path, state.query) = (path.into_owned(), query.into_owned());
+            (state.quoted, state.rewritten) = (quoted, false);
+            return;
+        }
+        let mut state = State::new(&path, &query, quoted);
+        state.story = exchange.trace.is_some().then(Vec::new);
+        exchange.snippet = Some(Box::new(Self { state, ..Self::default() }));
+    }
+
+    /// Path and query are these from here on, which the controller made of them.
+    pub fn follow(&mut self, target: &[u8]) {
+        let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
+        let (path, query) = (&target[..end], target.get(end + 1..).unwrap_or_default());
+        // It was canonical before it was escaped.
+        if let Ok(canonical) = route::path::canonical(path) {
+            self.state.path = canonical.text().into_owned();
+        }
+        self.state.query = route::path::text(query).into_owned();
+        self.state.rewritten = true;
+    }
+}
+
+impl Exchange {
+    /// What snippets say where the request is: at its location, or in the last `if` that was entered.
+    pub fn level(&self) -> Option<&Level> {
+        self.place.as_ref()?.spot().snippet.as_deref()
+    }
+}
+
+/// Does something on a machine for a request; nothing where no snippet counts for it.
+pub fn on_machine<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
+) -> Result<Option<T>, Error> {
+    with_state(exchange, |exchange, state, tables| {
+        let mut machine = Machine::new(exchange, state, tables);
+        let done = work(&mut machine);
+        (done, machine.state)
+    })
+}
+
+/// Does something with the state of a request, which is given back; nothing where no snippet counts for it.
+pub(crate) fn with_state<T>(
+    exchange: &mut Exchange,
+    work: impl FnOnce(&Exchange, State, &Tables) -> (Result<T, Exceeded>, State),
+) -> Result<Option<T>, Error> {
+    let Some(running) = &mut exchange.snippet else { return Ok(None) };
+    let mut state = std::mem::take(&mut running.state);
+    state.steps_of_patterns = std::mem::replace(&mut exchange.steps, Steps::new(0));
+    let tables = exchange.generation.tables.clone();
+    let (done, mut state) = work(exchange, state, &tables);
+    exchange.steps = std::mem::replace(&mut state.steps_of_patterns, Steps::new(0));
+    if let Some(running) = &mut exchange.snippet {
+        running.state = state;
+    }
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(Exceeded) => Err(Error::SnippetTooHard(exchange.host.clone())),
+    }
+}

@@ -1,0 +1,193 @@
+//! From a server with snippets to its spots: its locations, itself, the locations that snippets have, and `if` blocks.
+
+use super::lower::{at_own_location, lowered, said_by_the_controller};
+use super::{Level, OfSite, upstream_tls};
+use model::policy::{Policy, TlsRedirect};
+use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
+use model::{Backend, Location, PathKind, Pattern, Server};
+use route::Own;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The spots of a server with snippets; those of its locations come first, in their order.
+#[derive(Debug)]
+pub struct Plan {
+    /// Their locations, with policies in which the settings in force count.
+    pub locations: Vec<Arc<Location>>,
+    /// What snippets say there.
+    pub levels: Vec<Arc<Level>>,
+    /// The locations that snippets have, for matching.
+    pub own: Vec<Own>,
+    /// What they say of the host.
+    pub of_site: OfSite,
+}
+
+impl Plan {
+    /// Whether any snippet counts for a server.
+    pub fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
+        http.is_some_and(|scope| scope.settings != Settings::default())
+            || server.snippet.is_some()
+            || server.locations.iter().any(|location| location.policy.snippet.is_some())
+    }
+
+    /// The plan of a server; none where no snippet counts for it.
+    pub fn of(server: &Server, http: Option<&GlobalScope>) -> Option<Self> {
+        if !Self::counts(server, http) {
+            return None;
+        }
+        let http = http.map(|scope| &scope.settings);
+        let scope = server.snippet.clone().unwrap_or_default();
+        let mut around = scope.settings.clone();
+        if let Some(http) = http {
+            around.inherit(http);
+        }
+        let (locations, regex) = (server.locations.clone(), server.regex);
+        let mut planner = Planner { locations, levels: Vec::new(), own: Vec::new(), regex };
+        planner.levels.resize_with(server.locations.len(), Level::default);
+        for (index, location) in server.locations.iter().enumerate() {
+            planner.of_ingress(index, location, &around);
+        }
+        let host = server;
+        let server = planner.server(&scope, &around);
+        let mut named = HashMap::new();
+        for own in &scope.locations {
+            let index = planner.own(own, None, &bare(), &around);
+            if let LocationKind::Named(name) = &own.kind {
+                named.insert(name.clone(), index);
+            }
+        }
+        for (location, level) in planner.locations.iter_mut().zip(&planner.levels) {
+            upstream_tls::lower(location, &level.settings, host);
+        }
+        Some(Self {
+            locations: planner.locations,
+            levels: planner.levels.into_iter().map(Arc::new).collect(),
+            own: planner.own,
+            of_site: OfSite { server, named },
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Planner {
+    locations: Vec<Arc<Location>>,
+    levels: Vec<Level>,
+    own: Vec<Own>,
+    /// Whether paths of Ingresses are expressions.
+    regex: bool,
+}
+
+impl Planner {
+    fn push(&mut self, location: Location, level: Level) -> usize {
+        self.locations.push(Arc::new(location));
+        self.levels.push(level);
+        self.levels.len() - 1
+    }
+
+    /// A location of an Ingress.
+    fn of_ingress(&mut self, index: usize, location: &Location, around: &Settings) {
+        let scope = location.policy.snippet.clone().unwrap_or_default();
+        let mut outer = around.clone();
+        said_by_the_controller(&mut outer, &location.policy);
+        self.fill(index, location, scope, &outer, false);
+        let level = &mut self.levels[index];
+        if self.regex && level.uses_captures() {
+            // A path that is no expression matches nothing.
+            let pattern = Pattern::new(&format!("^{}", location.path), true).ok();
+            level.captures = pattern.map(|pattern| Regex { pattern, names: Vec::new() });
+        }
+    }
+
+    /// The server itself, where a request is until a location is found.
+    fn server(&mut self, scope: &Arc<Scope>, around: &Settings) -> usize {
+        let reason = "no location was looked for yet".to_owned();
+        let location = Location { backend: Backend::Denied(reason), ..bare() };
+        let location = lowered(&location, around);
+        let (scope, settings) = (Some(scope.clone()), around.clone());
+        self.push(location, Level { scope, settings, own: true, ..Level::default() })
+    }
+
+    /// A location that a snippet has, `base` is what it has from the one around it.
+    fn own(
+        &mut self,
+        own: &OwnLocation,
+        within: Option<usize>,
+        base: &Location,
+        around: &Settings,
+    ) -> usize {
+        let (path, kind) = match &own.kind {
+            LocationKind::Prefix { path, .. } => (path.clone(), PathKind::Prefix),
+            exact => (exact.name().to_owned(), PathKind::Exact),
+        };
+        let location = Location { path, kind, whole: true, ..base.clone() };
+        let location = with_pages(&location, &own.scope.settings);
+        let index = self.push(location.clone(), Level::default());
+        self.fill(index, &location, Arc::new(own.scope.clone()), around, true);
+        let level = &mut self.levels[index];
+        level.internal = own.internal;
+        if let LocationKind::Regex(regex) = &own.kind
+            && (!regex.names.is_empty() || level.uses_captures())
+        {
+            level.captures = Some(regex.clone());
+        }
+        let passes = level.settings.pass.is_some();
+        self.own.push(Own { kind: own.kind.clone(), index, within, passes });
+        index
+    }
+
+    /// Says what a location is, and makes its `if` blocks and the locations within it.
+    fn fill(
+        &mut self,
+        index: usize,
+        base: &Location,
+        scope: Arc<Scope>,
+        around: &Settings,
+        own: bool,
+    ) {
+        let mut settings = scope.settings.clone();
+        settings.inherit(around);
+        let mut branches = Vec::with_capacity(scope.branches.len());
+        for branch in &scope.branches {
+            let mut inner = branch.clone();
+            inner.inherit(&settings);
+            inner.stub_status |= settings.stub_status;
+            inner.empty_gif |= settings.empty_gif;
+            let location = lowered(&with_pages(base, branch), &inner);
+            let level = Level { settings: inner, own, ..Level::default() };
+            branches.push(self.push(location, level));
+        }
+        self.locations[index] = Arc::new(lowered(base, &settings));
+        let within = at_own_location(base, &settings);
+        // Whom requests are passed to is not inherited.
+        let outer = Settings { pass: None, ..settings.clone() };
+        for inner in &scope.locations {
+            self.own(inner, Some(index), &within, &outer);
+        }
+        let level = Level { settings, branches, own, ..Level::default() };
+        self.levels[index] = Level { scope: Some(scope), ..level };
+    }
+}
+
+/// The same without the controller's error pages, where a level within has some: they replace all of them.
+fn with_pages(location: &Location, within: &Settings) -> Location {
+    let mut location = location.clone();
+    if !within.answers.error_pages.is_empty() && location.policy.errors.is_some() {
+        location.policy = Arc::new(Policy { errors: None, ..Policy::clone(&location.policy) });
+    }
+    location
+}
+
+/// A location of nginx of which nothing is said.
+fn bare() -> Location {
+    let location = Location {
+        path: String::new(),
+        kind: PathKind::Prefix,
+        whole: true,
+        backend: Backend::NotFound,
+        canary: None,
+        service: None,
+        origin: None,
+        policy: Arc::new(Policy { tls_redirect: TlsRedirect::NEVER, ..Policy::default() }),
+    };
+    at_own_location(&location, &Settings::default())
+}

@@ -1,0 +1,153 @@
+//! Servers that an `http-snippet` has: on ports of their own, or by their names on the controller's.
+
+use crate::generation::Site;
+use model::snippet::{GlobalScope, OwnServer, VirtualName};
+use model::{Server, ServerName, Spent, Steps};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+/// Ports that snippets may open; each thread has a socket for each address of one.
+const MOST: usize = 32;
+
+/// The servers of an `http-snippet`.
+#[derive(Debug)]
+pub struct OwnServers {
+    ports: BTreeMap<u16, Port>,
+}
+
+/// Who answers on a port.
+#[derive(Debug, Default)]
+struct Port {
+    servers: Vec<(Vec<VirtualName>, Arc<Site>)>,
+    /// Who answers to hosts that none has.
+    default: usize,
+    addresses: BTreeSet<IpAddr>,
+    proxy_protocol: bool,
+}
+
+impl OwnServers {
+    /// The servers of a snippet, each compiled by `site`; none if it has none.
+    pub fn new(
+        http: &GlobalScope,
+        mut site: impl FnMut(&Arc<Server>) -> Site,
+    ) -> Option<Arc<Self>> {
+        let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+        for own in &http.servers {
+            let site = Arc::new(site(&server(own)));
+            for listen in &own.listens {
+                if ports.len() == MOST && !ports.contains_key(&listen.port) {
+                    tracing::warn!(port = listen.port, "http-snippet opens more than {MOST} ports");
+                    continue;
+                }
+                let port = ports.entry(listen.port).or_default();
+                if listen.default_server {
+                    port.default = port.servers.len();
+                }
+                port.servers.push((own.names.clone(), site.clone()));
+                // A port alone is one of IPv4, as in nginx.
+                port.addresses.insert(listen.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
+                port.proxy_protocol |= listen.proxy_protocol;
+            }
+        }
+        (!ports.is_empty()).then(|| Arc::new(Self { ports }))
+    }
+
+    /// Who answers on a port to a host: on the controller's own ports only who has the name.
+    pub fn find(
+        &self,
+        port: u16,
+        host: &str,
+        is_main: bool,
+        steps: &Steps,
+    ) -> Result<Option<&Arc<Site>>, Spent> {
+        let Some(port) = self.ports.get(&port) else { return Ok(None) };
+        let of_kind = |fits: &dyn Fn(&VirtualName) -> bool| {
+            let mut servers = port.servers.iter();
+            servers.find(|(names, _)| names.iter().any(fits)).map(|(_, site)| site)
+        };
+        let named = of_kind(&|name| matches!(name, VirtualName::Name(name) if name == host))
+            .or_else(|| of_kind(&|name| ends(name, host)))
+            .or_else(|| of_kind(&|name| begins(name, host)));
+        if named.is_some() {
+            return Ok(named);
+        }
+        for (names, site) in &port.servers {
+            for name in names {
+                if let VirtualName::Regex(regex) = name
+                    && regex.pattern.try_match(host.as_bytes(), steps)?
+                {
+                    return Ok(Some(site));
+                }
+            }
+        }
+        let default = port.servers.get(port.default).filter(|_| !is_main);
+        Ok(default.map(|(_, site)| site))
+    }
+
+    /// Where connections begin with a PROXY protocol header.
+    pub fn is_announced(&self, port: u16) -> Option<bool> {
+        self.ports.get(&port).map(|port| port.proxy_protocol)
+    }
+
+    /// The addresses to listen on besides the controller's ports.
+    pub fn addresses(&self, main: [u16; 2]) -> BTreeSet<SocketAddr> {
+        let ports = self.ports.iter().filter(|(number, _)| !main.contains(number));
+        let addresses = ports.flat_map(|(number, port)| {
+            port.addresses.iter().map(|address| SocketAddr::new(*address, *number))
+        });
+        addresses.collect()
+    }
+}
+
+/// What the engine knows of such a server: it has nothing but its snippet.
+fn server(own: &OwnServer) -> Arc<Server> {
+    let name = own.names.iter().find_map(|name| match name {
+        VirtualName::Name(name) => Some(name.as_str()),
+        VirtualName::Regex(_) => None,
+    });
+    // `_` is the catch-all of the controller.
+    let name = name.filter(|name| *name != "_").unwrap_or_default();
+    let snippet = Some(Arc::new(own.scope.clone()));
+    Arc::new(Server { snippet, ..Server::new(ServerName::new(name)) })
+}
+
+/// `*.example.com`, and `.example.com` which is the name itself, too.
+fn ends(name: &VirtualName, host: &str) -> bool {
+    let VirtualName::Name(name) = name else { return false };
+    match name.strip_prefix('*') {
+        Some(end) => host.len() > end.len() && host.ends_with(end),
+        None => name.strip_prefix('.').is_some_and(|bare| {
+            host == bare || (host.ends_with(name.as_str()) && host.len() > name.len())
+        }),
+    }
+}
+
+/// `example.*`
+fn begins(name: &VirtualName, host: &str) -> bool {
+    let VirtualName::Name(name) = name else { return false };
+    name.strip_suffix('*').is_some_and(|start| host.len() > start.len() && host.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{begins, ends};
+    use model::snippet::VirtualName;
+
+    #[test]
+    fn names_cover_what_they_cover_in_nginx() {
+        let name = |text: &str| VirtualName::Name(text.to_owned());
+        for (pattern, host, fits) in [
+            ("*.a.test", "x.a.test", true),
+            ("*.a.test", "y.x.a.test", true),
+            ("*.a.test", "a.test", false),
+            (".a.test", "a.test", true),
+            (".a.test", "x.a.test", true),
+            (".a.test", "xa.test", false),
+            ("a.test", "a.test", false),
+        ] {
+            assert_eq!(ends(&name(pattern), host), fits, "{pattern} {host}");
+        }
+        assert!(begins(&name("www.*"), "www.a") && !begins(&name("www.*"), "www."));
+    }
+}

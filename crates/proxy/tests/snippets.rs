@@ -1,0 +1,474 @@
+//! What snippets make of requests, over real sockets: the order of programs, locations and guards is nginx's.
+
+mod bed;
+
+use bed::{MAIN, apply, put_upstream, start, talk};
+use model::policy::{Access, Policy, Rewrite};
+use model::snippet::Scope;
+use model::{
+    Backend, Configuration, Global, Kind, Location, Origin, Pattern, Server, ServerName, Template,
+};
+use proxy::{Native, Question, explain};
+use snippet::{Names, Place, Snippet, understand};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// An upstream that says 200, or what the field X-Answer asks for, with the head that it got as its body.
+async fn upstream(name: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move {
+        while let Ok((mut tcp, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut read = Vec::new();
+                while let Ok(byte) = tcp.read_u8().await {
+                    read.push(byte);
+                    if !read.ends_with(b"\r\n\r\n") {
+                        continue;
+                    }
+                    let head = String::from_utf8_lossy(&std::mem::take(&mut read)).into_owned();
+                    let asked = head.lines().find_map(|line| line.strip_prefix("X-Answer: "));
+                    let status = asked.unwrap_or("200 OK").to_owned();
+                    let onward = head.lines().find(|line| line.starts_with("X-Accel-Redirect: "));
+                    let onward = onward.filter(|_| head.starts_with("GET /onward"));
+                    let onward = onward.map(|line| format!("{line}\r\n")).unwrap_or_default();
+                    let body = format!("{name}: {head}");
+                    let length = body.len();
+                    let answer = format!(
+                        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{onward}\r\n{body}"
+                    );
+                    let _ = tcp.write_all(answer.as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// What a snippet means beside an `http-snippet`.
+fn scope(place: Place, text: &str, http: &str) -> Arc<Scope> {
+    let parse = |place, text| Snippet::parse(place, text).expect("a snippet");
+    let (snippet, mut names) = (parse(place, text), Names::default());
+    parse(Place::Http, http).declare(&mut names);
+    snippet.declare(&mut names);
+    let meaning = snippet.understand(&names);
+    Arc::new(meaning.unwrap_or_else(|mistakes| panic!("{text}: {mistakes:?}")).scope)
+}
+
+/// A host in the making: what its snippets say, and its paths.
+#[derive(Default)]
+struct Host {
+    server: &'static str,
+    http: &'static str,
+    /// Path, `configuration-snippet` and what else is asked for.
+    paths: Vec<(&'static str, &'static str, Policy)>,
+    regex: bool,
+}
+
+impl Host {
+    fn of(server: &'static str, location: &'static str) -> Self {
+        Self { server, paths: vec![("/", location, Policy::default())], ..Self::default() }
+    }
+
+    fn path(mut self, path: &'static str, snippet: &'static str, policy: Policy) -> Self {
+        self.paths.push((path, snippet, policy));
+        self
+    }
+
+    fn http(self, http: &'static str) -> Self {
+        Self { http, ..self }
+    }
+
+    fn configuration(self, endpoint: SocketAddr) -> Configuration {
+        let mut configuration = Configuration::default();
+        let id = put_upstream(&mut configuration, MAIN, vec![endpoint]);
+        let location = |(path, snippet, policy): &(&str, &str, Policy)| {
+            let snippet = (!snippet.is_empty()).then(|| scope(Place::Location, snippet, self.http));
+            let policy = Arc::new(Policy { snippet, ..policy.clone() });
+            let origin = Some(Origin::new(Kind::Ingress, "demo", "x"));
+            let backend = Backend::Upstream(id.clone());
+            let whole = self.regex;
+            Arc::new(Location { origin, whole, ..bed::location(path, backend, policy) })
+        };
+        let name = ServerName::new("a.test");
+        let server = Server {
+            locations: self.paths.iter().map(location).collect(),
+            snippet: (!self.server.is_empty())
+                .then(|| scope(Place::Server, self.server, self.http)),
+            regex: self.regex,
+            ..Server::new(name.clone())
+        };
+        configuration.servers.insert(name, Arc::new(server));
+        if !self.http.is_empty() {
+            let http = understand(Place::Http, self.http).expect("a snippet").http;
+            let http_snippet = Some(Arc::new(http));
+            configuration.global = Arc::new(Global { http_snippet, ..Global::default() });
+        }
+        configuration
+    }
+
+    async fn serve(self) -> Arc<Native> {
+        let endpoint = upstream("main").await;
+        start(&self.configuration(endpoint)).await
+    }
+}
+
+fn whitelist(network: &str) -> Policy {
+    let allow = Some([network.parse().expect("a network")].into_iter().collect());
+    Policy { access: Access { allow, ..Access::default() }, ..Policy::default() }
+}
+
+/// What a GET for a target with these fields is answered.
+async fn get(native: &Native, target: &str, fields: &str) -> String {
+    let head =
+        format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
+    talk(native, head.as_bytes()).await
+}
+
+/// Status, Location and body of the answer in one line; of the upstream's answer its name and the request line.
+async fn told(native: &Native, target: &str) -> String {
+    brief(&get(native, target, "").await)
+}
+
+fn brief(answer: &str) -> String {
+    let Some((head, body)) = answer.split_once("\r\n\r\n") else { return "closed".to_owned() };
+    let status = head.split(' ').nth(1).unwrap_or_default();
+    let location = head.lines().find_map(|line| line.strip_prefix("Location: "));
+    let body = match body.starts_with("<html>") {
+        true => "page",
+        false => body.lines().next().unwrap_or_default(),
+    };
+    let body = body.strip_suffix(" HTTP/1.1").or(body.strip_suffix(" HTTP/1.0")).unwrap_or(body);
+    [status, location.unwrap_or_default(), body].join(" ").replace("  ", " ").trim().to_owned()
+}
+
+#[tokio::test]
+async fn return_answers_with_status_text_redirect_or_nothing() {
+    let native = Host::of(
+        "location = /close { return 444; }
+         location = /gone { return 410; }
+         location = /empty { return 204; }
+         location = /robots.txt { return 200 \"User-agent: *\\n\"; }
+         location = /json { default_type application/json; return 503 '{\"a\":1}'; }
+         location /away { return 301 https://$host/new$is_args$args; }
+         location = /here { return 302 /there; }
+         location = /teapot { return 418; }",
+        "",
+    );
+    let native = native.serve().await;
+    assert_eq!(get(&native, "/close", "").await, "");
+    assert_eq!(told(&native, "/gone").await, "410 page");
+    assert_eq!(told(&native, "/empty").await, "204");
+    assert!(!get(&native, "/empty", "").await.contains("Content-Type"));
+    assert_eq!(told(&native, "/robots.txt").await, "200 User-agent: *");
+    assert!(get(&native, "/robots.txt", "").await.contains("Content-Type: text/plain\r\n"));
+    assert_eq!(told(&native, "/json").await, "503 {\"a\":1}");
+    assert!(get(&native, "/json", "").await.contains("Content-Type: application/json\r\n"));
+    assert_eq!(told(&native, "/away?x=1").await, "301 https://a.test/new?x=1 page");
+    assert_eq!(told(&native, "/here").await, "302 http://a.test/there page");
+    assert_eq!(told(&native, "/teapot").await, "418");
+    assert_eq!(told(&native, "/other").await, "200 main: GET /other");
+}
+
+#[tokio::test]
+async fn return_in_the_rewrite_phase_comes_before_guards_and_everything_else_after_them() {
+    let closed = || whitelist("192.0.2.0/24");
+    let native = Host::default()
+        .path("/", "if ($arg_x) { return 200 \"open\"; }", closed())
+        .path("/moved", "rewrite ^/moved/(.*)$ /$1 last;", Policy::default())
+        .path("/failed", "error_page 405 =200 /; return 405;", Policy::default())
+        .path("/named", "error_page 405 =200 @shut; return 405;", Policy::default());
+    let native = Host { server: "location @shut { deny all; }", ..native }.serve().await;
+    assert_eq!(told(&native, "/").await, "403 page");
+    assert_eq!(told(&native, "/?x=1").await, "200 open");
+    assert_eq!(told(&native, "/moved/a").await, "403 page", "a rewrite opens no guard");
+    assert_eq!(told(&native, "/failed").await, "403 page", "an error page opens no guard");
+}
+
+#[tokio::test]
+async fn rewrites_change_the_path_and_look_again_for_a_location() {
+    let native = Host::of(
+        "rewrite ^/server/(.*)$ /b/$1; rewrite ^/last/(.*)$ /b/$1 last;",
+        "rewrite ^/one/(.*)$ /two/$1; rewrite ^/two/(.*)$ /three/$1?own=1 break;
+         rewrite ^/gone/(.*)$ /b/$1?x=$1? last; rewrite ^/to/(.*)$ https://new.test/$1 permanent;
+         rewrite ^/loop/(.*)$ /loop/a$1 last; rewrite ^/next/(.*)$ /b/$1;",
+    )
+    .path("/b", "return 200 \"b: $uri $args $request_uri\";", Policy::default());
+    let native = native.serve().await;
+    assert_eq!(told(&native, "/one/a?q=1").await, "200 main: GET /three/a?own=1&q=1");
+    assert_eq!(told(&native, "/gone/a?q=1").await, "200 b: /b/a x=a /gone/a?q=1");
+    assert_eq!(told(&native, "/to/a?q=1").await, "301 https://new.test/a?q=1 page");
+    assert_eq!(told(&native, "/loop/").await, "500 page");
+    assert_eq!(told(&native, "/next/a").await, "200 b: /b/a  /next/a".replace("  ", " "));
+    assert_eq!(told(&native, "/server/a").await, "200 b: /b/a /server/a");
+    assert_eq!(told(&native, "/last/a").await, "200 b: /b/a /last/a");
+    assert_eq!(told(&native, "/two%2Fb%20c").await, "200 main: GET /three/b%20c?own=1");
+}
+
+#[tokio::test]
+async fn a_program_comes_before_rewrite_target_and_break_ends_both() {
+    let target = || {
+        let pattern = Pattern::new("^/app(/|$)(.*)", true).expect("a pattern");
+        let target = Template::parse("/$2").expect("a template");
+        Policy { rewrite: Some(Rewrite { pattern, target, prefix: None }), ..Policy::default() }
+    };
+    let snippet = "rewrite ^(/app)$ $1/ redirect; rewrite ^/app/old/(.*)$ /app/new/$1;
+        rewrite ^/app/raw/(.*)$ /kept/$1 break; add_header X-Group $2;";
+    let host = Host { regex: true, ..Host::default() }
+        .path("/app(/|$)(.*)", snippet, target())
+        .path("/", "", Policy::default());
+    let native = host.serve().await;
+    assert_eq!(told(&native, "/app").await, "302 http://a.test/app/ page");
+    assert_eq!(told(&native, "/app/x?q=1").await, "200 main: GET /x?q=1");
+    assert_eq!(told(&native, "/app/old/x").await, "200 main: GET /new/x");
+    assert_eq!(told(&native, "/app/raw/x").await, "200 main: GET /kept/x");
+}
+
+#[tokio::test]
+async fn if_blocks_are_places_of_their_own_and_inherit() {
+    let native = Host::of(
+        "",
+        "set $flag 0; if ($http_x_a) { set $flag 1; } if ($http_x_b) { set $flag \"${flag}2\"; }
+         if ($flag = 12) { return 200 \"both\"; }
+         if ($request_method = DELETE) { return 405; }
+         if ($request_uri ~ \"^/c/(?<name>[a-z]+)\") { return 200 \"$name $1\"; }
+         error_page 405 = @outer; if ($arg_o) { return 405; }
+         if ($arg_i) { error_page 405 = @inner; return 405; }",
+    );
+    let own = "location @outer { return 200 \"outer\"; } location @inner { return 200 \"inner\"; }";
+    let native = Host { server: own, ..native };
+    let native = native.serve().await;
+    assert_eq!(brief(&get(&native, "/", "X-A: 1\r\nX-B: 1\r\n").await), "200 both");
+    assert_eq!(brief(&get(&native, "/", "X-B: 1\r\n").await), "200 main: GET /");
+    assert_eq!(told(&native, "/c/abc").await, "200 abc abc");
+    assert_eq!(told(&native, "/?o=1").await, "200 outer");
+    assert_eq!(told(&native, "/?i=1").await, "200 inner");
+}
+
+#[tokio::test]
+async fn own_locations_are_chosen_as_nginx_does() {
+    let native = Host::of(
+        "location = /exact { return 200 \"exact\"; }
+         location /pre { return 200 \"prefix\"; location /pre/in { return 200 \"within\"; } }
+         location ^~ /final/ { return 200 \"final\"; }
+         location ~* \\.php$ { return 200 \"php $uri\"; }
+         location ~ ^/group/(\\d+)$ { return 200 \"group $1\"; }
+         location @named { return 200 \"named\"; }
+         location /hidden { internal; return 200 \"hidden\"; }
+         location /empty/ { }",
+        "",
+    )
+    .path(
+        "/a",
+        "location /a/in { return 200 \"nested\"; } rewrite ^/a/led$ /hidden;",
+        Policy::default(),
+    );
+    let native = native.serve().await;
+    for (target, answer) in [
+        ("/exact", "200 exact"),
+        ("/exact/", "200 main: GET /exact/"),
+        ("/prefix", "200 prefix"),
+        ("/pre/in", "200 within"),
+        ("/pre/x.PHP", "200 php /pre/x.PHP"),
+        ("/final/x.php", "200 final"),
+        ("/group/12", "200 group 12"),
+        ("/a/in", "200 nested"),
+        ("/a/in.php", "200 php /a/in.php"),
+        ("/a/x", "200 main: GET /a/x"),
+        ("/hidden", "404 page"),
+        ("/a/led", "200 hidden"),
+        ("/empty/x", "404 page"),
+        ("/@named", "200 main: GET /@named"),
+    ] {
+        assert_eq!(told(&native, target).await, answer, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
+    let native = Host::of(
+        "location @sorry { return 503 \"sorry\"; }
+         location = /page { return 200 \"page of $request_uri\"; }
+         location @behind { set $proxy_upstream_name demo-echo-80; proxy_pass http://upstream_balancer; }",
+        "proxy_intercept_errors on;
+         error_page 500 = @sorry; error_page 404 /page; error_page 403 =200 /page;
+         error_page 401 https://login.test/?to=$uri; error_page 405 @nowhere;
+         error_page 410 = @behind; error_page 402 =418 @sorry;
+         if ($arg_s = 403) { return 403; } if ($arg_s = 405) { return 405; } if ($arg_s = 402) { return 402; }",
+    )
+    .path("/plain", "error_page 500 = @sorry;", Policy::default());
+    let native = native.serve().await;
+    let answered = async |target: &str, status: &str| {
+        brief(&get(&native, target, &format!("X-Answer: {status}\r\n")).await)
+    };
+    assert_eq!(answered("/", "500 X").await, "503 sorry");
+    assert_eq!(answered("/x", "404 X").await, "404 page of /x");
+    assert_eq!(told(&native, "/?s=403").await, "200 page of /?s=403");
+    assert_eq!(answered("/a", "401 X").await, "302 https://login.test/?to=/a page");
+    assert_eq!(told(&native, "/?s=405").await, "500 page");
+    assert_eq!(told(&native, "/?s=402").await, "418 sorry");
+    assert_eq!(answered("/x", "302 X").await, "302 main: GET /x");
+    assert_eq!(answered("/plain", "500 X").await, "500 main: GET /plain", "it is not intercepted");
+}
+
+#[tokio::test]
+async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
+    let own = "if ($arg_server) { set $proxy_upstream_name demo-other-80; }
+        location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
+        location /none/ { proxy_pass http://upstream_balancer; }
+        location /gone/ { set $proxy_upstream_name demo-gone-80; proxy_pass http://upstream_balancer; }
+        location @behind { proxy_pass http://upstream_balancer; }";
+    let endpoint = upstream("main").await;
+    let snippet = "error_page 405 = @behind; if ($arg_behind) { return 405; }
+        if ($arg_up) { set $proxy_upstream_name demo-other-80; }";
+    let mut configuration = Host::of(own, snippet).configuration(endpoint);
+    put_upstream(&mut configuration, "demo-other-80", vec![upstream("other").await]);
+    let native = start(&configuration).await;
+    assert_eq!(told(&native, "/up/x?y").await, "200 other: GET /up/x?y");
+    assert_eq!(told(&native, "/up").await, "301 http://a.test/up/ page");
+    assert_eq!(told(&native, "/none/x").await, "503 page");
+    assert_eq!(told(&native, "/gone/x").await, "503 page");
+    assert_eq!(told(&native, "/?behind=1").await, "200 main: GET /?behind=1");
+    assert_eq!(told(&native, "/?up=1").await, "200 other: GET /?up=1");
+    // A location of an Ingress is its own: no server leads its requests elsewhere.
+    assert_eq!(told(&native, "/none/x?server=1").await, "200 other: GET /none/x?server=1");
+    assert_eq!(told(&native, "/?server=1").await, "200 main: GET /?server=1");
+}
+
+#[tokio::test]
+async fn a_path_behind_proxy_pass_takes_the_place_of_what_the_location_matched() {
+    let own = "location /svc/ { proxy_pass http://web.demo.svc.cluster.local:8080/base/; }
+        location /all/ { proxy_pass http://web.demo.svc.cluster.local:8080/as$request_uri; }
+        location /moved/ { rewrite ^/moved/(.*)$ /new/$1 break; proxy_pass http://web.demo.svc.cluster.local:8080/base/; }";
+    let mut configuration = Host::of(own, "").configuration(upstream("main").await);
+    let web = upstream("web").await;
+    put_upstream(&mut configuration, "url:demo/web:8080", vec![web]);
+    let native = start(&configuration).await;
+    assert_eq!(told(&native, "/svc/a%20b?q=1").await, "200 web: GET /base/a%20b?q=1");
+    assert_eq!(told(&native, "/all/a?q=1").await, "200 web: GET /as/all/a?q=1");
+    assert_eq!(told(&native, "/moved/a?q=1").await, "200 web: GET /new/a?q=1");
+}
+
+#[tokio::test]
+async fn what_takes_too_many_steps_fails_the_request_and_opens_nothing() {
+    let hard = "if ($http_x_hard ~ \"([a-z]{1,150})+!\") { return 200 \"open\"; } ";
+    let snippet = format!("{} return 403;", hard.repeat(6)).leak();
+    let native = Host::of("", snippet).path("/other", "", Policy::default()).serve().await;
+    let hard = format!("X-Hard: {}b\r\n", "a".repeat(7000));
+    assert!(get(&native, "/", &hard).await.starts_with("HTTP/1.1 500"));
+    assert_eq!(told(&native, "/").await, "403 page");
+    assert_eq!(told(&native, "/other").await, "200 main: GET /other");
+}
+
+#[tokio::test]
+async fn maps_of_the_http_level_are_followed_when_only_they_change() {
+    let host = |http| Host::of("", "return 200 $answer;").http(http);
+    let endpoint = upstream("main").await;
+    let before = host("map $uri $answer { default 1; /x 2; }").configuration(endpoint);
+    let native = start(&before).await;
+    assert_eq!(
+        (told(&native, "/").await, told(&native, "/x").await),
+        ("200 1".into(), "200 2".into())
+    );
+    let after = host("map $uri $answer { default 3; }").configuration(endpoint);
+    apply(&native, &before, &after).await;
+    assert_eq!(told(&native, "/x").await, "200 3");
+}
+
+/// A port that is free a moment ago.
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+/// What a GET is answered on another port than the engine's; none if nobody takes the connection.
+async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
+    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+    let head = format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    tcp.write_all(head.as_bytes()).await.ok()?;
+    Some(bed::read_to_end(&mut tcp).await).filter(|answer| !answer.is_empty())
+}
+
+/// Asks until somebody listens, or until nobody does.
+async fn until_open(port: u16, open: bool) {
+    let asked = async {
+        while get_at(port, "x", "/").await.is_some() != open {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(bed::PATIENCE, asked).await.expect("the port follows");
+}
+
+#[tokio::test]
+async fn servers_of_the_http_level_have_ports_of_their_own_that_come_and_go() {
+    let (port, status) = (free_port().await, free_port().await);
+    let http = format!(
+        "server {{ listen {port}; return 308 https://$host$request_uri; }}
+         server {{ listen {port}; server_name own.test *.wild.test; location / {{ return 200 \"own $host\"; }} }}
+         server {{ listen 127.0.0.1:{status}; location = /nginx_status {{ stub_status; }} location /dot {{ empty_gif; }} }}"
+    );
+    let endpoint = upstream("main").await;
+    let before = Host::of("", "").http(http.leak()).configuration(endpoint);
+    let native = start(&before).await;
+    until_open(port, true).await;
+    until_open(status, true).await;
+    let at = async |port, host, target| brief(&get_at(port, host, target).await.expect("open"));
+    assert_eq!(at(port, "a.test", "/x?y=1").await, "308 https://a.test/x?y=1 page");
+    assert_eq!(at(port, "own.test", "/x").await, "200 own own.test");
+    assert_eq!(at(port, "a.wild.test", "/x").await, "200 own a.wild.test");
+    assert_eq!(at(status, "x", "/nginx_status").await, "200 Active connections: 0");
+    assert_eq!(at(status, "x", "/other").await, "404 page");
+    assert!(get_at(status, "x", "/dot").await.expect("open").contains("Content-Type: image/gif"));
+    assert_eq!(told(&native, "/x").await, "200 main: GET /x", "the controller's port is its own");
+    let after = Host::of("", "").configuration(endpoint);
+    apply(&native, &before, &after).await;
+    until_open(port, false).await;
+    assert_eq!(told(&native, "/x").await, "200 main: GET /x");
+}
+
+#[tokio::test]
+async fn an_explanation_tells_what_programs_did() {
+    let configuration = Host::of("if ($arg_x) { set $y $arg_x; }", "rewrite ^/a/(.*)$ /b/$1 last;")
+        .path("/b", "return 200 \"$uri\";", Policy::default())
+        .configuration(upstream("main").await);
+    let question = Question {
+        head: "GET /a/c?x=1 HTTP/1.1\r\nHost: a.test\r\n\r\n".into(),
+        http2: false,
+        tls: None,
+        client: "192.0.2.1:1".parse().expect("an address"),
+        ports: (80, 443),
+    };
+    let decisions = explain(&configuration, question).await.expect("an explanation");
+    let told: Vec<&str> = decisions
+        .iter()
+        .filter(|decision| decision.step == "snippet")
+        .map(|decision| decision.outcome.as_str())
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "line 1, column 1: if: entered",
+            "line 1, column 15: set $y to \"1\"",
+            "line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
+            "line 1, column 1: return: Text(200, \"/b/c\")",
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_upstream_sends_requests_on_to_named_and_internal_locations() {
+    let own = "location @named { return 200 \"named $uri\"; }
+        location /files/ { internal; return 200 \"internal $uri\"; }
+        location @shut { deny all; }";
+    let native = Host::of(own, "").serve().await;
+    let sent = async |to: &str| {
+        brief(&get(&native, "/onward", &format!("X-Accel-Redirect: {to}\r\n")).await)
+    };
+    assert_eq!(sent("@named").await, "200 named /onward");
+    assert_eq!(sent("/files/x").await, "200 internal /files/x");
+    assert_eq!(told(&native, "/files/x").await, "404 page");
+    assert_eq!(sent("@shut").await, "403 page");
+    assert_eq!(sent("@nobody").await, "500 page");
+}

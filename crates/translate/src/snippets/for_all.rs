@@ -1,0 +1,230 @@
+//! The snippets of the ConfigMap, which are for everybody: a text that cannot be understood leaves the last good one
+//! in force.
+
+use super::targets::{self, Whose};
+use super::{meaning, parse, said};
+use crate::ingress::Target;
+use crate::settings::Settings;
+use model::Severity;
+use model::snippet::{GlobalScope, Scope};
+use snippet::{Meaning, Mistake, Names, Need, Needed, Place, Snippet};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The keys, in the order in which they are understood: zones are declared at the top.
+const KEYS: [(&str, Place); 5] = [
+    ("main-snippet", Place::Main),
+    ("http-snippet", Place::Http),
+    ("server-snippet", Place::Server),
+    ("location-snippet", Place::Location),
+    ("global-auth-snippet", Place::Auth),
+];
+
+/// What a text that nobody understands may guard, by the words in it.
+const GUARDS: [&str; 10] = [
+    "deny",
+    "satisfy",
+    "auth_basic",
+    "auth_request",
+    "limit_except",
+    "limit_req",
+    "limit_conn",
+    "valid_referers",
+    "internal",
+    "access_by_lua_block",
+];
+/// The same for what stands in a server or in a location.
+const ANSWERS: [&str; 2] = ["return", "if"];
+
+type Texts = BTreeMap<&'static str, String>;
+
+/// What the snippets of the ConfigMap mean.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct ForAll {
+    /// As the ConfigMap has them.
+    written: Texts,
+    /// Those that are in force.
+    texts: Texts,
+    /// The variables that they declare.
+    pub(super) names: Names,
+    /// `http-snippet`
+    pub(crate) http: Option<Arc<GlobalScope>>,
+    /// `server-snippet`
+    pub(crate) server: Option<Arc<Scope>>,
+    /// `location-snippet`
+    pub(crate) location: Option<Arc<Scope>>,
+    /// `global-auth-snippet`
+    pub(crate) auth: Option<Arc<Scope>>,
+    /// Why every location is closed: what a text guards is not known, and there is none from before.
+    pub(crate) denied: Option<String>,
+    targets: BTreeSet<Target>,
+    problems: Vec<(&'static str, Severity, String)>,
+}
+
+/// Whether a key of the ConfigMap is one of these.
+pub(crate) fn is_key(name: &str) -> bool {
+    KEYS.iter().any(|(known, _)| *known == name)
+}
+
+impl ForAll {
+    /// Reads the ConfigMap; what was good before counts where it is good no more.
+    pub(crate) fn read(
+        settings: &mut Settings<'_>,
+        reserved: &BTreeSet<u16>,
+        before: Option<&Self>,
+    ) -> Self {
+        let data = settings.scope().config_map.filter(|_| !settings.scope().raw);
+        let text =
+            |name: &str| Some(data?.1.get(name)?.clone()).filter(|text| !text.trim().is_empty());
+        let written: Texts =
+            KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
+        let now = match before {
+            Some(before) if before.written == written => before.clone(),
+            before => Self::of(written, reserved, before.map(|before| &before.texts)),
+        };
+        for (name, severity, message) in &now.problems {
+            settings.note(name, *severity, message.clone());
+        }
+        for target in &now.targets {
+            settings.lead_to(Some(target.clone()));
+        }
+        now
+    }
+
+    /// Whether a text of it is not understood.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.texts != self.written
+    }
+
+    /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before.
+    fn of(written: Texts, reserved: &BTreeSet<u16>, before: Option<&Texts>) -> Self {
+        let mut problems = Vec::new();
+        let mut denied = None;
+        let mut texts = written.clone();
+        loop {
+            let (name, mistakes) = match Self::understood(&texts, reserved) {
+                Ok(mut all) => {
+                    problems.append(&mut all.problems);
+                    return Self { written, texts, denied, problems, ..all };
+                }
+                Err(wrong) => wrong,
+            };
+            let wrong = texts.remove(name).unwrap_or_default();
+            let good = before.and_then(|before| before.get(name));
+            // The one before may need what others had before: then there is none.
+            let good = good.filter(|good| **good != wrong && written.get(name) == Some(&wrong));
+            let guard = guard(name, &wrong).filter(|_| good.is_none());
+            let then = match (good, guard) {
+                (Some(_), _) => "the text before stays in force until it is mended",
+                (None, Some(_)) => {
+                    "it may guard something, so every location answers 503 until it is mended"
+                }
+                (None, None) => "it has no effect until it is mended",
+            };
+            if let Some(guard) = guard {
+                denied.get_or_insert(format!(
+                    "{name} of the ConfigMap has {guard} and is not understood"
+                ));
+            }
+            let said = |mistake| (name, Severity::Error, format!("{}; {then}", said(mistake)));
+            problems.extend(mistakes.iter().map(said));
+            texts.extend(good.map(|good| (name, good.clone())));
+        }
+    }
+
+    /// What texts mean, or the first that is wrong.
+    fn understood(
+        texts: &Texts,
+        reserved: &BTreeSet<u16>,
+    ) -> Result<Self, (&'static str, Vec<Mistake>)> {
+        let mut all = Self::default();
+        let mut snippets: Vec<(&'static str, Snippet)> = Vec::new();
+        for (name, place) in KEYS {
+            let Some(text) = texts.get(name) else { continue };
+            let snippet = parse(place, text).map_err(|mistakes| (name, mistakes))?;
+            snippet.declare(&mut all.names);
+            snippets.push((name, snippet));
+        }
+        for (name, snippet) in snippets {
+            let mut wanted = BTreeSet::new();
+            let found =
+                meaning(&snippet, &all.names, |need| all.met(need, name, reserved, &mut wanted));
+            let Meaning { scope, http, notes, .. } = found.map_err(|mistakes| (name, mistakes))?;
+            all.targets.append(&mut wanted);
+            match name {
+                "http-snippet" => all.http = Some(Arc::new(http)),
+                "server-snippet" => all.server = Some(Arc::new(scope)),
+                "location-snippet" => all.location = Some(Arc::new(scope)),
+                "global-auth-snippet" => all.auth = Some(Arc::new(scope)),
+                _ => {}
+            }
+            all.problems.extend(notes.into_iter().map(|note| {
+                let message =
+                    format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
+                (name, Severity::Notice, message)
+            }));
+        }
+        Ok(all)
+    }
+
+    fn met(
+        &self,
+        need: &Need,
+        name: &str,
+        reserved: &BTreeSet<u16>,
+        wanted: &mut BTreeSet<Target>,
+    ) -> Result<(), String> {
+        match &need.what {
+            // A zone may be declared further down in the same text.
+            Needed::RequestZone(_) | Needed::ConnectionZone(_) if name == "http-snippet" => Ok(()),
+            Needed::RequestZone(_) | Needed::ConnectionZone(_) => self.has_zone(&need.what),
+            Needed::Service(target) => {
+                wanted.extend(targets::service(target, Whose::Everybody)?);
+                Ok(())
+            }
+            Needed::Upstream(id) => targets::upstream(id, Whose::Everybody).map(drop),
+            Needed::Passwords => Err("auth_basic without passwords: name a Secret with the \
+                                      annotation auth-secret of each Ingress"
+                .to_owned()),
+            Needed::Port(port) if reserved.contains(port) => {
+                Err(format!("port {port} is one of Fairway's own: choose another one"))
+            }
+            Needed::Port(_) | Needed::UnmergedSlashes => Ok(()),
+            // Some of the locations that it is in are exact ones, as those of a Prefix are.
+            Needed::Around(_) => Err(
+                "a location within every location is within exact ones, too, where none may be: \
+                     write it into server-snippet"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Makes sure that a zone is declared.
+    pub(super) fn has_zone(&self, zone: &Needed) -> Result<(), String> {
+        let (mut requests, mut connections) = (false, false);
+        let (name, directive) = match zone {
+            Needed::RequestZone(name) => (name, "limit_req_zone"),
+            Needed::ConnectionZone(name) => (name, "limit_conn_zone"),
+            _ => return Ok(()),
+        };
+        if let Some(http) = self.http.as_deref() {
+            requests = http.request_zones.iter().any(|zone| zone.name == *name);
+            connections = http.connection_zones.iter().any(|zone| zone.name == *name);
+        }
+        let is_there = if directive == "limit_req_zone" { requests } else { connections };
+        is_there.then_some(()).ok_or_else(|| {
+            format!(
+                "zone \"{name}\" is unknown: declare it by {directive} in http-snippet of the ConfigMap"
+            )
+        })
+    }
+}
+
+/// The word by which a text may guard something.
+fn guard(name: &str, text: &str) -> Option<&'static str> {
+    let is_in_word = |character: char| character.is_ascii_alphanumeric() || character == '_';
+    let inner = matches!(name, "server-snippet" | "location-snippet");
+    let answers = if inner { &ANSWERS[..] } else { &[] };
+    let mut words = text.split(|character| !is_in_word(character));
+    words.find_map(|word| GUARDS.iter().chain(answers).find(|guard| **guard == word).copied())
+}

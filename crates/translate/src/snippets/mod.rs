@@ -1,0 +1,56 @@
+//! Snippets for an engine that does not read nginx's own words: their texts become values, and whatever they name is
+//! made sure of. A mistake closes the Ingress that makes it, and nothing else.
+
+mod for_all;
+mod of_ingress;
+mod position;
+mod stream;
+mod targets;
+
+pub(crate) use for_all::{ForAll, is_key};
+pub(crate) use of_ingress::{OfIngress, read, weight};
+pub(crate) use stream::{STREAM, ports};
+
+use snippet::{Kind, Meaning, Mistake, Names, Need, Place, Snippet};
+
+/// Annotations that are understood here.
+pub(crate) const ANNOTATIONS: [&str; 3] =
+    ["configuration-snippet", "server-snippet", "auth-snippet"];
+
+/// What there is to say of a snippet that is right.
+pub(crate) const NATIVE: &str = "is understood: it needs no nginx";
+
+/// What follows the words of a mistake that only nginx knows how to obey.
+const WITH_NGINX: &str = "take it out, or run with --engine=nginx";
+
+/// Whether a problem says that only nginx can do something.
+pub(crate) fn needs_nginx(message: &str) -> bool {
+    message.contains(WITH_NGINX)
+}
+
+/// Reads a text; every mistake is one of its own.
+fn parse(place: Place, text: &str) -> Result<Snippet, Vec<Mistake>> {
+    Snippet::parse(place, text).map_err(|mistake| vec![mistake])
+}
+
+/// What a text means where `names` are declared, if all that it needs is there; else everything that is wrong.
+fn meaning(
+    snippet: &Snippet,
+    names: &Names,
+    mut met: impl FnMut(&Need) -> Result<(), String>,
+) -> Result<Meaning, Vec<Mistake>> {
+    let meaning = snippet.understand(names)?;
+    let unmet = meaning.needs.iter().filter_map(|need| Some(need.unmet(met(need).err()?)));
+    let unmet: Vec<Mistake> = unmet.collect();
+    if unmet.is_empty() { Ok(meaning) } else { Err(unmet) }
+}
+
+/// A mistake as a sentence.
+fn said(mistake: &Mistake) -> String {
+    match mistake.kind {
+        Kind::Refused => mistake.to_string().trim_end_matches('.').to_owned(),
+        Kind::NeedsNginx => {
+            format!("{}; {WITH_NGINX}", mistake.to_string().trim_end_matches('.'))
+        }
+    }
+}

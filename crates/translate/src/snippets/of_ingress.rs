@@ -1,0 +1,202 @@
+//! The snippets of one Ingress.
+
+use super::for_all::ForAll;
+use super::position::as_written;
+use super::targets::{self, Whose};
+use super::{ANNOTATIONS, meaning, parse, said};
+use crate::Options;
+use crate::ingress::annotation_of;
+use crate::pattern_budget::{PatternBudget, Refused};
+use crate::settings::Settings;
+use model::policy::Policy;
+use model::snippet::{LocationKind, Scope};
+use model::{Pattern, Severity};
+use objects::Ingress;
+use snippet::{Meaning, Mistake, Names, Need, Needed, Note, Place, Snippet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What the snippets of an Ingress mean beyond its own policies.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OfIngress {
+    /// Whether it says something for its hosts, right or wrong.
+    pub(crate) has_server: bool,
+    /// What it says for its hosts.
+    pub(crate) server: Option<Arc<Scope>>,
+    /// The locations that each of its paths has within, and where they are written.
+    pub(crate) within: Vec<Need>,
+}
+
+/// Reads the snippets that count, into the policy where they are about paths.
+pub(crate) fn read(
+    settings: &mut Settings<'_>,
+    counts: impl Fn(&Settings<'_>, &str) -> bool,
+    policy: &mut Policy,
+) -> OfIngress {
+    let Some(for_all) = settings.scope().snippets else { return OfIngress::default() };
+    policy.snippet.clone_from(&for_all.location);
+    let names = for_all.names.of_tenant(settings.namespace());
+    let has_passwords = policy.auth_basic.is_some();
+    let budget = PatternBudget::of_ingress();
+    let mut reader = Reader {
+        settings,
+        for_all,
+        has_passwords,
+        names,
+        budget,
+        has_server: false,
+        within: Vec::new(),
+    };
+    let mut parsed = BTreeMap::new();
+    for name in ANNOTATIONS {
+        let text = reader.settings.raw(name).filter(|_| counts(reader.settings, name));
+        reader.has_server |= name == "server-snippet" && text.is_some();
+        if let Some(snippet) = text.and_then(|text| reader.parse(name, &text)) {
+            snippet.declare(&mut reader.names);
+            parsed.insert(name, snippet);
+        }
+    }
+    let mut understood = |name| reader.understood(name, parsed.get(name)?);
+    let own = understood("configuration-snippet");
+    let server = understood("server-snippet");
+    let auth = understood("auth-snippet");
+    if let Some(own) = own {
+        policy.snippet = Some(joined(policy.snippet.as_ref(), own));
+    }
+    if let (Some(asked), Some(auth)) = (&mut policy.auth_external, auth) {
+        asked.snippet = Some(Arc::new(auth));
+    }
+    let Reader { has_server, within, .. } = reader;
+    OfIngress { has_server, server: server.map(Arc::new), within }
+}
+
+/// A scope behind that of everybody.
+fn joined(first: Option<&Arc<Scope>>, own: Scope) -> Arc<Scope> {
+    let Some(first) = first else { return Arc::new(own) };
+    let mut all = Scope::clone(first);
+    all.join(&own);
+    Arc::new(all)
+}
+
+/// The lengths of the regular expressions that the snippets of an Ingress have, and the bytes of their texts.
+pub(crate) fn weight(ingress: &Ingress, options: &Options) -> (Vec<usize>, usize) {
+    let texts = ANNOTATIONS.map(|name| Some((name, annotation_of(ingress, name, options)?)));
+    let mut expressions = Vec::new();
+    let mut bytes = 0;
+    for (name, text) in texts.into_iter().flatten() {
+        bytes += text.len();
+        // Who is refused for it takes nothing more.
+        if let Ok(snippet) = parse(place(name), &text) {
+            expressions.extend(snippet.expressions().map(str::len));
+        }
+    }
+    (expressions, bytes)
+}
+
+struct Reader<'s, 'a> {
+    settings: &'s mut Settings<'a>,
+    for_all: &'a ForAll,
+    has_passwords: bool,
+    names: Names,
+    budget: PatternBudget,
+    has_server: bool,
+    within: Vec<Need>,
+}
+
+fn place(name: &str) -> Place {
+    match name {
+        "configuration-snippet" => Place::Location,
+        "server-snippet" => Place::Server,
+        _ => Place::Auth,
+    }
+}
+
+impl Reader<'_, '_> {
+    fn parse(&mut self, name: &'static str, text: &str) -> Option<Snippet> {
+        parse(place(name), text).map_err(|mistakes| self.wrong(name, mistakes)).ok()
+    }
+
+    fn understood(&mut self, name: &'static str, snippet: &Snippet) -> Option<Scope> {
+        let Self { settings, for_all, has_passwords, names, within, .. } = self;
+        let has_passwords = *has_passwords && name == "configuration-snippet";
+        let met = |need: &Need| met(need, settings, for_all, has_passwords, name, within);
+        match meaning(snippet, names, met) {
+            Ok(Meaning { scope, notes, patterns, .. }) => {
+                self.note(name, &notes);
+                self.patterns(name, &patterns);
+                Some(scope)
+            }
+            Err(mistakes) => {
+                self.wrong(name, mistakes);
+                None
+            }
+        }
+    }
+
+    /// The paths answer 503, with every mistake where its author sees it.
+    fn wrong(&mut self, name: &str, mistakes: Vec<Mistake>) {
+        let written = self.settings.written(name).unwrap_or_default();
+        for mut mistake in mistakes {
+            mistake.at = as_written(written, mistake.at);
+            self.settings.deny_by_snippet(name, &said(&mistake));
+        }
+    }
+
+    fn note(&mut self, name: &str, notes: &[Note]) {
+        let written = self.settings.written(name).unwrap_or_default();
+        for note in notes {
+            let at = as_written(written, note.at);
+            let message = format!("{at}: {} has no effect: {}", note.directive, note.why);
+            self.settings.note(name, Severity::Notice, message);
+        }
+    }
+
+    /// Compiled expressions count with those of the paths.
+    fn patterns(&mut self, name: &str, patterns: &[Pattern]) {
+        let refused = patterns.iter().find_map(|pattern| self.budget.take(pattern).err());
+        if let Some(Refused::TooLarge(why) | Refused::Invalid(why)) = refused {
+            self.settings.deny_by_snippet(name, &why);
+        }
+    }
+}
+
+/// Makes sure of what a snippet of an Ingress needs; the error says what to do.
+fn met(
+    need: &Need,
+    settings: &mut Settings<'_>,
+    for_all: &ForAll,
+    has_passwords: bool,
+    name: &str,
+    within: &mut Vec<Need>,
+) -> Result<(), String> {
+    let allowed = settings.scope().cross_namespace;
+    let namespace = Arc::clone(settings.namespace());
+    let whose = Whose::Namespace(&namespace, allowed);
+    match &need.what {
+        Needed::RequestZone(_) | Needed::ConnectionZone(_) => for_all.has_zone(&need.what),
+        Needed::Service(target) => {
+            targets::service(target, whose).map(|target| settings.lead_to(target))
+        }
+        Needed::Upstream(id) => targets::upstream(id, whose).map(|target| settings.lead_to(target)),
+        Needed::Passwords if has_passwords => Ok(()),
+        Needed::Passwords => Err(
+            "auth_basic without passwords: name a Secret with the annotation auth-secret, which \
+                 asks for a password by itself"
+                .to_owned(),
+        ),
+        // It stands at http level only.
+        Needed::Port(_) => Ok(()),
+        // What this opens is known where all that has guards on the host is.
+        Needed::UnmergedSlashes => Ok(()),
+        // The authenticator's location is an exact one.
+        Needed::Around(kind) if name == "auth-snippet" => {
+            let around = LocationKind::Exact(String::new());
+            kind.misplaced_in(&around).map_or(Ok(()), |why| Err(why.to_owned()))
+        }
+        Needed::Around(_) => {
+            let written = settings.written(name).unwrap_or_default();
+            within.push(Need { at: as_written(written, need.at), ..need.clone() });
+            Ok(())
+        }
+    }
+}

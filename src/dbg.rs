@@ -1,0 +1,136 @@
+//! `fairway dbg`, in the image `/dbg`: what the Fairway of this container serves, for people and for the kubectl plugin of
+//! ingress-nginx, which runs it there.
+
+use crate::flags::{Backends, Certs, Dbg, What};
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::io::{Read, Write as _};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks, and prints.
+pub(crate) fn run(flags: &Dbg) -> Result<()> {
+    let served = || -> Result<Value> {
+        Ok(serde_json::from_str(&ask(flags.healthz_port, "/configuration")?)?)
+    };
+    match &flags.what {
+        What::Backends(Backends::All) => show(&Value::from(upstreams(&served()?))),
+        What::Backends(Backends::List) => {
+            for upstream in upstreams(&served()?) {
+                println!("{}", text(&upstream["id"]));
+            }
+            Ok(())
+        }
+        What::Backends(Backends::Get { name }) => {
+            let mut all = upstreams(&served()?).into_iter();
+            let one = all.find(|upstream| text(&upstream["id"]) == name);
+            show(&one.with_context(|| {
+                format!("there is no backend {name}; `backends list` names all")
+            })?)
+        }
+        What::Certs(Certs::Get { host }) => {
+            let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_*".contains(&byte);
+            ensure!(host.bytes().all(is_name), "{host} is no host");
+            print!("{}", ask(flags.healthz_port, &format!("/certificate?{host}"))?);
+            Ok(())
+        }
+        What::General => show(&served()?["global"]),
+        What::Conf => {
+            print!("{}", routes(&served()?));
+            Ok(())
+        }
+    }
+}
+
+fn show(value: &Value) -> Result<()> {
+    println!("{}", serde_json::to_string_pretty(value)?);
+    Ok(())
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// The upstreams, each with its name as programs for ingress-nginx look for it.
+fn upstreams(served: &Value) -> Vec<Value> {
+    let all = served["upstreams"].as_object().into_iter().flatten();
+    let named = all.map(|(name, upstream)| {
+        let mut upstream = upstream.clone();
+        upstream["name"] = name.as_str().into();
+        upstream["id"] = name.as_str().into();
+        upstream
+    });
+    named.collect()
+}
+
+/// The hosts between the marks by which the plugin of ingress-nginx finds the one it is asked for.
+fn routes(served: &Value) -> String {
+    let mut page = String::new();
+    for (name, server) in served["servers"].as_object().into_iter().flatten() {
+        let _ = writeln!(page, "## start server {name}");
+        let names: Vec<String> = items(&server["aliases"]).map(short).collect();
+        if !names.is_empty() {
+            let _ = writeln!(page, "also called      {}", names.join(", "));
+        }
+        for (what, value) in
+            [("certificate", &server["certificate"]), ("passthrough to", &server["passthrough"])]
+        {
+            if !value.is_null() {
+                let _ = writeln!(page, "{what:<16} {}", short(value));
+            }
+        }
+        for location in items(&server["locations"]) {
+            let origin = &location["origin"];
+            let owner = match origin.is_null() {
+                true => "nobody's".to_owned(),
+                false => {
+                    format!("Ingress {}/{}", text(&origin["namespace"]), text(&origin["name"]))
+                }
+            };
+            let kind = text(&location["kind"]);
+            let (path, backend) = (text(&location["path"]), short(&location["backend"]));
+            let _ = writeln!(page, "{kind:<16} {path}  ->  {backend}  ({owner})");
+        }
+        let _ = writeln!(page, "## end server {name}\n");
+    }
+    page
+}
+
+/// A value in few words.
+fn short(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) if fields.len() == 1 => {
+            fields.iter().map(|(name, value)| format!("{name} {}", short(value))).collect()
+        }
+        Value::Object(fields) => {
+            let parts = fields.values().filter(|value| !value.is_null()).map(short);
+            parts.collect::<Vec<_>>().join("/")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A page of the admin port of this machine.
+fn ask(port: u16, page: &str) -> Result<String> {
+    let attempt =
+        || format!("cannot ask the Fairway of this machine on port {port} (--healthz-port)");
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).with_context(attempt)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    // The version that ends an answer by closing the connection.
+    write!(stream, "GET {page} HTTP/1.0\r\nHost: localhost\r\n\r\n").with_context(attempt)?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).with_context(attempt)?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("that was no HTTP")?;
+    match head.split(' ').nth(1) {
+        Some("200") => Ok(body.to_owned()),
+        _ => bail!("{}", body.trim()),
+    }
+}
