@@ -83,15 +83,8 @@ impl Compiler {
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
         let mut groups = before.groups.clone();
-        let mut sites = before.sites.clone();
+        let mut sites = without_old_names(before, changes);
         let mut left_out = before.left_out.clone();
-        // A name may move from one server to another: first all that was goes.
-        for name in &changes.servers {
-            let old = before.configuration.servers.get(name).map(|server| server.other_names());
-            if let Some(names) = old.filter(|names| !names.is_empty()) {
-                sites = sites.with_aliases(name, &names, None);
-            }
-        }
         let mut passthrough = before.passthrough.clone();
         let around = Around::of(&configuration.global, &self.zones);
         let everything_changes = around.differs(before.global());
@@ -118,12 +111,9 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
-        let own_servers = match everything_changes {
-            true => around.http.and_then(|http| {
-                OwnServers::new(http, |server| self.site(server, &around, &mut groups).0)
-            }),
-            false => before.own_servers.clone(),
-        };
+        let own = |groups: &mut _| self.own_servers(&around, groups);
+        let own_servers =
+            if everything_changes { own(&mut groups) } else { before.own_servers.clone() };
         let front = before.front.follow(&configuration.global, &certificates, &changed)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
@@ -147,6 +137,15 @@ impl Compiler {
             passthrough,
             left_out,
         })
+    }
+
+    /// The servers that the http level itself has.
+    fn own_servers(
+        &self,
+        around: &Around<'_>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Option<Arc<OwnServers>> {
+        OwnServers::new(around.http?, |server| self.site(server, around, groups).0)
     }
 
     /// The tracer before, unless its settings have changed: what waits in it is sent, either way.
@@ -406,6 +405,19 @@ struct Outgoing {
     upstream_tls: Option<Arc<Profile>>,
     mirror: Option<Box<Copies>>,
     authenticator: Option<Arc<Authenticator>>,
+}
+
+/// The sites before, of those that change without their other names: one may move from one server to another, so first
+/// all that was goes.
+fn without_old_names(before: &Generation, changes: &Changes) -> Routes<Site> {
+    let mut sites = before.sites.clone();
+    for name in &changes.servers {
+        let old = before.configuration.servers.get(name).map(|server| server.other_names());
+        if let Some(names) = old.filter(|names| !names.is_empty()) {
+            sites = sites.with_aliases(name, &names, None);
+        }
+    }
+    sites
 }
 
 /// The locations, those denied that cannot be served, and the problems of their owners. One location never stands in

@@ -46,7 +46,7 @@ pub enum Error {
     SnippetTooHard(String),
     /// An `error_page` leads to no location, or in circles.
     #[error("the error_page {0} leads to no location, or was one too many for this request")]
-    ErrorPage(String),
+    LedNowhere(String),
     /// A snippet names an upstream that is not there.
     #[error("$proxy_upstream_name is {0:?}, which is no upstream")]
     NotItsUpstream(String),
@@ -104,7 +104,7 @@ impl Error {
             Self::BadRewrite(_)
             | Self::TooHard(_)
             | Self::SnippetTooHard(_)
-            | Self::ErrorPage(_)
+            | Self::LedNowhere(_)
             | Self::Authenticator(_)
             | Self::Onward(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -117,7 +117,7 @@ impl Error {
             | Self::BadRewrite(_)
             | Self::Denied(_) => Blame::Proxy,
             Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
-            Self::ErrorPage(_) | Self::NotItsUpstream(_) => Blame::Proxy,
+            Self::LedNowhere(_) | Self::NotItsUpstream(_) => Blame::Proxy,
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge

@@ -231,6 +231,16 @@ impl Exchange {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
     }
 
+    /// The request goes on with another target of the same host, as GET (ngx_http_internal_redirect).
+    pub fn lead_to(&mut self, target: Bytes) {
+        let received = std::mem::replace(&mut self.request.target, target);
+        self.onward.received.get_or_insert(received);
+        if self.request.method != Method::HEAD {
+            self.request.method = Method::GET;
+        }
+        self.leave_location();
+    }
+
     /// Forgets what was decided at a location, since the request goes on to another one.
     pub fn leave_location(&mut self) {
         self.rewritten = None;

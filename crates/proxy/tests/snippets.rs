@@ -31,10 +31,14 @@ async fn upstream(name: &'static str) -> SocketAddr {
                     let head = String::from_utf8_lossy(&std::mem::take(&mut read)).into_owned();
                     let asked = head.lines().find_map(|line| line.strip_prefix("X-Answer: "));
                     let status = asked.unwrap_or("200 OK").to_owned();
+                    let onward = head.lines().find(|line| line.starts_with("X-Accel-Redirect: "));
+                    let onward = onward.filter(|_| head.starts_with("GET /onward"));
+                    let onward = onward.map(|line| format!("{line}\r\n")).unwrap_or_default();
                     let body = format!("{name}: {head}");
                     let length = body.len();
-                    let answer =
-                        format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+                    let answer = format!(
+                        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{onward}\r\n{body}"
+                    );
                     let _ = tcp.write_all(answer.as_bytes()).await;
                 }
             });
@@ -311,7 +315,8 @@ async fn error_pages_word_what_was_made_here_and_what_is_intercepted() {
 
 #[tokio::test]
 async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
-    let own = "location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
+    let own = "if ($arg_server) { set $proxy_upstream_name demo-other-80; }
+        location /up/ { set $proxy_upstream_name demo-other-80; proxy_pass http://upstream_balancer; }
         location /none/ { proxy_pass http://upstream_balancer; }
         location /gone/ { set $proxy_upstream_name demo-gone-80; proxy_pass http://upstream_balancer; }
         location @behind { proxy_pass http://upstream_balancer; }";
@@ -327,6 +332,9 @@ async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
     assert_eq!(told(&native, "/gone/x").await, "503 page");
     assert_eq!(told(&native, "/?behind=1").await, "200 main: GET /?behind=1");
     assert_eq!(told(&native, "/?up=1").await, "200 other: GET /?up=1");
+    // A location of an Ingress is its own: no server leads its requests elsewhere.
+    assert_eq!(told(&native, "/none/x?server=1").await, "200 other: GET /none/x?server=1");
+    assert_eq!(told(&native, "/?server=1").await, "200 main: GET /?server=1");
 }
 
 #[tokio::test]
@@ -447,4 +455,20 @@ async fn an_explanation_tells_what_programs_did() {
             "line 1, column 1: return: Text(200, \"/b/c\")",
         ]
     );
+}
+
+#[tokio::test]
+async fn an_upstream_sends_requests_on_to_named_and_internal_locations() {
+    let own = "location @named { return 200 \"named $uri\"; }
+        location /files/ { internal; return 200 \"internal $uri\"; }
+        location @shut { deny all; }";
+    let native = Host::of(own, "").serve().await;
+    let sent = async |to: &str| {
+        brief(&get(&native, "/onward", &format!("X-Accel-Redirect: {to}\r\n")).await)
+    };
+    assert_eq!(sent("@named").await, "200 named /onward");
+    assert_eq!(sent("/files/x").await, "200 internal /files/x");
+    assert_eq!(told(&native, "/files/x").await, "404 page");
+    assert_eq!(sent("@shut").await, "403 page");
+    assert_eq!(sent("@nobody").await, "500 page");
 }

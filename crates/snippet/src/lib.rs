@@ -136,11 +136,6 @@ impl Snippet {
     }
 }
 
-/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
-pub fn size_of(text: &str) -> Option<u64> {
-    read::bytes(text, "kKmMgG")
-}
-
 fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
     for directive in directives {
         let words = &directive.words;
@@ -156,6 +151,11 @@ fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
             expressions(inner, found);
         }
     }
+}
+
+/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
+pub fn size_of(text: &str) -> Option<u64> {
+    read::bytes(text, "kKmMgG")
 }
 
 /// What a snippet means that stands alone.

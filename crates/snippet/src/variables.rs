@@ -35,6 +35,17 @@ const CHANGEABLE: &[&str] = &[
     "full_x_forwarded_for",
 ];
 
+/// Variables that each location of an Ingress sets before its snippets do.
+pub(crate) const SET_BY_LOCATIONS: &[&str] = &[
+    "namespace",
+    "ingress_name",
+    "service_name",
+    "service_port",
+    "location_path",
+    "proxy_upstream_name",
+    "proxy_alternative_upstream_name",
+];
+
 /// Beginnings of names that every snippet may set: nginx looks such a variable up only where nobody declared it.
 const CHANGEABLE_PREFIXES: &[&str] = &[
     "http_",

@@ -1,13 +1,13 @@
 //! `error_page` of snippets: an answer that was made here, or that is intercepted, leads on to a named location, to
 //! another path through every guard, or away (ngx_http_special_response.c).
 
-use super::{Stop, answer_error, find_location, rewrite};
+use super::{Stop, answer_error, errors, find_location, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Body, Response, Source};
 use crate::snippet::on_machine;
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::StatusCode;
 use model::policy::Protocol;
 use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Settings, Template};
 
@@ -69,7 +69,8 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<ErrorPage> {
         Source::Own => exchange.snippet.as_ref().is_some_and(|running| !running.said),
         Source::Upstream => intercepts(exchange, settings),
     };
-    if !may_be {
+    // The controller's own stand before those of a snippet.
+    if !may_be || errors::pages(exchange.spot(), response).is_some() {
         return None;
     }
     let status = response.status.as_u16();
@@ -102,7 +103,7 @@ pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
             exchange.place = Some(Place { site, index });
             Ok(())
         }
-        _ => Err(Error::ErrorPage(name.to_owned())),
+        _ => Err(Error::LedNowhere(name.to_owned())),
     }
 }
 
@@ -115,18 +116,13 @@ fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
     };
     let running = exchange.snippet.as_mut();
     if !running.is_some_and(|running| running.state.search_again()) || !path.starts_with('/') {
-        return Err(Error::ErrorPage(text));
+        return Err(Error::LedNowhere(text));
     }
     let path = rewrite::resolved(&route::path::bytes(path))?;
     let query = query.map(|query| crate::variables::in_header(&route::path::bytes(query)));
     let target =
         rewrite::with_query(route::path::encode(&path).into_owned().into_bytes(), query.as_deref());
-    let received = std::mem::replace(&mut exchange.request.target, target);
-    exchange.onward.received.get_or_insert(received);
-    if exchange.request.method != Method::HEAD {
-        exchange.request.method = Method::GET;
-    }
-    exchange.leave_location();
+    exchange.lead_to(target);
     Ok(())
 }
 

@@ -67,7 +67,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
 }
 
 /// The error pages for an answer, if it is to be replaced.
-fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
+pub(super) fn pages<'a>(spot: &'a Spot, response: &Response) -> Option<&'a ErrorPages> {
     let pages = spot.errors.as_deref()?;
     // nginx has switches of their own for gRPC and FastCGI, which ingress-nginx never sets.
     let http =

@@ -91,8 +91,12 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
 async fn led_on(exchange: &mut Exchange, response: &mut Response) {
     while let Some(begin) = error_page::follow(exchange, response) {
         let next = match begin {
-            Begin::Path => request(exchange).await,
+            Begin::Path => located(exchange).await,
             Begin::Here => named(exchange).await,
+        };
+        let next = match next {
+            Ok(answer) => onward(exchange, answer).await,
+            stopped => stopped,
         };
         let mut next = next.unwrap_or_else(|stop| response_of(exchange, stop));
         error_page::show(exchange, response, &mut next);
@@ -103,14 +107,16 @@ async fn led_on(exchange: &mut Exchange, response: &mut Response) {
 /// The life of a request that was led to a named location.
 async fn named(exchange: &mut Exchange) -> Result<Response, Stop> {
     error_page::enter(exchange)?;
-    let answer = at_location(exchange).await?;
-    onward(exchange, answer).await
+    at_location(exchange).await
 }
 
 /// Follows an upstream that sends the request on.
 async fn onward(exchange: &mut Exchange, mut answer: Response) -> Result<Response, Stop> {
-    while x_accel::follow(exchange, &mut answer)? {
-        answer = located(exchange).await?;
+    while let Some(begin) = x_accel::follow(exchange, &mut answer)? {
+        answer = match begin {
+            Begin::Path => located(exchange).await?,
+            Begin::Here => Box::pin(named(exchange)).await?,
+        };
     }
     Ok(answer)
 }

@@ -97,6 +97,7 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(level) = place.spot().snippet.clone() else { return Ok(()) };
     if let Some(running) = exchange.snippet.as_mut().filter(|_| !level.own) {
         running.ingress = Some(place.index);
+        running.state.meet_controller();
     }
     if let Some(regex) = &level.captures {
         match_path(exchange, regex)?;

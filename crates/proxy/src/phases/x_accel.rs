@@ -1,12 +1,13 @@
 //! `X-Accel-Redirect` of an upstream's answer: the request goes on with another path of the same host
 //! (ngx_http_upstream_module, ngx_http_internal_redirect). Every phase from the choice of the location on runs again.
 
+use super::error_page::{self, Begin};
 use super::{Stop, answer_rewrites};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Headers, Response, Source};
 use bytes::{Bytes, BytesMut};
-use http::{Method, StatusCode};
+use http::StatusCode;
 
 /// How often one request may be sent on (nginx: NGX_HTTP_MAX_URI_CHANGES).
 const MOST: usize = 10;
@@ -47,31 +48,35 @@ pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {
     asked.is_some()
 }
 
-/// Sends the request on if the answer that was heard asks for it; whether it does.
-pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Result<bool, Stop> {
-    let Some(address) = exchange.onward.asked.take() else { return Ok(false) };
+/// Sends the request on if the answer that was heard asks for it, and says where it begins then.
+pub(super) fn follow(
+    exchange: &mut Exchange,
+    response: &mut Response,
+) -> Result<Option<Begin>, Stop> {
+    let Some(address) = exchange.onward.asked.take() else { return Ok(None) };
     if exchange.onward.tries.len() >= MOST {
         return Err(Error::Onward("is one too many for this request").into());
     }
-    if address.starts_with(b"@") {
-        return Err(Error::Onward("names a location that is not there").into());
-    }
-    let Some(target) = target(&address) else {
+    let name = address.starts_with(b"@").then(|| String::from_utf8_lossy(&address).into_owned());
+    let target = target(&address).filter(|_| name.is_none());
+    if name.is_none() && target.is_none() {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
-    };
+    }
     answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
         exchange.onward.carried.push(field.name.clone(), field.value.clone());
     }
     exchange.onward.tries.push(exchange.log.tries.len());
-    let received = std::mem::replace(&mut exchange.request.target, target);
-    exchange.onward.received.get_or_insert(received);
-    if exchange.request.method != Method::HEAD {
-        exchange.request.method = Method::GET;
+    if let Some(name) = name {
+        let nowhere = |_| Error::Onward("names a location that is not there");
+        error_page::named(exchange, &name).map_err(nowhere)?;
+        return Ok(Some(Begin::Here));
     }
-    exchange.leave_location();
-    Ok(true)
+    if let Some(target) = target {
+        exchange.lead_to(target);
+    }
+    Ok(Some(Begin::Path))
 }
 
 /// Path and arguments on the wire. None if the path is not absolute or leads upwards (ngx_http_parse_unsafe_uri).

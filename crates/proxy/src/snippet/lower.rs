@@ -29,6 +29,9 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
         ..Transfer::default()
     };
     outer.proxy = said;
+    if policy.errors.is_some() {
+        outer.answers.error_pages.clear();
+    }
     outer.headers.proxy_set.clear();
     outer.answers.cookie_domain = None;
     outer.answers.cookie_path = None;
@@ -122,7 +125,8 @@ fn passed(location: &mut Location, pass: &Pass) {
     }
 }
 
-fn transferred(policy: &mut Policy, transfer: &Transfer) {
+/// Time-outs, retries and sizes of one protocol.
+pub(crate) fn transferred(policy: &mut Policy, transfer: &Transfer) {
     let put = |place: &mut Duration, value: Option<Duration>| *place = value.unwrap_or(*place);
     put(&mut policy.timeouts.connect, transfer.connect_timeout);
     put(&mut policy.timeouts.send, transfer.send_timeout);

@@ -6,8 +6,8 @@
 //! Everything that nginx has settings for is a [`Spot`](crate::generation::Spot) with a [`Level`] once a host has
 //! snippets: its locations, those that snippets have, each `if` block (nginx: a nameless location) and the server
 //! itself, before a location is found. Entering one of them is another number in the exchange's place; what is
-//! inherited is worked out once for each generation, and settings that the rest of the engine knows as a policy (time-outs,
-//! sizes, retries) are part of the spot's policy already.
+//! inherited is worked out once for each generation, and settings that the rest of the engine knows as a policy
+//! (time-outs, sizes, retries) are part of the spot's policy already.
 //!
 //! - *The settings in force*: [`Exchange::level`]; what it holds counts over what the controller says by itself.
 //! - *A machine* for templates, conditions and variables: [`on_machine`]. Its steps are those of the request, its own
@@ -37,6 +37,7 @@ pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Effects, Size};
 pub use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
+pub(crate) use lower::transferred;
 pub use plan::Plan;
 pub use servers::OwnServers;
 pub(crate) use text::AllPlain;

@@ -120,6 +120,7 @@ impl Planner {
             exact => (exact.name().to_owned(), PathKind::Exact),
         };
         let location = Location { path, kind, whole: true, ..base.clone() };
+        let location = with_pages(&location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
         self.fill(index, &location, Arc::new(own.scope.clone()), around, true);
         let level = &mut self.levels[index];
@@ -151,7 +152,7 @@ impl Planner {
             inner.inherit(&settings);
             inner.stub_status |= settings.stub_status;
             inner.empty_gif |= settings.empty_gif;
-            let location = lowered(base, &inner);
+            let location = lowered(&with_pages(base, branch), &inner);
             let level = Level { settings: inner, own, ..Level::default() };
             branches.push(self.push(location, level));
         }
@@ -165,6 +166,15 @@ impl Planner {
         let level = Level { settings, branches, own, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };
     }
+}
+
+/// The same without the controller's error pages, where a level within has some: they replace all of them.
+fn with_pages(location: &Location, within: &Settings) -> Location {
+    let mut location = location.clone();
+    if !within.answers.error_pages.is_empty() && location.policy.errors.is_some() {
+        location.policy = Arc::new(Policy { errors: None, ..Policy::clone(&location.policy) });
+    }
+    location
 }
 
 /// A location of nginx of which nothing is said.

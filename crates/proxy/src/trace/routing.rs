@@ -86,12 +86,17 @@ fn location(story: &mut Story<'_>) {
         };
         return story.say("location", outcome);
     };
+    if place.site.snippet.as_ref().is_some_and(|snippet| snippet.server == place.index) {
+        return story.say("location", "none: the host's snippet comes before");
+    }
     let location = &place.spot().location;
     let kind = match location.kind {
         PathKind::Exact => "Exact",
         PathKind::Prefix => "Prefix",
     };
+    let own = place.spot().snippet.as_ref().is_some_and(|level| level.own);
     let by = match &location.origin {
+        _ if own => ", which a snippet has".to_owned(),
         Some(origin) => format!(" of {origin}"),
         None => ", which no Ingress has: the default backend answers".to_owned(),
     };

@@ -1,9 +1,10 @@
 //! The recorded cases of paths: each is one host with its paths and what requests led to.
 
-use super::{Found, Locations};
+use super::{Found, Locations, Own};
 use crate::path::canonical;
 use model::PathKind::{Exact, Prefix};
-use model::{Backend, Location, PathKind, Server, ServerName, Steps};
+use model::snippet::{LocationKind, Regex};
+use model::{Backend, Location, PathKind, Pattern, Server, ServerName, Steps};
 use std::sync::Arc;
 
 fn compile(regex: bool, paths: &[(&str, PathKind, bool)]) -> Locations {
@@ -184,4 +185,135 @@ fn all_patterns_of_a_host_together_take_no_more_steps_than_a_request_has() {
     let steps = Steps::default();
     locations.find(&canonical(long.as_bytes()).expect("a valid path"), &steps);
     assert_eq!(steps.left(), 0);
+}
+
+/// Locations of Ingresses with those of snippets, which are numbered from 100.
+fn with_own(
+    regex: bool,
+    paths: &[(&str, PathKind)],
+    own: &[(&str, &str, Option<usize>)],
+) -> Locations {
+    let location = |(path, kind): &(&str, PathKind)| Location {
+        path: (*path).to_owned(),
+        kind: *kind,
+        whole: regex,
+        backend: Backend::NotFound,
+        canary: None,
+        service: None,
+        origin: None,
+        policy: Arc::default(),
+    };
+    let server = Server {
+        regex,
+        locations: paths.iter().map(location).map(Arc::new).collect(),
+        ..Server::new(ServerName::new("a.test"))
+    };
+    let own = own.iter().enumerate().map(|(number, (modifier, path, within))| Own {
+        kind: match *modifier {
+            "=" => LocationKind::Exact((*path).to_owned()),
+            "~" | "~*" => LocationKind::Regex(Regex {
+                pattern: Pattern::new(path, *modifier == "~*").expect("a pattern"),
+                names: Vec::new(),
+            }),
+            "@" => LocationKind::Named(format!("@{path}")),
+            modifier => {
+                LocationKind::Prefix { path: (*path).to_owned(), final_prefix: modifier == "^~" }
+            }
+        },
+        index: 100 + number,
+        within: *within,
+        passes: *modifier == "pass",
+    });
+    Locations::compile(&server).with_own(&server, &own.collect::<Vec<_>>())
+}
+
+#[test]
+fn locations_of_snippets_stand_beside_those_of_ingresses() {
+    let own = [
+        ("=", "/foo/exact", None),
+        ("", "/foo/deep", None),
+        ("^~", "/final/", None),
+        ("~", "\\.php$", None),
+        ("@", "named", None),
+        ("pass", "/passed/", None),
+        ("", "/f", None),
+    ];
+    let locations = with_own(false, &[("/foo", Prefix), ("/", Prefix), ("/one", Exact)], &own);
+    for (path, answer) in [
+        ("/foo", "0"),
+        ("/foo/x", "0"),
+        ("/foo/exact", "100"),
+        ("/foo/exact/", "0"),
+        ("/foo/deeper", "101"),
+        ("/final/x.php", "102"),
+        ("/final", "106"),
+        ("/foo/x.php", "103"),
+        ("/foo.php", "103"),
+        ("/one", "2"),
+        ("/one.php", "103"),
+        ("/passed", "105+"),
+        ("/passed/x", "105"),
+        ("/fx", "106"),
+        ("/x", "1"),
+        ("/@named", "1"),
+    ] {
+        assert_eq!(found(&locations, path), answer, "{path}");
+    }
+}
+
+#[test]
+fn an_exact_path_of_an_ingress_is_asked_before_expressions() {
+    let locations = with_own(false, &[("/a.php", Prefix), ("/", Prefix)], &[("~", "php$", None)]);
+    assert_eq!(all_found(&locations, ["/a.php", "/b.php", "/a.php/x.php"]), ["0", "100", "100"]);
+}
+
+#[test]
+fn locations_within_others_are_looked_for_once_those_are_found() {
+    let own = [
+        ("", "/a/in", Some(0)),
+        ("~", "\\.txt$", Some(0)),
+        ("~*", "\\.PHP$", None),
+        ("", "/own/", None),
+        ("=", "/own/one", Some(103)),
+        ("~", "x", Some(102)),
+    ];
+    let locations = with_own(false, &[("/a", Prefix), ("/", Prefix)], &own);
+    for (path, answer) in [
+        ("/a/in/x", "100"),
+        ("/a/in/x.txt", "101"),
+        ("/in.txt", "1"),
+        ("/a/in.php", "102"),
+        ("/own/one", "104"),
+        ("/own/two", "103"),
+        ("/x.php", "105"),
+        ("/y.php", "102"),
+    ] {
+        assert_eq!(found(&locations, path), answer, "{path}");
+    }
+}
+
+#[test]
+fn paths_that_are_expressions_stand_behind_those_of_the_snippet() {
+    let own = [("~", "^/api/v1", None), ("", "/plain", None), ("^~", "/first", None)];
+    let locations = with_own(true, &[("/api/.*", Prefix), ("/p.*", Prefix), ("/fi", Prefix)], &own);
+    for (path, answer) in [
+        ("/api/v1/x", "100"),
+        ("/api/v2", "0"),
+        ("/plain", "1"),
+        ("/first", "102"),
+        ("/fix", "2"),
+        ("/x", "none"),
+    ] {
+        assert_eq!(found(&locations, path), answer, "{path}");
+    }
+}
+
+#[test]
+fn an_expression_of_a_snippet_that_takes_all_steps_opens_nothing() {
+    let own = [("~", "^/(?:(a|a)\\1?)*z$", None)];
+    let locations = with_own(false, &[("/", Prefix)], &own);
+    let path = format!("/{}", "a".repeat(200));
+    let canonical = canonical(path.as_bytes()).expect("a path");
+    let found = locations.find(&canonical, &Steps::new(50));
+    assert_eq!(found, Found::TooHard { index: 100 });
 }

@@ -2,6 +2,7 @@
 
 use crate::Position;
 use crate::typed::{Name, Regex};
+use crate::variables::SET_BY_LOCATIONS;
 use model::{Spent, Steps};
 
 /// Steps of all programs of one request: directives, pieces of text, keys and expressions of maps that are tried.
@@ -59,6 +60,12 @@ impl State {
     /// A variable that a program or an authenticator has set.
     pub fn own(&self, name: &str) -> Option<&str> {
         self.own.iter().find(|(known, _)| &*known.0 == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made of
+    /// them leads nowhere from here.
+    pub fn meet_controller(&mut self) {
+        self.own.retain(|(name, _)| !SET_BY_LOCATIONS.contains(&&*name.0));
     }
 
     /// Sets a variable; `$args` is the query.
