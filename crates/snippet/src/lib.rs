@@ -79,7 +79,7 @@ pub mod syntax;
 mod table;
 mod variables;
 
-pub use compile::Meaning;
+pub use compile::{Meaning, StreamListen, StreamServer};
 pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};

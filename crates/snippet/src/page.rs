@@ -86,7 +86,8 @@ Annotations count with `allow-snippet-annotations: \"true\"` and `annotations-ri
 - `auth_basic` takes the passwords of `auth-secret`, and closes without one. A `limit_req` or `limit_conn` needs its zone in
   `http-snippet`.
 - Texts, and expressions in them, count for the namespace's budget ([limits.md](limits.md)).
-- `stream-snippet` has no effect: layer 4 is Fairway's own (tcp-services, udp-services).
+- `stream-snippet` of the ConfigMap opens ports: `server { listen 5432; proxy_pass db.demo.svc.cluster.local:5432; }`, with `udp` and
+  `proxy_protocol`, as entries of tcp-services and udp-services do, with either engine. As an annotation it has no effect.
 ";
 
 const VARIABLES: &str = "

@@ -1,8 +1,9 @@
-//! TCP and UDP services: the two ConfigMaps whose keys are ports and whose values are
+//! TCP and UDP services: `stream-snippet`, and the two ConfigMaps whose keys are ports and whose values are
 //! `<namespace>/<service>:<port>[:PROXY[:PROXY]]` (compat/behaviour.md section 18). A bad entry touches no other one.
 
 use crate::Options;
 use crate::ingress::{Role, Target};
+use crate::snippets;
 use crate::upstream::{self, Behind};
 use kubernetes::Snapshot;
 use kubernetes::objects::{ObjectKey, PortRef, Service, ServicePort};
@@ -39,7 +40,29 @@ pub(crate) fn read(snapshot: &Snapshot, options: &Options) -> Found {
             }));
         }
     }
+    snippet(snapshot, options, &mut found);
     found
+}
+
+/// What the ConfigMap of the controller says besides.
+fn snippet(snapshot: &Snapshot, options: &Options, found: &mut Found) {
+    let Some(key) = &options.config_map else { return };
+    let map = snapshot.config_maps.get(key);
+    let Some(text) = map.and_then(|map| map.data.get(snippets::STREAM)) else { return };
+    let (entries, mut said) = snippets::ports(text);
+    for entry in entries {
+        let reader = Reader { transport: entry.transport, snapshot, options };
+        let fault = reader.entry(&entry.port, &entry.value, found).err();
+        said.extend(
+            fault.map(|(severity, text)| (severity, format!("listen {}: {text}", entry.port))),
+        );
+    }
+    found.problems.extend(said.into_iter().map(|(severity, message)| Problem {
+        origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
+        key: Some(snippets::STREAM.to_owned()),
+        severity,
+        message,
+    }));
 }
 
 struct Reader<'a> {

@@ -373,6 +373,7 @@ fn put_snippets(snapshot: &mut Snapshot, bits: u32) {
         ),
         ("server-snippet", "set $a all; add_header B $a;"),
         ("location-snippet", "proxy_set_header Pool $pool;"),
+        ("stream-snippet", "server { listen 7777 udp; listen 7778; proxy_pass s.x-y.svc:80; }"),
     ];
     let data = if is_there(5) { [&ALLOWED[..], &all].concat() } else { ALLOWED.to_vec() };
     put_config_map(snapshot, config_map("x", "settings", &data));

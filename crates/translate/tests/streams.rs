@@ -133,3 +133,34 @@ fn a_host_is_passed_through_to_the_service_of_its_root() {
     assert!(!passed("shop.test", "/x", true));
     assert!(!passed("*.shop.test", "/", true));
 }
+
+#[test]
+fn a_stream_snippet_of_the_config_map_opens_ports() {
+    let read = |text: &str| {
+        let mut snapshot = cluster();
+        put_service(&mut snapshot, service("demo", "db", 5432));
+        put_slice(&mut snapshot, slice("demo", "db-1", "db", vec![endpoint("10.0.0.1")]));
+        put_config_map(&mut snapshot, config_map("x", "settings", &[("stream-snippet", text)]));
+        let options = Options { config_map: Some(key("x", "settings")), ..Options::default() };
+        let found = translate(&snapshot, &options);
+        let ports = found.configuration.streams.values();
+        (
+            ports.map(|stream| stream.service.to_string()).collect::<Vec<_>>(),
+            found.problems.to_string(),
+        )
+    };
+    let (ports, problems) = read(
+        "log_format a '$status';\nserver { listen 7000; listen 7001 proxy_protocol; proxy_timeout 1h;\n  \
+         proxy_pass db.demo.svc.cluster.local:5432; }",
+    );
+    assert_eq!(ports, ["demo/db:5432", "demo/db:5432"], "{problems}");
+    assert!(problems.contains("line 2, column 51: proxy_timeout has no effect"), "{problems}");
+    for (text, words) in [
+        ("server { listen 7000;\n  proxy_pass 10.0.0.1:5432; }", "line 2, column 14"),
+        ("\nupstream db { server 10.0.0.1:1; }", "line 2, column 1: upstream"),
+        ("server { listen 7000; }", "has \"listen\" and \"proxy_pass\""),
+    ] {
+        let (ports, problems) = read(text);
+        assert!(ports.is_empty() && problems.contains(words), "{text}: {problems}");
+    }
+}

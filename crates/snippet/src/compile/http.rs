@@ -84,7 +84,7 @@ impl Compiler<'_> {
     }
 }
 
-fn listen(directive: &Directive) -> Result<Listen, Mistake> {
+pub(super) fn listen(directive: &Directive) -> Result<Listen, Mistake> {
     let words = directive.arguments();
     let word = &words[0];
     let (address, port) = match word.text.rsplit_once(':') {

@@ -4,6 +4,9 @@ mod http;
 mod location;
 mod maps;
 mod program;
+mod stream;
+
+pub use stream::{StreamListen, StreamServer};
 
 use crate::level::{Level, Place};
 use crate::mistake::{meant, shown};
@@ -28,6 +31,8 @@ pub struct Meaning {
     pub scope: Scope,
     /// What an `http-snippet` says.
     pub http: GlobalScope,
+    /// What a `stream-snippet` says.
+    pub streams: Vec<StreamServer>,
     /// What it says without effect.
     pub notes: Vec<Note>,
     /// What must be there where it counts.
@@ -48,6 +53,7 @@ pub(crate) fn compile(
     let mut meaning = Meaning::default();
     match place.level() {
         Level::Http => compiler.global(directives, &mut meaning.http),
+        Level::Stream => compiler.stream(directives, &mut meaning.streams),
         level => compiler.scope(level, directives, &mut meaning.scope, None),
     }
     let Compiler { reader, mistakes } = compiler;
@@ -131,7 +137,9 @@ impl Compiler<'_> {
                 | Build::Geo
                 | Build::SplitClients
                 | Build::RequestZone
-                | Build::ConnectionZone => {
+                | Build::ConnectionZone
+                | Build::StreamPass
+                | Build::StreamProxy => {
                     self.wrong(not_here(directive, "it stands in an http-snippet"))
                 }
             },

@@ -161,7 +161,7 @@ fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
 }
 
 /// `name.namespace.svc` or `name.namespace.svc.cluster.local`, perhaps with a port.
-fn service(authority: &str, tls: bool) -> Option<PassTarget> {
+pub(crate) fn service(authority: &str, tls: bool) -> Option<PassTarget> {
     let (host, port) = match authority.split_once(':') {
         Some((host, port)) => (host, port.parse().ok().filter(|_| is_digits(port))?),
         None => (authority, if tls { 443 } else { 80 }),

@@ -1,6 +1,6 @@
 //! What takes nginx, or makes no sense here.
 
-use super::{Fate, H, HSL, L, LIF, Levels, M, MANY, Row, S, STREAM, fate, rows};
+use super::{Build, Fate, H, HSL, L, LIF, Levels, M, MANY, Row, S, STREAM, fate, rows};
 
 const ANY: u8 = u8::MAX;
 const FILE: &str = "The image's files are served to nobody: serve files by a Service.";
@@ -8,7 +8,7 @@ const CACHES: &str = "Answers are not cached; put a cache in front, or into the 
 const LUA_SAYS: &str = "Lua runs in nginx only; most of it is an annotation, a map, or `auth-url`.";
 const OTHER: &str = "This module of nginx has no counterpart here.";
 const OF_PROCESS: &str = "How nginx's processes run.";
-const LAYER_4: &str = "Layer 4 is Fairway's own: tcp-services and udp-services.";
+const LAYER_4: &str = "Layer 4 is Fairway's own, with either engine: ports that lead to Services.";
 
 pub(super) static FILES: &[Row] = rows! { "ngx_http_core_module";
     "root", HSL | LIF, 1, 1, needs_nginx(), FILE;
@@ -108,16 +108,19 @@ pub(super) static MAIN: &[Row] = rows! { "nginx core";
 };
 
 pub(super) static STREAM_ROWS: &[Row] = rows! { "ngx_stream_core_module and others of stream";
-    "server", STREAM, 0, 0, needs_nginx(), LAYER_4;
-    "upstream", STREAM, 1, 1, needs_nginx(), LAYER_4;
-    "map", STREAM, 2, 2, needs_nginx(), LAYER_4;
-    "geo", STREAM, 1, 2, needs_nginx(), LAYER_4;
-    "split_clients", STREAM, 2, 2, needs_nginx(), LAYER_4;
-    "limit_conn_zone", STREAM, 2, 2, needs_nginx(), LAYER_4;
-    "limit_conn", STREAM, 2, 2, needs_nginx(), LAYER_4;
-    "allow", STREAM, 1, 1, needs_nginx(), LAYER_4;
-    "deny", STREAM, 1, 1, needs_nginx(), LAYER_4;
-    "set_real_ip_from", STREAM, 1, 1, needs_nginx(), LAYER_4;
+    "server", STREAM, 0, 0, built(Server), "Ports that lead to a Service: listen and proxy_pass, beside tcp-services and udp-services. Of the ConfigMap only.";
+    "listen", STREAM, 1, MANY, built(Listen), "A port, with udp and proxy_protocol.";
+    "proxy_pass", STREAM, 1, 1, built(StreamPass), "A Service by its name in the cluster, with its port.";
+    "proxy_protocol", STREAM, 1, 1, built(StreamProxy), "Whether the Service is told who the client is.";
+    "upstream", STREAM, 1, 1, refused(), LAYER_4;
+    "map", STREAM, 2, 2, refused(), LAYER_4;
+    "geo", STREAM, 1, 2, refused(), LAYER_4;
+    "split_clients", STREAM, 2, 2, refused(), LAYER_4;
+    "limit_conn_zone", STREAM, 2, 2, refused(), LAYER_4;
+    "limit_conn", STREAM, 2, 2, refused(), LAYER_4;
+    "allow", STREAM, 1, 1, refused(), LAYER_4;
+    "deny", STREAM, 1, 1, refused(), LAYER_4;
+    "set_real_ip_from", STREAM, 1, 1, refused(), LAYER_4;
     "log_format", STREAM, 2, MANY, no_effect(), "A key of the ConfigMap: `log-format-stream`.";
     "access_log", STREAM, 1, MANY, no_effect(), "Keys of the ConfigMap say where lines go.";
     "error_log", STREAM, 1, 2, no_effect(), "A key of the ConfigMap: `error-log-level`.";

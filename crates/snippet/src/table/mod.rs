@@ -70,6 +70,8 @@ pub(crate) enum Build {
     SplitClients,
     RequestZone,
     ConnectionZone,
+    StreamPass,
+    StreamProxy,
 }
 
 impl Build {

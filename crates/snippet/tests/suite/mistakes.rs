@@ -227,7 +227,6 @@ fn what_takes_nginx_says_so_and_what_to_do() {
         (Place::Server, "location / { alias /etc/; }", "line 1, column 14"),
         (Place::Http, "upstream x { server 10.0.0.1; }", "line 1, column 1"),
         (Place::Http, "map $uri $x { include /etc/passwd; }", "line 1, column 15"),
-        (Place::Stream, "server { listen 9000; }", "line 1, column 1"),
         (Place::Main, "load_module x.so;", "line 1, column 1"),
     ];
     for (place, text, at) in cases {

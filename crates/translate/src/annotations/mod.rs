@@ -41,7 +41,7 @@ pub(crate) use guards::{deny_by_config_map, is_guard};
 pub(crate) use known::Limits;
 pub(crate) use opentelemetry::NO_SPANS;
 pub(crate) use passthrough::is_passed_through;
-pub(crate) use raw::{NO_STREAM, global as raw_global, is_key as is_raw_key};
+pub(crate) use raw::{global as raw_global, is_key as is_raw_key};
 pub(crate) use rewrite::{Rewriting, RewritingOfPath};
 pub(crate) use server_alias::{Names, refuse_wildcard, with_aliases};
 

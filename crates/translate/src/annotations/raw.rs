@@ -32,8 +32,8 @@ const KEYS: [&str; 8] = [
     "enable-owasp-modsecurity-crs",
 ];
 /// What becomes of `stream-snippet`.
-pub(crate) const NO_STREAM: &str =
-    "has no effect: TCP and UDP services are served by Fairway itself, without nginx";
+pub(crate) const NO_STREAM: &str = "has no effect: ports of TCP and UDP services are not an Ingress's to open; use \
+    tcp-services, udp-services or stream-snippet of the ConfigMap";
 
 static BUSY_BUFFERS: Key<usize> = Key::both("proxy-busy-buffers-size", parse::buffer);
 static TEMPORARY_FILE: Key<u64> = Key::both("proxy-max-temp-file-size", parse::size);

@@ -22,9 +22,9 @@ pub(crate) use opentelemetry::OPERATION_NAME;
 pub(crate) use permissions::Permissions;
 pub(crate) use tuning::read as tuning;
 
-use crate::annotations::{FAMILIES, NO_STREAM, is_guard, is_raw_key, raw_global};
+use crate::annotations::{FAMILIES, is_guard, is_raw_key, raw_global};
 use crate::settings::{AnyKey, CONFIG_MAP, Name, NameFate, Settings, nearest};
-use crate::snippets::is_key as is_snippet;
+use crate::snippets::{STREAM, is_key as is_snippet};
 use model::{Global, Severity};
 
 /// Keys that belong together, and what they do to the settings of the process.
@@ -87,15 +87,11 @@ pub(crate) fn check(settings: &mut Settings<'_>) {
     let Some((_, data)) = settings.scope().config_map else { return };
     for name in data.keys() {
         let is_read = keys().any(|(_, key)| key.about().in_config_map() == Some(name));
-        let is_snippet = !settings.scope().raw && is_snippet(name);
+        let is_snippet = name == STREAM || !settings.scope().raw && is_snippet(name);
         if is_read || is_raw_key(settings, name) || is_guard(name) || is_snippet {
             continue;
         }
         let (severity, message) = match CONFIG_MAP.get(name) {
-            // In the nginx engine, too: layer 4 is not a matter of nginx.
-            Some(known) if settings.scope().raw && known.fate == NameFate::Nginx => {
-                (Severity::Warning, NO_STREAM.to_owned())
-            }
             // Nobody can tell whether the text holds a guard.
             Some(known) if known.fate == NameFate::Nginx && name.ends_with("-snippet") => {
                 (Severity::Error, SNIPPET.to_owned())

@@ -4,10 +4,12 @@
 mod for_all;
 mod of_ingress;
 mod position;
+mod stream;
 mod targets;
 
 pub(crate) use for_all::{ForAll, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
+pub(crate) use stream::{STREAM, ports};
 
 use snippet::{Kind, Meaning, Mistake, Names, Need, Place, Snippet};
 

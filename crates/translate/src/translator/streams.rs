@@ -6,11 +6,11 @@ use kubernetes::objects::ObjectKey;
 use std::collections::BTreeSet;
 
 impl Translator {
-    /// Whether one of the two ConfigMaps is among those.
+    /// Whether one of the ConfigMaps that name ports is among those.
     pub(super) fn names_streams(&self, config_maps: &BTreeSet<ObjectKey>) -> bool {
         let Self { options, .. } = self;
-        let both = options.tcp_services.iter().chain(&options.udp_services);
-        both.into_iter().any(|key| config_maps.contains(key))
+        let all = options.tcp_services.iter().chain(&options.udp_services);
+        all.chain(&options.config_map).any(|key| config_maps.contains(key))
     }
 
     /// Reads both ConfigMaps; what is as before stays untouched.

@@ -1,0 +1,52 @@
+//! `stream-snippet` of the ConfigMap: more TCP and UDP services. Layer 4 is served alike whichever engine serves HTTP.
+
+use super::{parse, said};
+use model::snippet::PassTarget;
+use model::{Severity, Transport};
+use snippet::{Names, Place, StreamServer};
+
+/// The key of the ConfigMap.
+pub(crate) const STREAM: &str = "stream-snippet";
+
+/// A port, and where it leads, as an entry of tcp-services or udp-services is written.
+pub(crate) struct StreamEntry {
+    pub(crate) transport: Transport,
+    pub(crate) port: String,
+    pub(crate) value: String,
+}
+
+/// The ports of a text, and what there is to say of it. One that is wrong has none.
+pub(crate) fn ports(text: &str) -> (Vec<StreamEntry>, Vec<(Severity, String)>) {
+    let meaning =
+        parse(Place::Stream, text).and_then(|snippet| snippet.understand(&Names::default()));
+    match meaning {
+        Ok(meaning) => {
+            let notes = meaning.notes.iter().map(|note| {
+                let text = format!("{}: {} has no effect: {}", note.at, note.directive, note.why);
+                (Severity::Notice, text)
+            });
+            (meaning.streams.iter().flat_map(entries).collect(), notes.collect())
+        }
+        Err(mistakes) => {
+            let wrong = mistakes.iter().map(|mistake| {
+                let text = format!("{}; it opens no port until it is mended", said(mistake));
+                (Severity::Error, text)
+            });
+            (Vec::new(), wrong.collect())
+        }
+    }
+}
+
+fn entries(server: &StreamServer) -> Vec<StreamEntry> {
+    let PassTarget::Service { namespace, name, port } = &server.target else { return Vec::new() };
+    let entry = |listen: &snippet::StreamListen| {
+        let takes = if listen.takes_proxy { "PROXY" } else { "" };
+        let gives = if server.gives_proxy { "PROXY" } else { "" };
+        StreamEntry {
+            transport: if listen.udp { Transport::Udp } else { Transport::Tcp },
+            port: listen.number.to_string(),
+            value: format!("{namespace}/{name}:{port}:{takes}:{gives}"),
+        }
+    };
+    server.ports.iter().map(entry).collect()
+}
