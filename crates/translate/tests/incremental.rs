@@ -393,8 +393,8 @@ fn snippets_mean_the_same_whatever_came_before() {
         assert_eq!(followed.problems, anew.problems, "step {step}");
         assert!(translator.update(&snapshot).changes.is_empty());
         let text = serde_json::to_string(&followed.configuration).expect("plain data");
-        for id in ["\"x-y-s-80\"", "\"x-y/s:80\""] {
-            seen.extend(text.contains(id).then_some(id));
+        for id in ["x-y-s-80", "x-y/s:80"].map(|id| format!("[\"proxy_upstream_name\",\"{id}\"]")) {
+            seen.extend(text.contains(&id).then_some(id));
         }
     }
     assert_eq!(seen.len(), 2, "the two upstreams were told apart");

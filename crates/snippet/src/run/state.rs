@@ -62,8 +62,8 @@ impl State {
         self.own.iter().find(|(known, _)| &*known.0 == name).map(|(_, value)| value.as_str())
     }
 
-    /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made of
-    /// them leads nowhere from here.
+    /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made
+    /// of them leads nowhere from here.
     pub fn meet_controller(&mut self) {
         self.own.retain(|(name, _)| !SET_BY_LOCATIONS.contains(&&*name.0));
     }
