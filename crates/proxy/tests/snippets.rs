@@ -472,3 +472,44 @@ async fn an_upstream_sends_requests_on_to_named_and_internal_locations() {
     assert_eq!(sent("@shut").await, "403 page");
     assert_eq!(sent("@nobody").await, "500 page");
 }
+
+#[tokio::test]
+async fn over_http2_a_return_without_answer_ends_its_stream_alone() {
+    let native = Host::of("location = /close { return 444; }", "").serve().await;
+    let (client, connection) =
+        h2::client::handshake(bed::connect(&native).await).await.expect("it speaks HTTP/2");
+    tokio::spawn(connection);
+    let mut client = client.ready().await.expect("a stream");
+    let mut ask = |path: &str| {
+        let request = http::Request::get(format!("http://a.test{path}")).body(());
+        client.send_request(request.expect("a request"), true).expect("it is sent").0
+    };
+    let (closed, open) = (ask("/close"), ask("/open"));
+    let error = closed.await.expect_err("there is no answer");
+    assert_eq!(error.reason(), Some(h2::Reason::INTERNAL_ERROR));
+    assert_eq!(open.await.expect("an answer").status(), 200);
+}
+
+#[tokio::test]
+async fn a_location_within_one_of_an_ingress_has_its_guards_and_one_beside_it_has_none() {
+    let pass = "set $proxy_upstream_name demo-echo-80; proxy_pass http://upstream_balancer;";
+    let within = format!("location /g/in {{ {pass} }}").leak();
+    let beside = format!("location /beside/ {{ {pass} }}").leak();
+    let native = Host { server: beside, ..Host::default() }
+        .path("/g", within, whitelist("192.0.2.0/24"))
+        .path("/o", format!("location /o/in {{ {pass} }}").leak(), whitelist("127.0.0.0/8"));
+    let native = native.serve().await;
+    assert_eq!(told(&native, "/g/x").await, "403 page");
+    assert_eq!(told(&native, "/g/in").await, "403 page");
+    assert_eq!(told(&native, "/o/in").await, "200 main: GET /o/in");
+    assert_eq!(told(&native, "/beside/x").await, "200 main: GET /beside/x");
+}
+
+#[tokio::test]
+async fn the_log_names_the_ingress_that_the_request_met_last() {
+    let own = "location @behind { return 200 \"$namespace $proxy_upstream_name\"; }
+        location /own { return 200 \"[$namespace] $proxy_upstream_name\"; }";
+    let native = Host::of(own, "error_page 405 = @behind; return 405;").serve().await;
+    assert_eq!(told(&native, "/").await, "200 demo demo-echo-80");
+    assert_eq!(told(&native, "/own").await, "200 [] -");
+}

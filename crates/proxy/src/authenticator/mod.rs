@@ -6,7 +6,7 @@ pub(crate) use answers::{Answers, Tag};
 
 use crate::call::Destination;
 use crate::http::Headers;
-use crate::snippet::Towards;
+use crate::snippet::{Towards, transferred};
 use crate::tls::Profiles;
 use crate::upstream::Group;
 use bytes::Bytes;
@@ -29,6 +29,8 @@ pub struct Authenticator {
     pub id: Vec<u8>,
     /// What `auth-snippet` tells it.
     pub(crate) told: Towards,
+    /// Whether it gets the client's header section.
+    pub passes_headers: bool,
 }
 
 /// What counts of an answer.
@@ -55,15 +57,21 @@ impl Authenticator {
         profiles: &Profiles,
     ) -> Result<Option<Arc<Self>>, rustls::Error> {
         let Some(policy) = &location.policy.auth_external else { return Ok(None) };
-        let towards = Policy { body: location.policy.body, ..Policy::default() };
+        let mut towards = Policy { body: location.policy.body, ..Policy::default() };
+        let settings = policy.snippet.as_ref().map(|scope| &scope.settings);
+        if let Some(settings) = settings {
+            transferred(&mut towards, &settings.proxy);
+        }
         Ok(Some(Arc::new(Self {
             destination: Destination::new(&policy.url, groups, profiles)?,
             towards,
             id: format!("{server} {:?} {} {policy:?} ", location.kind, location.path).into(),
-            told: match &policy.snippet {
-                Some(scope) => Towards::new(&scope.settings.headers.proxy_set),
-                None => Towards::default(),
-            },
+            told: settings
+                .map(|settings| Towards::new(&settings.headers.proxy_set))
+                .unwrap_or_default(),
+            passes_headers: settings
+                .and_then(|settings| settings.proxy.pass_request_headers)
+                .unwrap_or(true),
             policy: policy.clone(),
         })))
     }

@@ -125,7 +125,8 @@ fn passed(location: &mut Location, pass: &Pass) {
     }
 }
 
-fn transferred(policy: &mut Policy, transfer: &Transfer) {
+/// Time-outs, retries and sizes of one protocol.
+pub(crate) fn transferred(policy: &mut Policy, transfer: &Transfer) {
     let put = |place: &mut Duration, value: Option<Duration>| *place = value.unwrap_or(*place);
     put(&mut policy.timeouts.connect, transfer.connect_timeout);
     put(&mut policy.timeouts.send, transfer.send_timeout);

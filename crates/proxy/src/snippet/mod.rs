@@ -37,6 +37,7 @@ pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Effects, Size};
 pub use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
+pub(crate) use lower::transferred;
 pub use plan::Plan;
 pub use servers::OwnServers;
 pub(crate) use text::AllPlain;

@@ -62,7 +62,8 @@ pub(super) fn head(
         put(b"Content-Length", b"0");
     }
     let described = authenticator.policy.method.is_some();
-    for field in client_fields::end_to_end(&exchange.request.headers) {
+    let passed = client_fields::end_to_end(&exchange.request.headers);
+    for field in passed.filter(|_| authenticator.passes_headers) {
         let ours =
             is_among(&field.name, &DESCRIBING) || (described && is_among(&field.name, &DESCRIBED));
         if !(ours || span.is_some_and(|span| span.replaces(&field.name))) {
