@@ -91,15 +91,16 @@ impl ClusterWrites {
         controller: &Controller<E>,
     ) -> Result<Self> {
         let Some(Replica { pod, client }) = replica else { return Ok(Self::default()) };
-        let election = match flags.disable_leader_election {
-            true => None,
-            false => Some(Election::start(ElectionOptions {
+        let election = if flags.disable_leader_election {
+            None
+        } else {
+            Some(Election::start(ElectionOptions {
                 client: kubernetes::client(&client).await?,
                 namespace: pod.namespace.clone(),
                 name: flags.election_id.clone(),
                 identity: pod.name.clone(),
                 ttl: flags.election_ttl,
-            })),
+            }))
         };
         let leadership = election.as_ref().map(Election::leadership);
         let named = [&options.config_map, &options.tcp_services, &options.udp_services];

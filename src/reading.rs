@@ -38,12 +38,11 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     let mut options = sources::options(classes);
     let source = as_kubectl(source);
     let is_folder = !source.manifests.is_empty();
-    let mut snapshot = match source.manifests.iter().any(|path| path == Path::new(STDIN)) {
-        true => {
-            let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
-            objects::snapshot_of([(Path::new("standard input"), text.as_str())])
-        }
-        false => sources::first_snapshot(source, &options)?,
+    let mut snapshot = if source.manifests.iter().any(|path| path == Path::new(STDIN)) {
+        let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
+        objects::snapshot_of([(Path::new("standard input"), text.as_str())])
+    } else {
+        sources::first_snapshot(source, &options)?
     };
     if is_folder {
         assume_class(&mut snapshot, &options);

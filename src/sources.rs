@@ -71,10 +71,7 @@ pub(crate) async fn feed(
 /// What flags say about the meaning of objects, with what depends on where these come from.
 pub(crate) async fn of_source(classes: &Classes, source: &Source) -> Options {
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());
-    let zone = match classes.enable_topology_aware_routing {
-        true => own_zone(source).await,
-        false => None,
-    };
+    let zone = if classes.enable_topology_aware_routing { own_zone(source).await } else { None };
     Options { watch_namespace, zone, ..options(classes) }
 }
 

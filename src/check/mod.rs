@@ -66,9 +66,10 @@ fn by_reason(check: &Check) -> BTreeMap<&str, Vec<&str>> {
 /// Names, so many of them as a reader bears unless all are wanted.
 fn some(names: &[&str], all: bool) -> String {
     const FEW: usize = 5;
-    match names.len() > FEW && !all {
-        true => format!("{} and {} more (--all)", names[..FEW].join(", "), names.len() - FEW),
-        false => names.join(", "),
+    if names.len() > FEW && !all {
+        format!("{} and {} more (--all)", names[..FEW].join(", "), names.len() - FEW)
+    } else {
+        names.join(", ")
     }
 }
 

@@ -31,8 +31,9 @@ pub(crate) struct GeoIp {
 }
 
 fn edition(name: &str) -> Result<String, String> {
-    match EDITIONS.contains(&name.trim()) {
-        true => Ok(name.trim().to_owned()),
-        false => Err(format!("no such database; there are {}", EDITIONS.join(", "))),
+    if EDITIONS.contains(&name.trim()) {
+        Ok(name.trim().to_owned())
+    } else {
+        Err(format!("no such database; there are {}", EDITIONS.join(", ")))
     }
 }

@@ -98,9 +98,10 @@ async fn probe(replicas: Arc<Replicas>) {
             let Some(known) = all.iter_mut().find(|known| known.http == replica.http) else {
                 continue;
             };
-            match ready {
-                true => (known.ready, known.unready) = (true, None),
-                false => known.unready = known.unready.or(Some(Instant::now())),
+            if ready {
+                (known.ready, known.unready) = (true, None);
+            } else {
+                known.unready = known.unready.or(Some(Instant::now()));
             }
         }
     }

@@ -380,9 +380,10 @@ fn a_token_that_is_no_longer_good_is_read_again_from_its_file() {
         let text = std::fs::read_to_string(&kubeconfig)?;
         let start = text.find("\"token\"").or(text.find("token:")).context("a token")?;
         let end = start + text[start..].find(['\n', '}']).context("its end")?;
-        let from_file = match text[start..].starts_with('"') {
-            true => format!("\"tokenFile\": \"{}\"", file.display()),
-            false => format!("tokenFile: {}", file.display()),
+        let from_file = if text[start..].starts_with('"') {
+            format!("\"tokenFile\": \"{}\"", file.display())
+        } else {
+            format!("tokenFile: {}", file.display())
         };
         std::fs::write(&kubeconfig, [&text[..start], &from_file, &text[end..]].concat())?;
         let mut fairway = Fairway::begin_as(cluster, &kubeconfig, &[])?;

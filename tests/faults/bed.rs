@@ -70,9 +70,10 @@ impl Setup {
         command.args(&self.flags).envs(self.environment.iter().cloned());
         let out = |name: &str| fs::File::create(folder.path().join(name));
         command.stdin(Stdio::null()).kill_on_drop(true);
-        match self.unread {
-            true => command.stdout(Stdio::piped()).stderr(Stdio::piped()),
-            false => command.stdout(out("out")?).stderr(out("err")?),
+        if self.unread {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped())
+        } else {
+            command.stdout(out("out")?).stderr(out("err")?)
         };
         let process = command.spawn().context("start Fairway")?;
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));

@@ -52,10 +52,10 @@ async fn refusing(first: fn(u32) -> Vec<u8>) -> Result<(Setup, Arc<AtomicUsize>)
         async move {
             let (mut greeted, mut refuses) = (false, number == 0);
             while let Some(id) = stream(&mut tcp, &mut greeted).await {
-                let answer = match std::mem::take(&mut refuses) {
-                    true => first(id),
-                    // 0x88 is ":status: 200" of the static table; the stream and its head end here.
-                    false => frame(HEADERS, 5, id, &[0x88]),
+                let answer = if std::mem::take(&mut refuses) {
+                    first(id)
+                } else {
+                    frame(HEADERS, 5, id, &[0x88])
                 };
                 if tcp.write_all(&answer).await.is_err() {
                     return;

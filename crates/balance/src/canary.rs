@@ -40,10 +40,7 @@ pub fn side(
         return Ok(side);
     }
     Ok(asked.cookie.and_then(by_word).unwrap_or_else(|| {
-        match random(rules.total()) < rules.weight {
-            true => Side::Canary,
-            false => Side::Main,
-        }
+        if random(rules.total()) < rules.weight { Side::Canary } else { Side::Main }
     }))
 }
 

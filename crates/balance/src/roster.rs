@@ -128,9 +128,10 @@ impl Roster {
     pub fn sessions(&self) -> &Sessions {
         self.sessions.get_or_init(|| {
             let Endpoints { ready, draining } = &*self.endpoints;
-            match ready.is_empty() {
-                true => Sessions::new(self.upstream.as_str(), draining, &[]),
-                false => Sessions::new(self.upstream.as_str(), ready, draining),
+            if ready.is_empty() {
+                Sessions::new(self.upstream.as_str(), draining, &[])
+            } else {
+                Sessions::new(self.upstream.as_str(), ready, draining)
             }
         })
     }

@@ -72,16 +72,13 @@ impl OwnPod {
     pub(crate) async fn replicas(&self, client: &Client) -> Result<Vec<Pod>, String> {
         let pods: Api<Pod> = Api::namespaced(client.clone(), &self.namespace);
         // Without labels of its own a Pod has no siblings; no selector at all would find everybody.
-        let found = match self.labels.is_empty() {
-            true => {
-                let wanted = ListParams::default().fields(&format!("metadata.name={}", self.name));
-                ask(PATIENCE, pods.list(&wanted)).await
-            }
-            false => {
-                let pairs: Vec<String> =
-                    self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-                ask(PATIENCE, pods.list(&ListParams::default().labels(&pairs.join(",")))).await
-            }
+        let found = if self.labels.is_empty() {
+            let wanted = ListParams::default().fields(&format!("metadata.name={}", self.name));
+            ask(PATIENCE, pods.list(&wanted)).await
+        } else {
+            let pairs: Vec<String> =
+                self.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            ask(PATIENCE, pods.list(&ListParams::default().labels(&pairs.join(",")))).await
         };
         match found {
             Answer::Good(list) => {

@@ -163,9 +163,10 @@ impl Backend {
     ) -> Option<()> {
         // No proxy sends a second request before the answer to the first: bytes that are here already were smuggled.
         let early = timeout(Duration::from_millis(2), stream.read_buf(bytes)).await;
-        let script = match request.target.starts_with(PROBE.as_bytes()) {
-            true => Script::Answer,
-            false => self.record().script.clone(),
+        let script = if request.target.starts_with(PROBE.as_bytes()) {
+            Script::Answer
+        } else {
+            self.record().script.clone()
         };
         let target = request.target.clone();
         let head_only = request.method == "HEAD";

@@ -97,9 +97,10 @@ impl Eligible {
     pub fn has_type(&self, content_type: &str) -> bool {
         let Some(types) = &self.types else { return true };
         let name = without_charset(content_type);
-        match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            true => types.contains(&name.to_ascii_lowercase()),
-            false => types.contains(name),
+        if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+            types.contains(&name.to_ascii_lowercase())
+        } else {
+            types.contains(name)
         }
     }
 }

@@ -26,10 +26,8 @@ impl Listeners {
             return Vec::new();
         }
         let (four, six): (Vec<IpAddr>, Vec<IpAddr>) = named.iter().partition(|ip| ip.is_ipv4());
-        let or_all = |family: Vec<IpAddr>, all: IpAddr| match family.is_empty() {
-            true => vec![all],
-            false => family,
-        };
+        let or_all =
+            |family: Vec<IpAddr>, all: IpAddr| if family.is_empty() { vec![all] } else { family };
         let mut addresses = or_all(four, Ipv4Addr::UNSPECIFIED.into());
         if !only_ipv4 {
             addresses.extend(or_all(six, Ipv6Addr::UNSPECIFIED.into()));

@@ -357,9 +357,10 @@ fn variable_name(text: &str) -> (&str, &str) {
         return (name, rest);
     }
     let is_capture = text.starts_with(|c: char| c.is_ascii_digit());
-    let end = match is_capture {
-        true => 1,
-        false => text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len()),
+    let end = if is_capture {
+        1
+    } else {
+        text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
     };
     text.split_at(end)
 }

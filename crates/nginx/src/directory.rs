@@ -48,14 +48,14 @@ pub enum DirectoryError {
 
 /// The folder, ours until this is dropped.
 #[derive(Debug)]
-pub struct Directory {
+pub(crate) struct Directory {
     place: Place,
     _lock: File,
 }
 
 impl Directory {
     /// Takes the folder of a place.
-    pub fn take(place: &Place) -> Result<Self, DirectoryError> {
+    pub(crate) fn take(place: &Place) -> Result<Self, DirectoryError> {
         let path = &place.directory;
         if place.control().as_os_str().len() > LONGEST {
             return Err(DirectoryError::Long { path: path.clone() });
@@ -78,7 +78,7 @@ impl Directory {
     }
 
     /// Adds files; those that are there already are what they are called.
-    pub fn add(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), DirectoryError> {
+    pub(crate) fn add(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), DirectoryError> {
         for (name, content) in files {
             let path = self.place.files().join(name);
             if !path.exists() {
@@ -89,7 +89,7 @@ impl Directory {
     }
 
     /// Removes the files that nobody reads any more.
-    pub fn sweep(&self, is_read: impl Fn(&str) -> bool) {
+    pub(crate) fn sweep(&self, is_read: impl Fn(&str) -> bool) {
         let entries = fs::read_dir(self.place.files()).into_iter().flatten().flatten();
         for entry in entries {
             if !entry.file_name().to_str().is_some_and(&is_read) {
@@ -99,7 +99,7 @@ impl Directory {
     }
 
     /// Writes a configuration beside the one that runs, for a test.
-    pub fn try_out(&self, written: &Written) -> Result<PathBuf, DirectoryError> {
+    pub(crate) fn try_out(&self, written: &Written) -> Result<PathBuf, DirectoryError> {
         self.add(&written.files)?;
         let path = self.place.directory.join("next.conf");
         replace(&path, written.text.text.as_bytes())?;
@@ -107,7 +107,7 @@ impl Directory {
     }
 
     /// Makes a configuration the one that nginx reads.
-    pub fn install(&self, written: &Written) -> Result<(), DirectoryError> {
+    pub(crate) fn install(&self, written: &Written) -> Result<(), DirectoryError> {
         self.add(&written.files)?;
         replace(&self.place.conf(), written.text.text.as_bytes())
     }

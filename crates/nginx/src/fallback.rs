@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// Makes it.
-pub fn self_signed() -> Result<Certificate, rcgen::Error> {
+pub(crate) fn self_signed() -> Result<Certificate, rcgen::Error> {
     let mut name = DistinguishedName::new();
     name.push(DnType::OrganizationName, "Acme Co");
     name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");

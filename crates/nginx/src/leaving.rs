@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// What workers that leave serve, the oldest first.
 #[derive(Debug, Default)]
-pub struct Leaving(Vec<Older>);
+pub(crate) struct Leaving(Vec<Older>);
 
 #[derive(Debug)]
 struct Older {
@@ -21,7 +21,12 @@ struct Older {
 
 impl Leaving {
     /// Those of `workers` that have not been told to leave yet are about to be; they serve this.
-    pub fn add(&mut self, workers: &[Worker], configuration: Configuration, written: &Written) {
+    pub(crate) fn add(
+        &mut self,
+        workers: &[Worker],
+        configuration: Configuration,
+        written: &Written,
+    ) {
         let staying = workers.iter().filter(|worker| !worker.is_leaving);
         let workers = staying.map(|worker| worker.pid).collect();
         let files = written.files.keys().cloned().collect();
@@ -29,7 +34,7 @@ impl Leaving {
     }
 
     /// Forgets what no worker serves any more; whether there was such a thing.
-    pub fn forget(&mut self, workers: &[Worker]) -> bool {
+    pub(crate) fn forget(&mut self, workers: &[Worker]) -> bool {
         let before = self.0.len();
         let lives = |pid: &i32| workers.iter().any(|worker| worker.pid == *pid);
         self.0.retain(|older| older.workers.iter().any(lives));
@@ -37,17 +42,17 @@ impl Leaving {
     }
 
     /// Whether nobody leaves.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether one of them may read a file.
-    pub fn reads(&self, file: &str) -> bool {
+    pub(crate) fn reads(&self, file: &str) -> bool {
         self.0.iter().any(|older| older.files.contains(file))
     }
 
     /// A Configuration, and of the older ones whatever Lua is asked for by their workers alone: upstreams and routes.
-    pub fn and(&self, next: &Configuration) -> Configuration {
+    pub(crate) fn and(&self, next: &Configuration) -> Configuration {
         let mut all = next.clone();
         for Older { configuration: older, .. } in self.0.iter().rev() {
             let Changes { servers, upstreams, .. } = Changes::between(older, next);

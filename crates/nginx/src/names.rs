@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 type Name = (String, u16);
 
 /// The endpoints of names; none until a name was looked up for the first time.
-pub type Known = BTreeMap<Name, Option<Arc<Endpoints>>>;
+pub(crate) type Known = BTreeMap<Name, Option<Arc<Endpoints>>>;
 
 /// Endpoints of upstreams that stand for names.
-pub type Resolved = BTreeMap<UpstreamId, Arc<Endpoints>>;
+pub(crate) type Resolved = BTreeMap<UpstreamId, Arc<Endpoints>>;
 
 /// What is known of names.
 #[derive(Debug)]
-pub struct Names {
+pub(crate) struct Names {
     resolver: Arc<Resolver>,
     followed: Mutex<BTreeMap<Name, Following>>,
     known: watch::Sender<Known>,
@@ -32,12 +32,12 @@ pub struct Names {
 
 impl Names {
     /// Knows none yet.
-    pub fn new(resolver: Arc<Resolver>) -> Self {
+    pub(crate) fn new(resolver: Arc<Resolver>) -> Self {
         Self { resolver, followed: Mutex::default(), known: watch::Sender::default() }
     }
 
     /// Follows the names of a Configuration too. Returns when those that are new were looked up, or after [`PATIENCE`].
-    pub async fn follow(&self, configuration: &Configuration) {
+    pub(crate) async fn follow(&self, configuration: &Configuration) {
         let new = self.begin(configuration);
         if new.is_empty() {
             return;
@@ -80,7 +80,7 @@ impl Names {
     }
 
     /// Forgets the names that a Configuration does not have.
-    pub fn keep(&self, configuration: &Configuration) {
+    pub(crate) fn keep(&self, configuration: &Configuration) {
         let wanted: BTreeSet<&Name> = names(configuration).collect();
         let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
         followed.retain(|name, _| wanted.contains(name));
@@ -91,13 +91,13 @@ impl Names {
     }
 
     /// The endpoints of all upstreams that stand for names, as far as they are known.
-    pub fn resolved(&self, configuration: &Configuration) -> Resolved {
+    pub(crate) fn resolved(&self, configuration: &Configuration) -> Resolved {
         let named = configuration.upstreams.iter().filter(|(_, one)| one.external.is_some());
         named.map(|(id, upstream)| (id.clone(), self.endpoints(upstream))).collect()
     }
 
     /// The endpoints of an upstream, whether it stands for a name or not.
-    pub fn endpoints(&self, upstream: &Upstream) -> Arc<Endpoints> {
+    pub(crate) fn endpoints(&self, upstream: &Upstream) -> Arc<Endpoints> {
         match &upstream.external {
             Some(name) => self.known.borrow().get(name).cloned().flatten().unwrap_or_default(),
             None => upstream.endpoints.clone(),
@@ -105,7 +105,7 @@ impl Names {
     }
 
     /// Tells when endpoints differ from those before.
-    pub fn changes(&self) -> watch::Receiver<Known> {
+    pub(crate) fn changes(&self) -> watch::Receiver<Known> {
         self.known.subscribe()
     }
 }

@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// What every connection is judged by.
 #[derive(Clone, Debug)]
-pub struct Front {
+pub(crate) struct Front {
     /// What is being served.
     pub serving: watch::Receiver<Configuration>,
     /// The endpoints of names.
@@ -38,7 +38,7 @@ pub struct Front {
 }
 
 /// Binds the port on these addresses.
-pub fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> {
+pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> {
     let bind = |address: &SocketAddr| {
         let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
@@ -55,7 +55,7 @@ pub fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> 
 
 impl Front {
     /// Takes connections until the process ends.
-    pub async fn accept(self, listener: TcpListener) {
+    pub(crate) async fn accept(self, listener: TcpListener) {
         loop {
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
             let Ok((tcp, peer)) = listener.accept().await else {
@@ -76,11 +76,10 @@ impl Front {
         tcp.set_nodelay(true)?;
         let configuration = self.serving.borrow().clone();
         let limits = &configuration.global.limits;
-        let announced = match configuration.global.proxy_protocol {
-            true => {
-                timeout(limits.proxy_protocol_timeout, proxy_protocol::take(&mut tcp)).await??
-            }
-            false => Some(Announced { source: peer, destination: tcp.local_addr()? }),
+        let announced = if configuration.global.proxy_protocol {
+            timeout(limits.proxy_protocol_timeout, proxy_protocol::take(&mut tcp)).await??
+        } else {
+            Some(Announced { source: peer, destination: tcp.local_addr()? })
         };
         match timeout(limits.header_timeout, client_hello::peek(&tcp)).await?? {
             Wish::Name(name) if self.passes(&configuration, &name) => {

@@ -25,7 +25,7 @@ pub struct Worker {
 }
 
 /// Starts nginx on the configuration of a place, in the foreground of a process group of its own.
-pub fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
+pub(crate) fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
     Command::new(program)
         .args(["-p".as_ref(), place.directory.as_os_str()])
         .args(["-c".as_ref(), place.conf().as_os_str()])
@@ -37,7 +37,7 @@ pub fn spawn(program: &Path, place: &Place) -> io::Result<Child> {
 }
 
 /// The workers of a master process.
-pub fn workers(master: i32) -> Vec<Worker> {
+pub(crate) fn workers(master: i32) -> Vec<Worker> {
     let children = children(master);
     let pids = children.split_ascii_whitespace().filter_map(|pid| pid.parse().ok());
     pids.filter_map(|pid| {
@@ -70,7 +70,7 @@ fn title(pid: i32) -> Option<String> {
 
 /// Waits until the workers of `before` have stopped to take connections and others have taken over. False if that takes
 /// longer than `patience`, or the master ends.
-pub async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
+pub(crate) async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> bool {
     let deadline = Instant::now() + patience;
     loop {
         let now = workers(master);
@@ -88,13 +88,13 @@ pub async fn taken_over(master: i32, before: &[Worker], patience: Duration) -> b
 }
 
 /// Asks a process for something.
-pub fn signal(pid: i32, signal: Signal) -> io::Result<()> {
+pub(crate) fn signal(pid: i32, signal: Signal) -> io::Result<()> {
     let pid = Pid::from_raw(pid).ok_or(io::ErrorKind::InvalidInput)?;
     Ok(kill_process(pid, signal)?)
 }
 
 /// Ends all processes of a group at once.
-pub fn end_group(pid: i32) {
+pub(crate) fn end_group(pid: i32) {
     if let Some(pid) = Pid::from_raw(pid) {
         // One that has ended needs no signal.
         let _ = kill_process_group(pid, Signal::KILL);
@@ -102,7 +102,7 @@ pub fn end_group(pid: i32) {
 }
 
 /// Ends the nginx that an earlier process of this place left behind, if there is one and it is ours.
-pub async fn end_left_behind(place: &Place) {
+pub(crate) async fn end_left_behind(place: &Place) {
     let Some(pid) = left_behind(place) else { return };
     tracing::warn!(pid, "an nginx that was left behind by an earlier process is ended");
     drop(signal(pid, Signal::QUIT));

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Requests of one worker and second at most, unless more are asked for (`--monitor-max-batch-size`).
-pub const LEAST_BATCH: u32 = 10_000;
+pub(crate) const LEAST_BATCH: u32 = 10_000;
 
 /// What is counted of nginx's requests.
 #[derive(Debug)]

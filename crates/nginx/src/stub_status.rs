@@ -8,7 +8,7 @@ use request_metrics::Connections;
 const PATH: &str = "/nginx_status";
 
 /// What connections are at now; none if nginx does not say.
-pub async fn ask(place: &Place) -> Option<Connections> {
+pub(crate) async fn ask(place: &Place) -> Option<Connections> {
     let body = push::get(&place.control(), PATH).await;
     let body =
         body.inspect_err(|error| tracing::debug!(%error, "nginx tells nothing about itself"));

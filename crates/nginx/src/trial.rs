@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Why nginx does not take a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// What nginx says, without the place in the file.
     pub message: String,
     /// The line that is to blame, where nginx says so.
@@ -22,7 +22,7 @@ pub struct Fault {
 
 impl Fault {
     /// Who is to blame, as far as nginx says. It names no line where a variable is unknown.
-    pub fn owner<'a>(&self, text: &'a Text) -> Option<&'a Owner> {
+    pub(crate) fn owner<'a>(&self, text: &'a Text) -> Option<&'a Owner> {
         if let Some(line) = self.line {
             return text.owner_of(line);
         }
@@ -32,7 +32,11 @@ impl Fault {
 }
 
 /// Tests a configuration. The outer error: there was no test.
-pub async fn test(program: &Path, place: &Place, conf: &Path) -> io::Result<Result<(), Fault>> {
+pub(crate) async fn test(
+    program: &Path,
+    place: &Place,
+    conf: &Path,
+) -> io::Result<Result<(), Fault>> {
     let child = Command::new(program)
         .arg("-t")
         .args(["-p".as_ref(), place.directory.as_os_str()])

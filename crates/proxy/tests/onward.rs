@@ -24,9 +24,10 @@ async fn upstream() -> (SocketAddr, Seen) {
             let mut request = Vec::new();
             let mut buffer = [0; 4096];
             // The body is what comes last, and is known.
-            let is_whole = |request: &[u8]| match holds(request, b"Content-Length") {
-                true => request.ends_with(b"hello"),
-                false => request.ends_with(b"\r\n\r\n"),
+            let is_whole = |request: &[u8]| {
+                let end =
+                    if holds(request, b"Content-Length") { &b"hello"[..] } else { b"\r\n\r\n" };
+                request.ends_with(end)
             };
             while !is_whole(&request) {
                 match tcp.read(&mut buffer).await {

@@ -181,9 +181,10 @@ impl Metrics {
             service: spot.service.clone(),
             canary: parts.canary.map(|canary| canary.text.clone()).unwrap_or_default(),
             method: method_text(key.method),
-            status: match self.settings.status_classes {
-                true => class_text(key.status),
-                false => format!("{:03}", key.status).into(),
+            status: if self.settings.status_classes {
+                class_text(key.status)
+            } else {
+                format!("{:03}", key.status).into()
             },
         };
         Series::new(labels, Some(Arc::downgrade(parts.place)), parts.host.map(Arc::downgrade))

@@ -152,9 +152,12 @@ impl Layout {
         for measure in Measure::ALL.into_iter().filter(|one| !settings.excluded.contains(one)) {
             let bounds = measure.bounds(settings).to_vec();
             // Whole numbers are counted, so rounding down moves none of them over a bound in bytes.
-            let limit = |bound: &f64| match measure.unit() < 1.0 {
-                true => (bound / measure.unit()).round() as u64,
-                false => bound.floor() as u64,
+            let limit = |bound: &f64| {
+                if measure.unit() < 1.0 {
+                    (bound / measure.unit()).round() as u64
+                } else {
+                    bound.floor() as u64
+                }
             };
             let limits = bounds.iter().map(limit).collect();
             let part = Part { measure, bounds, limits, at: layout.cells };

@@ -16,7 +16,7 @@ const LONGEST: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// How often, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tries {
+pub(crate) struct Tries {
     /// Endpoints tried at most; zero is each one.
     pub most: u32,
     /// Time for all of them together; zero is no bound.
@@ -25,7 +25,7 @@ pub struct Tries {
 
 impl Tries {
     /// What `proxy-stream-next-upstream*` say.
-    pub fn of(settings: &StreamSettings) -> Self {
+    pub(crate) fn of(settings: &StreamSettings) -> Self {
         let most = if settings.next_endpoint { settings.tries } else { 1 };
         Self { most, within: settings.tries_timeout }
     }
@@ -33,18 +33,18 @@ impl Tries {
 
 /// Connects to endpoints in turn; it survives every change of them.
 #[derive(Debug, Default)]
-pub struct Reach {
+pub(crate) struct Reach {
     turn: RoundRobin,
 }
 
 impl Reach {
     /// The endpoint whose turn it is.
-    pub fn next(&self, endpoints: &Endpoints) -> io::Result<SocketAddr> {
+    pub(crate) fn next(&self, endpoints: &Endpoints) -> io::Result<SocketAddr> {
         self.turn.next(endpoints.usable()).ok_or_else(nobody)
     }
 
     /// A connection to one of the endpoints, once they are known.
-    pub async fn connect(
+    pub(crate) async fn connect(
         &self,
         endpoints: impl Future<Output = Arc<Endpoints>>,
         tries: Tries,

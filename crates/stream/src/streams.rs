@@ -109,9 +109,10 @@ impl Streams {
                 open.plan.send_if_modified(|old| {
                     let same = Arc::ptr_eq(&old.stream, &plan.stream)
                         && Arc::ptr_eq(&old.global, &plan.global);
-                    let counts = match old.stream.service == plan.stream.service {
-                        true => old.counts.clone(),
-                        false => plan.counts.clone(),
+                    let counts = if old.stream.service == plan.stream.service {
+                        old.counts.clone()
+                    } else {
+                        plan.counts.clone()
                     };
                     *old = Plan { counts, ..plan };
                     !same
@@ -171,9 +172,10 @@ impl Streams {
     }
 
     fn open(&self, state: &mut State, port: StreamPort, plan: Plan) -> io::Result<Open> {
-        let addresses = match self.addresses.is_empty() {
-            true => plan.global.listeners.everywhere(),
-            false => self.addresses.clone(),
+        let addresses = if self.addresses.is_empty() {
+            plan.global.listeners.everywhere()
+        } else {
+            self.addresses.clone()
         };
         let sockets = sockets::open(port.transport, port.number, &addresses)?;
         let runtime = match &state.runtime {

@@ -43,12 +43,11 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
     client.set_nodelay(true)?;
-    let announced = match stream.takes_proxy {
-        true => {
-            let taking = proxy_protocol::take(&mut client);
-            tokio::time::timeout(global.limits.proxy_protocol_timeout, taking).await??
-        }
-        false => None,
+    let announced = if stream.takes_proxy {
+        let taking = proxy_protocol::take(&mut client);
+        tokio::time::timeout(global.limits.proxy_protocol_timeout, taking).await??
+    } else {
+        None
     };
     let tries = Tries::of(&global.streams);
     let connecting = port.reach.connect(endpoints(&stream, named), tries);

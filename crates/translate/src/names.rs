@@ -131,9 +131,10 @@ impl Registry {
         if others || (before.aliases != wishes.aliases && (before.is_wild() || wishes.is_wild())) {
             touched.extend(self.wild.iter().cloned());
         }
-        match wishes.is_wild() {
-            true => drop(self.wild.insert(host.clone())),
-            false => drop(self.wild.remove(host)),
+        if wishes.is_wild() {
+            self.wild.insert(host.clone());
+        } else {
+            self.wild.remove(host);
         }
         for alias in before.aliases() {
             let text = alias.to_string();

@@ -30,9 +30,10 @@ async fn ask(
         Some(connection) => connection,
         None => Connection::open(client.address).await?,
     };
-    let answer = match post {
-        true => connection.post_json("web.test", "/post", &json!({"some": "text"})).await?,
-        false => connection.get("web.test", "/get").await?,
+    let answer = if post {
+        connection.post_json("web.test", "/post", &json!({"some": "text"})).await?
+    } else {
+        connection.get("web.test", "/get").await?
     };
     ensure!(answer.status == 200, "status {}: {}", answer.status, answer.text());
     if let Some(keep) = keep

@@ -70,10 +70,7 @@ pub(super) fn elsewhere(error: h2::Error) -> Result<End> {
     let reason = error.reason();
     let gone = error.is_go_away() && reason == Some(Reason::NO_ERROR);
     let refused = error.is_reset() && reason == Some(Reason::REFUSED_STREAM);
-    match gone || refused {
-        true => Ok(End::Elsewhere),
-        false => Err(error).context("waiting for the answer"),
-    }
+    if gone || refused { Ok(End::Elsewhere) } else { Err(error).context("waiting for the answer") }
 }
 
 async fn read(answer: Response<RecvStream>) -> Result<()> {

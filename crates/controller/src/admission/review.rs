@@ -97,9 +97,8 @@ struct Status {
 /// The answer to the bytes of an AdmissionReview.
 pub(super) fn answer(reviewer: &Reviewer, body: &[u8]) -> Result<Vec<u8>, NoReview> {
     let began = Instant::now();
-    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| match error.is_data() {
-        true => NoReview::Unexpected,
-        false => NoReview::Undecodable,
+    let asked: Asked<'_> = serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() { NoReview::Unexpected } else { NoReview::Undecodable }
     })?;
     let is_review =
         asked.api_version.as_deref() == Some(API_VERSION) && asked.kind.as_deref() == Some(KIND);

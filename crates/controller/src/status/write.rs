@@ -53,9 +53,10 @@ impl Writer {
     pub(super) async fn write(&self, write: &Write) -> Outcome {
         let Some(left) = self.leadership.remaining() else { return Outcome::NotLeader };
         let patience = left.min(PATIENCE);
-        let answer = match self.by_update.load(Ordering::Relaxed) {
-            true => self.update(write, patience).await,
-            false => self.patch(write, patience).await,
+        let answer = if self.by_update.load(Ordering::Relaxed) {
+            self.update(write, patience).await
+        } else {
+            self.patch(write, patience).await
         };
         match answer {
             Answer::Good(()) => Outcome::Written,

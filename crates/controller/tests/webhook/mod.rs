@@ -21,10 +21,10 @@ use tokio_rustls::client::TlsStream;
 use translate::{Options, Translator};
 
 /// A connection of a client.
-pub type Connection = TlsStream<TcpStream>;
+pub(crate) type Connection = TlsStream<TcpStream>;
 
 /// A webhook that runs.
-pub struct Started {
+pub(crate) struct Started {
     /// Where it listens.
     pub address: SocketAddr,
     /// Its certificate and key.
@@ -35,7 +35,7 @@ pub struct Started {
 }
 
 /// Writes a new pair into the folder.
-pub fn pair(folder: &Path) -> CertificateDer<'static> {
+pub(crate) fn pair(folder: &Path) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["webhook.test".to_owned()]).expect("a certificate");
     fs::write(folder.join("key.pem"), signing_key.serialize_pem()).expect("a file");
@@ -44,14 +44,14 @@ pub fn pair(folder: &Path) -> CertificateDer<'static> {
 }
 
 /// Starts a webhook that knows these objects, with the pair that the folder has, or else a new one.
-pub async fn start(objects: &str) -> Started {
+pub(crate) async fn start(objects: &str) -> Started {
     let folder = TempDir::new().expect("a folder");
     let certificate = pair(folder.path());
     start_in(folder, certificate, objects).await
 }
 
 /// The same with a pair that is there.
-pub async fn start_in(
+pub(crate) async fn start_in(
     folder: TempDir,
     certificate: CertificateDer<'static>,
     objects: &str,
@@ -81,18 +81,18 @@ pub async fn start_in(
 
 impl Started {
     /// Posts bytes on a connection of its own; status and body of the answer.
-    pub async fn post(&self, body: &[u8]) -> (u16, Vec<u8>) {
+    pub(crate) async fn post(&self, body: &[u8]) -> (u16, Vec<u8>) {
         post(self.address, &self.certificate, body).await.expect("the certificate is trusted")
     }
 
     /// A connection from an address of this machine.
-    pub async fn connect_from(&self, last: u8) -> Option<Connection> {
+    pub(crate) async fn connect_from(&self, last: u8) -> Option<Connection> {
         connect(self.address, &self.certificate, last).await
     }
 }
 
 /// A connection, unless the certificate is another one or it is closed at once.
-pub async fn connect(
+pub(crate) async fn connect(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
     last: u8,
@@ -101,10 +101,10 @@ pub async fn connect(
 }
 
 /// A certificate and its key.
-pub type Identity = (CertificateDer<'static>, PrivateKeyDer<'static>);
+pub(crate) type Identity = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
 /// The same for a client that has a certificate.
-pub async fn connect_as(
+pub(crate) async fn connect_as(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
     last: u8,
@@ -131,7 +131,7 @@ pub async fn connect_as(
 }
 
 /// Posts bytes; status and body of the answer, or nothing if the certificate is another one.
-pub async fn post(
+pub(crate) async fn post(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,
     body: &[u8],
@@ -145,14 +145,14 @@ pub async fn post(
 }
 
 /// The head of a request.
-pub fn head(length: usize, more: &str) -> String {
+pub(crate) fn head(length: usize, more: &str) -> String {
     format!(
         "POST /networking/v1/ingresses HTTP/1.1\r\nHost: webhook.test\r\n{more}Content-Length: {length}\r\n\r\n"
     )
 }
 
 /// Everything that comes until the connection ends, as status and body.
-pub async fn last_answer(tls: &mut Connection) -> Option<(u16, Vec<u8>)> {
+pub(crate) async fn last_answer(tls: &mut Connection) -> Option<(u16, Vec<u8>)> {
     let mut answer = Vec::new();
     let _ = tls.read_to_end(&mut answer).await;
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
@@ -162,7 +162,7 @@ pub async fn last_answer(tls: &mut Connection) -> Option<(u16, Vec<u8>)> {
 }
 
 /// Posts on a connection that goes on; the status.
-pub async fn exchange(tls: &mut Connection, body: &[u8]) -> Option<u16> {
+pub(crate) async fn exchange(tls: &mut Connection, body: &[u8]) -> Option<u16> {
     let mut request = head(body.len(), "").into_bytes();
     request.extend_from_slice(body);
     tls.write_all(&request).await.ok()?;
@@ -183,7 +183,7 @@ pub async fn exchange(tls: &mut Connection, body: &[u8]) -> Option<u16> {
 }
 
 /// A review of an Ingress with one path.
-pub fn asking(name: &str, host: &str) -> Vec<u8> {
+pub(crate) fn asking(name: &str, host: &str) -> Vec<u8> {
     let ingress = serde_json::json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
         "metadata": {"name": name, "namespace": "demo", "uid": "7b2768ad-1d46-57ed-b5ee-0e90036d4727"},
@@ -194,7 +194,7 @@ pub fn asking(name: &str, host: &str) -> Vec<u8> {
 }
 
 /// A review of an object of the namespace demo.
-pub fn review(
+pub(crate) fn review(
     group: &str,
     kind: &str,
     operation: &str,

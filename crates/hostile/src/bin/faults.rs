@@ -136,9 +136,10 @@ fn inject(faults: &[Fault], arguments: &Arguments) -> Result<BTreeSet<Test>> {
         let found = cargo_test(package, target, &names)?;
         for name in names {
             let [package, target, name] = [package, target, name].map(str::to_owned);
-            match found.contains(&name) {
-                true => drop(passed.insert(Test::Cargo { package, target, name })),
-                false => failed.push(format!("{package}/{target}::{name}")),
+            if found.contains(&name) {
+                passed.insert(Test::Cargo { package, target, name });
+            } else {
+                failed.push(format!("{package}/{target}::{name}"));
             }
         }
     }

@@ -98,10 +98,13 @@ impl Machine<'_> {
                 self.slots[slot] = at;
                 Some((next, at))
             }
-            Op::Round(slot, start) => match self.slots[slot as usize] == at {
-                true => Some((next, at)),
-                false => Some((start as usize, at)),
-            },
+            Op::Round(slot, start) => {
+                if self.slots[slot as usize] == at {
+                    Some((next, at))
+                } else {
+                    Some((start as usize, at))
+                }
+            }
             Op::Look(look) => here(self.is_at(look, at)),
             Op::AtLastLine => here(matches!(self.text[at..], [] | [b'\n'])),
             Op::Again(slot, ignore_case) => {

@@ -74,7 +74,7 @@ pub enum Expires {
 }
 
 /// Seconds, perhaps negative.
-pub type Seconds = i64;
+pub(super) type Seconds = i64;
 
 /// `X-Name` or `X-*`: a name of headers, without regard to case.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

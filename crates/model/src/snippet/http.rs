@@ -184,10 +184,7 @@ impl Map {
     /// Exact text, then the longest `*.` key, then the longest `.*` key.
     pub fn of_key(&self, text: &str) -> Option<&Template> {
         let lower = text.to_ascii_lowercase();
-        let host = match self.hostnames {
-            true => lower.strip_suffix('.').unwrap_or(&lower),
-            false => &lower,
-        };
+        let host = if self.hostnames { lower.strip_suffix('.').unwrap_or(&lower) } else { &lower };
         let find = |key: MapKey| self.keys.get(&key);
         if let Some(value) = find(MapKey::Exact(host.to_owned())) {
             return Some(value);

@@ -109,10 +109,13 @@ impl LocationKind {
             (_, Self::Exact(_)) => Some("no location may stand within an exact one"),
             (_, Self::Named(_)) => Some("no location may stand within a named one"),
             (Self::Regex(_), _) => None,
-            (inner, around) => match inner.name().starts_with(around.name()) {
-                true => None,
-                false => Some("its path does not begin with that of the location around it"),
-            },
+            (inner, around) => {
+                if inner.name().starts_with(around.name()) {
+                    None
+                } else {
+                    Some("its path does not begin with that of the location around it")
+                }
+            }
         }
     }
 

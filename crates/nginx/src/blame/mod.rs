@@ -4,8 +4,8 @@
 mod verdicts;
 mod without;
 
-pub use verdicts::Verdicts;
-pub use without::without;
+pub(crate) use verdicts::Verdicts;
+pub(crate) use without::without;
 
 use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner};
 use model::policy::{ModSecurity, RawGlobal};
@@ -13,11 +13,11 @@ use model::{Configuration, Kind, Origin, Problem, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is left out, and why.
-pub type LeftOut = BTreeMap<Owner, Fault>;
+pub(crate) type LeftOut = BTreeMap<Owner, Fault>;
 
 /// Why something is left out, and what is served in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// What nginx said.
     pub reason: String,
     /// What takes its place.
@@ -28,7 +28,7 @@ pub struct Fault {
 
 /// What is served in place of what is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Instead {
+pub(crate) enum Instead {
     /// What the ConfigMap said before.
     Before,
     /// The paths of an Ingress, closed.
@@ -73,14 +73,14 @@ fn says(raw: &RawGlobal, key: &str) -> bool {
 }
 
 /// The Ingresses that have locations.
-pub fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
+pub(crate) fn ingresses(configuration: &Configuration) -> BTreeSet<Origin> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
     let origins = locations.filter_map(|location| location.origin.clone());
     origins.filter(|origin| origin.kind == Kind::Ingress).collect()
 }
 
 /// The keys of the ConfigMap that say something.
-pub fn keys(configuration: &Configuration) -> Vec<Owner> {
+pub(crate) fn keys(configuration: &Configuration) -> Vec<Owner> {
     let Some(raw) = configuration.global.raw.as_deref() else { return Vec::new() };
     let Some(origin) = &raw.origin else { return Vec::new() };
     let keys = KEYS.into_iter().filter(|key| says(raw, key));
@@ -88,7 +88,7 @@ pub fn keys(configuration: &Configuration) -> Vec<Owner> {
 }
 
 /// What hosts have as a whole.
-pub fn hosts(configuration: &Configuration) -> Vec<Owner> {
+pub(crate) fn hosts(configuration: &Configuration) -> Vec<Owner> {
     configuration.servers.values().flat_map(|server| parts(server)).collect()
 }
 
@@ -105,7 +105,7 @@ fn parts(server: &Server) -> Vec<Owner> {
 }
 
 /// The settings of the ConfigMap.
-pub fn settings(configuration: &Configuration) -> Owner {
+pub(crate) fn settings(configuration: &Configuration) -> Owner {
     let raw = configuration.global.raw.as_deref();
     let origin = raw.and_then(|raw| raw.origin.clone());
     let somewhere = || Origin::new(Kind::ConfigMap, "", "of the controller");
@@ -114,14 +114,14 @@ pub fn settings(configuration: &Configuration) -> Owner {
 
 /// Whether somebody can be to blame for what goes away with Ingresses. Rules for all can not: what conflicts with them
 /// is the Ingress.
-pub fn reaches_locations(owner: &Owner) -> bool {
+pub(crate) fn reaches_locations(owner: &Owner) -> bool {
     owner.key.is_some_and(|key| key != RULES)
 }
 
 /// Leaves something out; false if that was done before, and no more of it can be. A text of the ConfigMap makes room
 /// for the one of `before` first, and if that does not help for none; whoever may rely on it gets another chance. The
 /// paths of an Ingress stay, unless they are what nginx does not take.
-pub fn leave_out(
+pub(crate) fn leave_out(
     left_out: &mut LeftOut,
     owner: Owner,
     reason: String,
@@ -147,13 +147,13 @@ pub fn leave_out(
 }
 
 /// The Ingresses whose paths nginx does not take as they are.
-pub fn covered(left_out: &LeftOut) -> BTreeSet<Origin> {
+pub(crate) fn covered(left_out: &LeftOut) -> BTreeSet<Origin> {
     let covered = left_out.iter().filter(|(_, fault)| fault.instead == Instead::Covered);
     covered.map(|(owner, _)| owner.origin.clone()).collect()
 }
 
 /// What the owners of what is left out are told.
-pub fn problems(left_out: &LeftOut) -> Vec<Problem> {
+pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
     let told = left_out.iter().map(|(Owner { origin, key, host }, fault)| {
         let Fault { reason, instead, decided } = fault;
         let place = host.as_ref().map(|host| format!(" for host {host}")).unwrap_or_default();

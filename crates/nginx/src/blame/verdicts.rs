@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Who was found to be wrong, and beside what.
 #[derive(Debug, Default)]
-pub struct Verdicts {
+pub(crate) struct Verdicts {
     beside: Beside,
     found: BTreeMap<Owner, (Asked, Fault)>,
     undecided: BTreeSet<Owner>,
@@ -36,7 +36,7 @@ type AllAsked = BTreeMap<Owner, Asked>;
 
 impl Verdicts {
     /// What is known to be wrong with a Configuration.
-    pub fn about(&self, next: &Configuration) -> LeftOut {
+    pub(crate) fn about(&self, next: &Configuration) -> LeftOut {
         if self.found.is_empty() || self.beside != Beside::of(next) {
             return LeftOut::new();
         }
@@ -49,12 +49,12 @@ impl Verdicts {
     }
 
     /// Whom there was no time for. They may be wrong more likely than others.
-    pub fn undecided(&self) -> &BTreeSet<Owner> {
+    pub(crate) fn undecided(&self) -> &BTreeSet<Owner> {
         &self.undecided
     }
 
     /// Remembers what was found out about a Configuration, and nothing of the one before.
-    pub fn remember(&mut self, next: &Configuration, left_out: &LeftOut) {
+    pub(crate) fn remember(&mut self, next: &Configuration, left_out: &LeftOut) {
         self.found.clear();
         let undecided = left_out.iter().filter(|(_, fault)| !fault.decided);
         self.undecided = undecided.map(|(owner, _)| owner.clone()).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// A Configuration in which nothing of what is left out gets into nginx.conf but that its locations answer 503, or that
 /// its text is the one of `before`.
-pub fn without(
+pub(crate) fn without(
     configuration: &Configuration,
     before: &Configuration,
     left_out: &LeftOut,

@@ -22,10 +22,7 @@ fn log_server(syslog: &Syslog) -> Word {
     const SEVERITIES: [&str; 8] =
         ["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
     let Syslog { server, port, facility, severity, tag, nohostname } = syslog;
-    let at = match server.starts_with("unix:") {
-        true => server.clone(),
-        false => format!("{server}:{port}"),
-    };
+    let at = if server.starts_with("unix:") { server.clone() } else { format!("{server}:{port}") };
     let mut word = Word::from("syslog:server=")
         .then(Word::literal(&at))
         .then(",facility=")

@@ -126,10 +126,8 @@ impl Place {
 
     /// Every address to listen on.
     pub fn listens_on(&self, listeners: &Listeners) -> Vec<IpAddr> {
-        let addresses = match self.addresses.is_empty() {
-            true => listeners.everywhere(),
-            false => self.addresses.clone(),
-        };
+        let addresses =
+            if self.addresses.is_empty() { listeners.everywhere() } else { self.addresses.clone() };
         if !addresses.is_empty() {
             return addresses;
         }

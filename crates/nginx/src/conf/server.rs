@@ -108,9 +108,12 @@ fn listen(scope: &Scope<'_>, is_default: bool, block: &mut Block) {
     let global = &scope.configuration.global;
     let place = scope.place;
     let addresses = place.listens_on(&global.listeners);
-    let options = || match is_default {
-        true => vec!["default_server".into(), Word::from("backlog=").then(place.backlog)],
-        false => Vec::new(),
+    let options = || {
+        if is_default {
+            vec!["default_server".into(), Word::from("backlog=").then(place.backlog)]
+        } else {
+            Vec::new()
+        }
     };
     // Not by itself, as ingress-nginx has it: where workers become fewer, whoever waits at the socket of one is reset.
     let reuse = is_default && global.tuning().reuse_port == Some(true);

@@ -2,7 +2,7 @@
 //! Ingress could end the block of another one.
 
 /// Whether a text is a sequence of whole directives (ngx_conf_read_token, and the Lua module's blocks).
-pub fn is_whole(text: &str) -> bool {
+pub(super) fn is_whole(text: &str) -> bool {
     let mut reader = Reader { rest: text, depth: 0, first: String::new(), ended: true };
     while let Some(next) = reader.rest.chars().next() {
         if reader.step(next).is_none() {

@@ -140,10 +140,8 @@ fn host(http: &mut Block) {
 }
 
 fn scheme(proxy_protocol: bool, http: &mut Block) {
-    let by_port = match proxy_protocol {
-        true => vec![(Word::from("443"), Word::from("https"))],
-        false => Vec::new(),
-    };
+    let by_port =
+        if proxy_protocol { vec![(Word::from("443"), Word::from("https"))] } else { Vec::new() };
     let default = (Word::from("default"), Word::from("$scheme"));
     map(
         http,

@@ -73,12 +73,11 @@ fn process(configuration: &Configuration, place: &Place) -> Block {
     policy::raw::of_config_map(configuration, "main-snippet", |raw| raw.main.as_ref(), &mut main);
     let mut events = Block::default();
     put!(events, "multi_accept", tuning.multi_accept.unwrap_or(true));
-    match tuning.connections_by_files {
-        true => put!(events, "worker_connections", files * 3 / 4),
-        false => {
-            let connections = global.listeners.connections.unwrap_or(CONNECTIONS);
-            put!(events, "worker_connections", connections);
-        }
+    if tuning.connections_by_files {
+        put!(events, "worker_connections", files * 3 / 4)
+    } else {
+        let connections = global.listeners.connections.unwrap_or(CONNECTIONS);
+        put!(events, "worker_connections", connections);
     }
     put!(events, "use", "epoll");
     for net in &tuning.debug {

@@ -7,10 +7,10 @@ use model::{Part, Template};
 pub struct Word(String);
 
 /// The variable that stands for `$` where variables count: nginx knows no other way to write one.
-pub const DOLLAR: &str = "${fairway_dollar}";
+pub(super) const DOLLAR: &str = "${fairway_dollar}";
 
 /// Variables that nginx decodes.
-pub const DECODED: [&str; 6] = [
+pub(super) const DECODED: [&str; 6] = [
     "uri",
     "document_uri",
     "remote_user",
@@ -33,9 +33,12 @@ impl Word {
     /// A text with variables, for a directive that knows them. What may hold control characters, since nginx decodes
     /// it, counts as empty where it does: it would end a header line.
     pub fn template(template: &Template) -> Self {
-        Self::of_template(template, |name| match DECODED.contains(&name.as_str()) {
-            true => format!("${{fairway_safe_{name}}}"),
-            false => format!("${{{name}}}"),
+        Self::of_template(template, |name| {
+            if DECODED.contains(&name.as_str()) {
+                format!("${{fairway_safe_{name}}}")
+            } else {
+                format!("${{{name}}}")
+            }
         })
     }
 

@@ -409,9 +409,10 @@ impl Inner {
         self.directory.install(written)?;
         process::signal(master, Signal::HUP).map_err(|_| Failure::Ended)?;
         self.reloads.fetch_add(1, Ordering::Relaxed);
-        match process::taken_over(master, &before, PATIENCE).await {
-            true => Ok(()),
-            false => Err(Failure::NoWorkers),
+        if process::taken_over(master, &before, PATIENCE).await {
+            Ok(())
+        } else {
+            Err(Failure::NoWorkers)
         }
     }
 

@@ -3,13 +3,13 @@
 
 /// A directive as nginx hands it to its modules.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Read {
+pub(crate) struct Read {
     pub words: Vec<String>,
     pub block: Option<Vec<Self>>,
 }
 
 /// All directives of a text.
-pub fn read(text: &str) -> Result<Vec<Read>, String> {
+pub(crate) fn read(text: &str) -> Result<Vec<Read>, String> {
     let mut tokens = tokens(text)?.into_iter();
     let all = directives(&mut tokens, false)?;
     match tokens.next() {
@@ -44,10 +44,7 @@ fn directives(tokens: &mut impl Iterator<Item = Token>, inside: bool) -> Result<
             Token::Close => return Err("unexpected }".to_owned()),
         }
     }
-    match inside || !words.is_empty() {
-        true => Err("unexpected end".to_owned()),
-        false => Ok(all),
-    }
+    if inside || !words.is_empty() { Err("unexpected end".to_owned()) } else { Ok(all) }
 }
 
 fn tokens(text: &str) -> Result<Vec<Token>, String> {

@@ -15,15 +15,15 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A backend that answers every request with its name.
-pub fn backend(name: &'static str) -> SocketAddr {
+pub(crate) fn backend(name: &'static str) -> SocketAddr {
     backend_at(name, (Ipv4Addr::LOCALHOST, 0).into())
 }
 
 /// The same at an address.
-pub fn backend_at(name: &'static str, address: SocketAddr) -> SocketAddr {
+pub(crate) fn backend_at(name: &'static str, address: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind(address).expect("it is free");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {
@@ -43,12 +43,12 @@ pub fn backend_at(name: &'static str, address: SocketAddr) -> SocketAddr {
     address
 }
 
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     listener.local_addr().expect("bound").port()
 }
 
-pub fn place(folder: &Folder, http_port: u16) -> Place {
+pub(crate) fn place(folder: &Folder, http_port: u16) -> Place {
     Place {
         directory: folder.path().join("nginx"),
         addresses: vec![Ipv4Addr::LOCALHOST.into()],
@@ -61,20 +61,20 @@ pub fn place(folder: &Folder, http_port: u16) -> Place {
     }
 }
 
-pub fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let usual = ["/usr/sbin/nginx", "/usr/bin/nginx"].map(PathBuf::from);
     usual.into_iter().find(|path| path.exists()).expect("scripts/need nginx")
 }
 
 /// A folder for an nginx, which does not outlive it even if the test fails.
-pub struct Folder(TempDir);
+pub(crate) struct Folder(TempDir);
 
-pub fn folder() -> Folder {
+pub(crate) fn folder() -> Folder {
     Folder(tempfile::tempdir().expect("a folder"))
 }
 
 impl Folder {
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 }
@@ -89,18 +89,18 @@ impl Drop for Folder {
 }
 
 /// What an engine at a place is given where nothing special is asked.
-pub fn options(place: Place) -> Options {
+pub(crate) fn options(place: Place) -> Options {
     let resolver = Arc::default();
     Options { program: program(), place, resolver, requests: None, pace: Duration::ZERO }
 }
 
 /// An engine in a folder of its own.
-pub fn start(folder: &Folder, http_port: u16) -> Arc<Nginx> {
+pub(crate) fn start(folder: &Folder, http_port: u16) -> Arc<Nginx> {
     Arc::new(Nginx::start(options(place(folder, http_port))).expect("the engine starts"))
 }
 
 /// The Configuration of hosts, each with one path that leads to one address and may say something in nginx's words.
-pub fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Configuration {
+pub(crate) fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Configuration {
     let global = Global { access_log: false, ..Global::default() };
     let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
     for (host, address, snippet) in hosts {
@@ -129,7 +129,7 @@ pub fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Configuratio
 }
 
 /// Applies a Configuration; what was left out of it.
-pub async fn apply(engine: &Nginx, next: &Configuration) -> Vec<String> {
+pub(crate) async fn apply(engine: &Nginx, next: &Configuration) -> Vec<String> {
     let changes = Changes::default();
     let applied = tokio::time::timeout(PATIENCE, engine.apply(next, &changes)).await;
     let applied = applied.expect("in time").expect("nginx takes it");
@@ -137,7 +137,7 @@ pub async fn apply(engine: &Nginx, next: &Configuration) -> Vec<String> {
 }
 
 /// Status and body for a host; nothing if nobody listens.
-pub fn get(port: u16, host: &str) -> Option<(u16, String)> {
+pub(crate) fn get(port: u16, host: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -150,19 +150,19 @@ pub fn get(port: u16, host: &str) -> Option<(u16, String)> {
 }
 
 /// The process id of nginx; none while it does not run.
-pub fn pid(folder: &Folder) -> Option<i32> {
+pub(crate) fn pid(folder: &Folder) -> Option<i32> {
     let text = std::fs::read_to_string(folder.path().join("nginx/nginx.pid")).ok()?;
     text.trim().parse().ok()
 }
 
-pub fn is_alive(pid: i32) -> bool {
+pub(crate) fn is_alive(pid: i32) -> bool {
     // A zombie of this process is none that runs.
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     Path::new(&format!("/proc/{pid}")).exists() && !stat.contains(") Z ")
 }
 
 /// Waits for a condition.
-pub async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let waiting = async {
         while !condition() {
             tokio::time::sleep(Duration::from_millis(10)).await;

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const WORKERS: usize = 3;
 
 /// A running nginx; it ends when this is dropped.
-pub struct Nginx {
+pub(crate) struct Nginx {
     child: Child,
     folder: TempDir,
     pub http: u16,
@@ -28,7 +28,7 @@ pub struct Nginx {
 
 /// An answer as it came.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     pub status: u16,
     pub head: String,
     pub body: String,
@@ -36,7 +36,7 @@ pub struct Answer {
 
 impl Answer {
     /// The values of a header.
-    pub fn all(&self, name: &str) -> Vec<&str> {
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
             .filter(|(known, _)| known.eq_ignore_ascii_case(name))
@@ -44,18 +44,18 @@ impl Answer {
             .collect()
     }
 
-    pub fn generation(&self) -> u64 {
+    pub(crate) fn generation(&self) -> u64 {
         self.all("X-Generation")[0].parse().expect("a number")
     }
 }
 
 impl Nginx {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
     /// Starts nginx with some texts of its configuration replaced.
-    pub async fn start_with(changes: &[(&str, &str)]) -> Self {
+    pub(crate) async fn start_with(changes: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let ports = [ports::free(), ports::free(), ports::free()];
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -91,7 +91,7 @@ impl Nginx {
     }
 
     /// Ends nginx and starts it anew with the same configuration.
-    pub async fn restart(&mut self) {
+    pub(crate) async fn restart(&mut self) {
         self.stop();
         let _gone = std::fs::remove_file(self.socket());
         self.child = launch(self.folder.path());
@@ -99,14 +99,14 @@ impl Nginx {
     }
 
     /// Reloads, and waits until only new workers take requests.
-    pub async fn reload(&self) {
+    pub(crate) async fn reload(&self) {
         let before = self.workers();
         self.signal(Signal::HUP);
         self.until_replaced(&before).await;
     }
 
     /// Kills all workers, and waits until nginx has replaced them.
-    pub async fn kill_workers(&self) {
+    pub(crate) async fn kill_workers(&self) {
         let before = self.workers();
         for id in &before {
             let id = i32::try_from(*id).ok().and_then(Pid::from_raw);
@@ -125,7 +125,7 @@ impl Nginx {
     }
 
     /// The process ids of the workers.
-    pub fn workers(&self) -> Vec<u32> {
+    pub(crate) fn workers(&self) -> Vec<u32> {
         let id = self.child.id();
         let path = format!("/proc/{id}/task/{id}/children");
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -142,37 +142,43 @@ impl Nginx {
         let _status = self.child.wait();
     }
 
-    pub fn socket(&self) -> PathBuf {
+    pub(crate) fn socket(&self) -> PathBuf {
         self.folder.path().join("control.sock")
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.folder.path().join("error.log")).unwrap_or_default()
     }
 
     /// Asks for a path of shop.example, with more header lines.
-    pub fn get(&self, path: &str, fields: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str, fields: &str) -> Answer {
         let mut stream = TcpStream::connect(("127.0.0.1", self.http)).expect("nginx listens");
         ask(&mut stream, "GET", path, &format!("Connection: close\r\n{fields}"), "")
     }
 
     /// Sends a request to the control socket.
-    pub fn control(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) fn control(&self, method: &str, path: &str, body: &str) -> Answer {
         self.control_after(method, path, "", body)
     }
 
-    pub fn control_after(&self, method: &str, path: &str, fields: &str, body: &str) -> Answer {
+    pub(crate) fn control_after(
+        &self,
+        method: &str,
+        path: &str,
+        fields: &str,
+        body: &str,
+    ) -> Answer {
         let mut stream = UnixStream::connect(self.socket()).expect("nginx listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
         ask(&mut stream, method, path, &format!("Connection: close\r\n{fields}"), body)
     }
 
     /// Replaces the upstreams, which must work; `PORT` stands for the port of the backends.
-    pub fn push(&self, json: &str) -> u64 {
+    pub(crate) fn push(&self, json: &str) -> u64 {
         let body = json.replace("PORT", &self.backend.to_string());
         let answer = self.control("POST", "/configuration/backends", &body);
         assert_eq!(answer.status, 201, "{}", answer.body);
@@ -199,7 +205,7 @@ fn launch(folder: &Path) -> Child {
 }
 
 /// One exchange on a connection.
-pub fn ask(
+pub(crate) fn ask(
     stream: &mut (impl Read + Write),
     method: &str,
     path: &str,
@@ -209,7 +215,7 @@ pub fn ask(
     try_ask(stream, method, path, fields, body).expect("an answer")
 }
 
-pub fn try_ask(
+pub(crate) fn try_ask(
     stream: &mut (impl Read + Write),
     method: &str,
     path: &str,

@@ -17,7 +17,7 @@ fn issued(name: &str) -> String {
 }
 
 /// A client that believes everybody.
-pub fn connector() -> ConnectConfiguration {
+pub(crate) fn connector() -> ConnectConfiguration {
     let mut builder = SslConnector::builder(SslMethod::tls()).expect("OpenSSL works");
     builder.set_verify(SslVerifyMode::NONE);
     let mut configured = builder.build().configure().expect("OpenSSL works");

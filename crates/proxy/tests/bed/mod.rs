@@ -1,5 +1,5 @@
 //! What tests of the engine need: a Configuration with one host, an engine, upstreams and a client over real sockets.
-#![allow(dead_code, reason = "not every test needs all of it")]
+#![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
 
 use engine::Engine;
 use model::policy::Policy;

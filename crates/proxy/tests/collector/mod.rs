@@ -1,4 +1,5 @@
 //! A collector of spans, built on the published messages of OTLP: gRPC over HTTP/2, or HTTP/1.1.
+#![allow(unreachable_pub, reason = "as in the bed")]
 
 use bytes::{Bytes, BytesMut};
 use opentelemetry_proto::tonic::collector::trace::v1::{

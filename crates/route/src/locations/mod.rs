@@ -51,9 +51,10 @@ enum Matcher {
 impl Locations {
     /// Compiles the locations of `server`. In regex mode a path that is no valid pattern matches nothing.
     pub fn compile(server: &Server) -> Self {
-        let matcher = match server.regex {
-            true => Matcher::Patterns(Patterns::compile(&server.locations)),
-            false => Matcher::Prefixes(Prefixes::compile(&server.locations)),
+        let matcher = if server.regex {
+            Matcher::Patterns(Patterns::compile(&server.locations))
+        } else {
+            Matcher::Prefixes(Prefixes::compile(&server.locations))
         };
         Self { matcher }
     }

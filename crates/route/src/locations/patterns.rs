@@ -37,9 +37,10 @@ impl Patterns {
             let splits = location.kind == PathKind::Prefix && !location.whole && path != "/";
             // A Prefix path is split into `/p/` and `/p`, in this order. Since both lead to the same location, `/p`
             // alone says the same, unless an Exact path has taken it.
-            match splits && exact.contains(path) && !path.ends_with('/') {
-                true => Rule::compile(index, &format!("{path}/")),
-                false => Rule::compile(index, path),
+            if splits && exact.contains(path) && !path.ends_with('/') {
+                Rule::compile(index, &format!("{path}/"))
+            } else {
+                Rule::compile(index, path)
             }
         });
         Self { rules: rules.collect() }
@@ -62,9 +63,10 @@ impl Rule {
     /// The rule for a path, if that is a valid pattern.
     fn compile(index: usize, path: &str) -> Option<Self> {
         let start = fixed_start(path);
-        let pattern = match start.len() == path.len() {
-            true => None,
-            false => Some(Pattern::new(&format!("^{path}"), true).ok()?),
+        let pattern = if start.len() == path.len() {
+            None
+        } else {
+            Some(Pattern::new(&format!("^{path}"), true).ok()?)
         };
         Some(Self { index, start: start.as_bytes().into(), pattern })
     }

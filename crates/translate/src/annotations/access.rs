@@ -49,9 +49,10 @@ fn refuse_gaps(settings: &mut Settings<'_>, key: &Key<Networks>) {
     let names = std::iter::once(&key.about.name).chain(key.about.aliases);
     let mut texts = names.filter_map(|name| Some((*name, settings.raw(name)?)));
     let Some(first) = texts.next() else { return };
-    let (name, text) = match first.1.is_empty() {
-        true => texts.find(|(_, text)| !text.is_empty()).unwrap_or(first),
-        false => first,
+    let (name, text) = if first.1.is_empty() {
+        texts.find(|(_, text)| !text.is_empty()).unwrap_or(first)
+    } else {
+        first
     };
     if text.split(',').any(|item| item.trim().is_empty()) {
         settings

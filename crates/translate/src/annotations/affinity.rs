@@ -141,9 +141,10 @@ fn whole(text: &str) -> Result<i64, String> {
 
 fn cookie_path(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:,?&= ".contains(&byte);
-    match text.bytes().all(allowed) {
-        true => Ok(text.to_owned()),
-        false => Err("is no path of a cookie: write one such as /shop".to_owned()),
+    if text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("is no path of a cookie: write one such as /shop".to_owned())
     }
 }
 

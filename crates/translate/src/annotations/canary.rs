@@ -156,9 +156,10 @@ fn number(text: &str) -> Result<u32, String> {
 fn pattern(text: &str) -> Result<String, String> {
     let allowed =
         |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~:^$[](){}*+?|&=\\".contains(&byte);
-    match text.bytes().all(allowed) {
-        true => Ok(text.to_owned()),
-        false => Err("has characters that a pattern here may not have: use letters, digits and . * + ? | ( ) [ ] { } ^ $ \\".to_owned()),
+    if text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("has characters that a pattern here may not have: use letters, digits and . * + ? | ( ) [ ] { } ^ $ \\".to_owned())
     }
 }
 

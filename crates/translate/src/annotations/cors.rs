@@ -101,26 +101,26 @@ fn words(text: &str, is_word: impl Fn(char) -> bool) -> bool {
 }
 
 fn methods(text: &str) -> Result<String, String> {
-    match words(text, |c| c.is_ascii_alphabetic()) {
-        true => Ok(text.to_owned()),
-        false => {
-            Err("is no list of methods: write letters, comma separated, such as GET, POST"
-                .to_owned())
-        }
+    if words(text, |c| c.is_ascii_alphabetic()) {
+        Ok(text.to_owned())
+    } else {
+        Err("is no list of methods: write letters, comma separated, such as GET, POST".to_owned())
     }
 }
 
 fn headers(text: &str) -> Result<String, String> {
-    match text.chars().all(|c| is_name(c) || c == ',' || c == ' ') {
-        true => Ok(text.to_owned()),
-        false => Err(NO_HEADERS.to_owned()),
+    if text.chars().all(|c| is_name(c) || c == ',' || c == ' ') {
+        Ok(text.to_owned())
+    } else {
+        Err(NO_HEADERS.to_owned())
     }
 }
 
 fn exposed(text: &str) -> Result<String, String> {
-    match words(text, |c| is_name(c) || c == '*') {
-        true => Ok(text.to_owned()),
-        false => Err(NO_HEADERS.to_owned()),
+    if words(text, |c| is_name(c) || c == '*') {
+        Ok(text.to_owned())
+    } else {
+        Err(NO_HEADERS.to_owned())
     }
 }
 

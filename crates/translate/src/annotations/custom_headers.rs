@@ -29,9 +29,10 @@ static ALLOWED: Key<Vec<String>> = Key::config_map("global-allowed-response-head
 fn apply(settings: &mut Settings<'_>, policy: &mut Policy) {
     let allowed = settings.get_or(&ALLOWED, Vec::new());
     let Some(reference) = settings.get(&HEADERS) else { return };
-    let found = match reference.contains('/') {
-        true => settings.config_map_allowed_by(Item::CustomHeaders, &reference),
-        false => Err(format!("{reference:?} does not name a ConfigMap: write namespace/name")),
+    let found = if reference.contains('/') {
+        settings.config_map_allowed_by(Item::CustomHeaders, &reference)
+    } else {
+        Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"))
     };
     match found.and_then(|map| headers(map, &allowed)) {
         Ok(headers) => policy.custom_headers = CustomHeaders(headers),

@@ -144,9 +144,10 @@ fn app_root(text: &str) -> Result<String, String> {
 }
 
 fn absolute(text: String) -> Result<String, String> {
-    match text.starts_with('/') {
-        true => Ok(text),
-        false => Err("is no absolute path: write one such as /app".to_owned()),
+    if text.starts_with('/') {
+        Ok(text)
+    } else {
+        Err("is no absolute path: write one such as /app".to_owned())
     }
 }
 

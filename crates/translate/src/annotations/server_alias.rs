@@ -110,11 +110,14 @@ fn names(text: &str) -> Result<BTreeSet<String>, String> {
             BYTES >> 10
         ));
     }
-    let item = |item: &str| match upstream_vhost::is_server_name(item) {
-        true => Ok(item.to_owned()),
-        false => Err(format!(
-            "has the item {item:?}, which is no name of a host; write names, comma separated"
-        )),
+    let item = |item: &str| {
+        if upstream_vhost::is_server_name(item) {
+            Ok(item.to_owned())
+        } else {
+            Err(format!(
+                "has the item {item:?}, which is no name of a host; write names, comma separated"
+            ))
+        }
     };
     items().map(item).collect()
 }

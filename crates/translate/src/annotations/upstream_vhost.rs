@@ -31,8 +31,9 @@ pub(super) fn is_server_name(text: &str) -> bool {
 }
 
 fn host(text: &str) -> Result<String, String> {
-    match is_server_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err("is no host: write one such as shop.example, or $host".to_owned()),
+    if is_server_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("is no host: write one such as shop.example, or $host".to_owned())
     }
 }

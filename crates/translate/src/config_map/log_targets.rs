@@ -119,9 +119,10 @@ fn syslog(parameters: &str) -> Result<Syslog, String> {
             _ => return Err(wrong()),
         }
     }
-    match syslog.server.is_empty() {
-        true => Err("names no syslog server: write server=192.0.2.1:514".to_owned()),
-        false => Ok(syslog),
+    if syslog.server.is_empty() {
+        Err("names no syslog server: write server=192.0.2.1:514".to_owned())
+    } else {
+        Ok(syslog)
     }
 }
 

@@ -226,9 +226,10 @@ fn propagators(text: &str) -> Result<Vec<Propagator>, String> {
             found.push(propagator);
         }
     }
-    match found.is_empty() {
-        true => Err("names no propagator: write one such as tracecontext".to_owned()),
-        false => Ok(found),
+    if found.is_empty() {
+        Err("names no propagator: write one such as tracecontext".to_owned())
+    } else {
+        Ok(found)
     }
 }
 

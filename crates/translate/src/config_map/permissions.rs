@@ -87,10 +87,8 @@ pub(crate) struct Permissions {
 
 pub(super) fn read(settings: &mut Settings<'_>) -> Permissions {
     let allowed = settings.get_or(&CROSS_NAMESPACE, CrossNamespace::default());
-    let cross_namespace = match settings.get_or(&RESOURCES, false) {
-        true => allowed.and(Item::Resources),
-        false => allowed,
-    };
+    let cross_namespace =
+        if settings.get_or(&RESOURCES, false) { allowed.and(Item::Resources) } else { allowed };
     Permissions {
         limits: Limits {
             risk: settings.get_or(&RISK, Risk::High),

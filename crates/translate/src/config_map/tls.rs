@@ -121,12 +121,11 @@ fn versions(settings: &mut Settings<'_>, tls: &mut TlsSettings) {
 fn groups(settings: &mut Settings<'_>, tls: &mut TlsSettings) {
     let Some(names) = settings.get(&CURVES) else { return };
     for name in names.into_iter().filter(|name| name != "auto") {
-        match GROUPS.contains(&name.as_str()) {
-            true => tls.curves.push(name),
-            false => {
-                let remedy = "docs/configmap.md names those that exist";
-                left_out(settings, CURVES.about.name, &name, remedy);
-            }
+        if GROUPS.contains(&name.as_str()) {
+            tls.curves.push(name)
+        } else {
+            let remedy = "docs/configmap.md names those that exist";
+            left_out(settings, CURVES.about.name, &name, remedy);
         }
     }
 }

@@ -114,9 +114,10 @@ fn affinity(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.split_ascii_whitespace().map(str::to_owned).collect();
     let masks = if words.first().is_some_and(|word| word == "auto") { &words[1..] } else { &words };
     let is_mask = |word: &String| word.len() <= 1024 && word.bytes().all(|b| b"01".contains(&b));
-    match masks.iter().all(is_mask) && (words.len() == masks.len() || masks.len() <= 1) {
-        true => Ok(words),
-        false => Err("is no affinity of nginx: write auto, or masks such as 0001 0010".to_owned()),
+    if masks.iter().all(is_mask) && (words.len() == masks.len() || masks.len() <= 1) {
+        Ok(words)
+    } else {
+        Err("is no affinity of nginx: write auto, or masks such as 0001 0010".to_owned())
     }
 }
 

@@ -161,9 +161,10 @@ impl Host<'_> {
             );
             ("spec.defaultBackend", message)
         } else {
-            let who = match owner == *ingress {
-                true => "this Ingress itself, further up,".to_owned(),
-                false => format!("Ingress {}/{}, which comes first,", owner.namespace, owner.name),
+            let who = if owner == *ingress {
+                "this Ingress itself, further up,".to_owned()
+            } else {
+                format!("Ingress {}/{}, which comes first,", owner.namespace, owner.name)
             };
             let message = format!(
                 "{who} has path {} ({:?}) of host {}, here it is not served; remove it from one of them",

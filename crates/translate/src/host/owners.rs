@@ -271,9 +271,10 @@ fn split(path: &str) -> (&str, &str) {
         return ("", path);
     }
     // What may be repeated zero times does not belong to the beginning.
-    let end = match path[end..].starts_with(['*', '?', '{']) {
-        true => path[..end].char_indices().next_back().map_or(0, |(at, _)| at),
-        false => end,
+    let end = if path[end..].starts_with(['*', '?', '{']) {
+        path[..end].char_indices().next_back().map_or(0, |(at, _)| at)
+    } else {
+        end
     };
     path.split_at(end)
 }

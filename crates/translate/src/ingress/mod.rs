@@ -257,10 +257,7 @@ impl Reader<'_> {
     /// The policy of a path, but for its rewriting (`no-auth-locations`).
     fn policy_of(&self, path: &str) -> &Arc<Policy> {
         let (prefixes, open) = &self.open;
-        match prefixes.iter().any(|prefix| path.starts_with(prefix)) {
-            true => open,
-            false => &self.policy,
-        }
+        if prefixes.iter().any(|prefix| path.starts_with(prefix)) { open } else { &self.policy }
     }
 
     fn draft(
@@ -418,9 +415,10 @@ impl Reader<'_> {
             PathType::Prefix | PathType::ImplementationSpecific => PathKind::Prefix,
         };
         let full = budget.full().filter(|_| self.rewriting.makes_pattern_of(text)).cloned();
-        let rewriting = match full.is_some() {
-            true => RewritingOfPath { whole: true, regex: true, rewrite: None },
-            false => self.rewriting.of_path(text, kind),
+        let rewriting = if full.is_some() {
+            RewritingOfPath { whole: true, regex: true, rewrite: None }
+        } else {
+            self.rewriting.of_path(text, kind)
         };
         let compiled = match full {
             Some(reason) => Err(Refused::TooLarge(reason)),

@@ -21,10 +21,10 @@ pub(super) fn refusal(reviewer: &Reviewer<'_>, permissions: &Permissions) -> Opt
             for other in others {
                 if collide(reviewer, other) && reviewer.rejections(other, permissions).is_empty() {
                     let ObjectKey { namespace, name } = &other.meta.key;
-                    let who = match *namespace == reviewer.ingress.meta.key.namespace {
-                        true => format!("ingress {namespace}/{name}"),
-                        // Whose it is, strangers need not know.
-                        false => "another namespace".to_owned(),
+                    let who = if *namespace == reviewer.ingress.meta.key.namespace {
+                        format!("ingress {namespace}/{name}")
+                    } else {
+                        "another namespace".to_owned()
                     };
                     return Some(format!(
                         "host {host:?} and path {text:?} is already defined in {who}\n\

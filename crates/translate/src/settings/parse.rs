@@ -29,18 +29,20 @@ pub(crate) fn text(text: &str) -> Result<String, String> {
 
 /// Whatever fits into one line: what else it may be is not validated.
 pub(crate) fn line(text: &str) -> Result<String, String> {
-    match text.chars().any(char::is_control) {
-        true => Err("has a control character".to_owned()),
-        false => Ok(text.to_owned()),
+    if text.chars().any(char::is_control) {
+        Err("has a control character".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 
 /// Names and the like: letters, digits and `/ - . _ ~ :`; spaces are let through, as in ingress-nginx.
 pub(crate) fn plain(text: &str) -> Result<String, String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~: ".contains(&byte);
-    match text.bytes().all(allowed) {
-        true => Ok(text.to_owned()),
-        false => Err("has other characters than letters, digits, / - . _ ~ and :".to_owned()),
+    if text.bytes().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err("has other characters than letters, digits, / - . _ ~ and :".to_owned())
     }
 }
 

@@ -105,7 +105,7 @@ const AUTHORITY: &str = include_str!("authority.pem");
 
 /// The two tenants, and whether every Ingress of `a` is older than those of `b`.
 #[derive(Clone)]
-pub struct Sets {
+pub(crate) struct Sets {
     a: Vec<Ingress>,
     b: Vec<Ingress>,
     a_is_older: bool,
@@ -157,7 +157,7 @@ fn meta(namespace: &str, name: &str) -> Meta {
 
 impl Sets {
     /// Reads any bytes.
-    pub fn read(bytes: &[u8]) -> Self {
+    pub(crate) fn read(bytes: &[u8]) -> Self {
         let mut bytes = Bytes(bytes.iter());
         let a_is_older = bytes.next().is_multiple_of(2);
         let mut of = |namespace: &str| {
@@ -176,7 +176,7 @@ impl Sets {
     }
 
     /// Panics where something of `a` depends on `b`.
-    pub fn check(&self) {
+    pub(crate) fn check(&self) {
         let alone = translated(self.a.iter());
         let both = translated(self.a.iter().chain(&self.b));
         for (name, server) in &alone.servers {

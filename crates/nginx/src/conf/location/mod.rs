@@ -31,17 +31,19 @@ pub(super) fn all(scope: &mut Scope<'_>, server: &Server, block: &mut Block) {
     for index in order(scope, server) {
         let location = &server.locations[index];
         let is_closed = closed::is_closed(scope, server, location);
-        let mut names = match is_closed {
-            true => closed::names(server, location, &taken),
-            false => names(server, location),
+        let mut names = if is_closed {
+            closed::names(server, location, &taken)
+        } else {
+            names(server, location)
         };
         names.retain(|(kind, path)| taken.insert((*kind, path.clone())));
         if names.is_empty() {
             continue;
         }
-        let body = match is_closed {
-            true => closed::body(location),
-            false => body(scope, server, index, &mut beside),
+        let body = if is_closed {
+            closed::body(location)
+        } else {
+            body(scope, server, index, &mut beside)
         };
         for (modifier, path) in names {
             let words = match modifier {
@@ -89,15 +91,16 @@ fn remembers(location: &Location) -> bool {
 fn order(scope: &Scope<'_>, server: &Server) -> Vec<usize> {
     let mut order: Vec<usize> = (0..server.locations.len()).collect();
     let location = |index: usize| &server.locations[index];
-    match server.regex {
-        true => order.sort_by_key(|index| {
+    if server.regex {
+        order.sort_by_key(|index| {
             let path = path(location(*index));
             (Reverse(path.len()), Reverse(path.to_owned()))
-        }),
-        false => order.sort_by_cached_key(|index| {
+        })
+    } else {
+        order.sort_by_cached_key(|index| {
             let location = location(*index);
             (closed::is_closed(scope, server, location), location.kind)
-        }),
+        })
     }
     order
 }
@@ -158,10 +161,7 @@ fn variables(at: &mut At<'_, '_>) {
         let route = push::route_key(&at.server.name, at.location);
         put!(block, "set", "$fairway_route", Word::literal(&route));
     }
-    let enter = match client_certificate::is_closed_on_plain_http(at) {
-        true => ENTER_BY_TLS,
-        false => ENTER,
-    };
+    let enter = if client_certificate::is_closed_on_plain_http(at) { ENTER_BY_TLS } else { ENTER };
     at.block.open("rewrite_by_lua_block", vec![], lua(enter));
     at.block.open("log_by_lua_block", vec![], lua("require(\"fairway.request\").leave()"));
 }

@@ -17,10 +17,7 @@ pub(super) fn names(server: &Server, location: &Location) -> Vec<Name> {
             && path != "/"
             && !path.ends_with('/');
         let own = ("~*", format!("^{path}"));
-        return match splits {
-            true => vec![("~*", format!("^{path}/")), own],
-            false => vec![own],
-        };
+        return if splits { vec![("~*", format!("^{path}/")), own] } else { vec![own] };
     }
     match location.kind {
         PathKind::Exact => vec![("=", path.to_owned())],

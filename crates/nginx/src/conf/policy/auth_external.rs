@@ -14,9 +14,10 @@ pub(in crate::conf) fn write(policy: Option<&AuthExternal>, at: &mut At<'_, '_>)
     let Some(policy) = policy else { return };
     let path = at.scope.place.internal("auth", at.index);
     put!(at.block, "auth_request", Word::plain(&path));
-    match policy.always_set_cookie {
-        true => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always"),
-        false => put!(at.block, "add_header", "Set-Cookie", "$auth_cookie"),
+    if policy.always_set_cookie {
+        put!(at.block, "add_header", "Set-Cookie", "$auth_cookie", "always")
+    } else {
+        put!(at.block, "add_header", "Set-Cookie", "$auth_cookie")
     }
     // nginx and Lua write one line of this name each; `answer.lua` leaves the rest of them here.
     put!(at.block, "add_header", "WWW-Authenticate", "$fairway_challenges", "always");

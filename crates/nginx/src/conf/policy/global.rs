@@ -109,9 +109,10 @@ fn real_ip(global: &Global, passthrough: bool, http: &mut Block) {
         return;
     }
     let by_header = *forwarded_headers || (*enabled && !global.proxy_protocol);
-    match by_header && !global.proxy_protocol {
-        true => put!(http, "real_ip_header", Word::plain(forwarded_for_header)),
-        false => put!(http, "real_ip_header", "proxy_protocol"),
+    if by_header && !global.proxy_protocol {
+        put!(http, "real_ip_header", Word::plain(forwarded_for_header))
+    } else {
+        put!(http, "real_ip_header", "proxy_protocol")
     }
     put!(http, "real_ip_recursive", true);
     for net in networks(trusted) {
@@ -175,9 +176,10 @@ fn tls(scope: &mut Scope<'_>, settings: &TlsSettings, http: &mut Block) {
         put!(http, "ssl_session_ticket_key", file);
     }
     put!(http, "ssl_buffer_size", *record_size);
-    match curves.is_empty() {
-        true => put!(http, "ssl_ecdh_curve", "auto"),
-        false => put!(http, "ssl_ecdh_curve", Word::plain(curves.join(":"))),
+    if curves.is_empty() {
+        put!(http, "ssl_ecdh_curve", "auto")
+    } else {
+        put!(http, "ssl_ecdh_curve", Word::plain(curves.join(":")))
     }
 }
 
@@ -245,9 +247,10 @@ fn logs(global: &Global, http: &mut Block) {
         loggable.entry(Word::from("~").then(pattern(skipped.source())), words![0_u8]);
     }
     http.open("map", words!["$request_uri", "$loggable"], loggable);
-    match global.access_log {
-        true => http.put("access_log", access_log(global)),
-        false => put!(http, "access_log", false),
+    if global.access_log {
+        http.put("access_log", access_log(global))
+    } else {
+        put!(http, "access_log", false)
     }
 }
 

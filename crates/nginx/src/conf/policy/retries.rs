@@ -7,9 +7,10 @@ use model::policy::{Condition, Protocol, Retries};
 
 pub(in crate::conf) fn write(policy: &Retries, protocol: Protocol, at: &mut At<'_, '_>) {
     let Retries { conditions, tries, timeout } = policy;
-    let words: Vec<Word> = match conditions.is_empty() {
-        true => vec!["off".into()],
-        false => conditions.iter().map(|condition| word(*condition)).collect(),
+    let words: Vec<Word> = if conditions.is_empty() {
+        vec!["off".into()]
+    } else {
+        conditions.iter().map(|condition| word(*condition)).collect()
     };
     match protocol {
         Protocol::Http | Protocol::Https | Protocol::AutoHttp => {

@@ -91,10 +91,10 @@ fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) 
     let [trusted, verifies, deep, named, sends, chain_file, key_file, speaks, suites, resumes] =
         *directives;
     if *verify {
-        let authorities = match authorities.is_empty() {
-            // Every handshake fails: nothing descends from nobody.
-            true => at.scope.place.nobody.clone(),
-            false => pem::certificates(authorities.iter().map(AsRef::as_ref)),
+        let authorities = if authorities.is_empty() {
+            at.scope.place.nobody.clone()
+        } else {
+            pem::certificates(authorities.iter().map(AsRef::as_ref))
         };
         let file = at.scope.file("pem", authorities.into_bytes());
         at.block.put(trusted, vec![file]);
@@ -146,12 +146,11 @@ pub(in crate::conf) fn url(url: &Url, block: &mut Block, at: &mut At<'_, '_>) ->
     put!(block, "set", "$fairway_route", "");
     put!(block, "set", "$fairway_tls_redirect", "off");
     block.open("rewrite_by_lua_block", vec![], lua(ENTER_ASIDE));
-    let name = match url.secure {
-        true => {
-            let authority = fingerprint(url.authority.to_string().as_bytes());
-            declared(format!("fairway_url_tls_{authority}"), at)
-        }
-        false => declared("fairway".to_owned(), at),
+    let name = if url.secure {
+        let authority = fingerprint(url.authority.to_string().as_bytes());
+        declared(format!("fairway_url_tls_{authority}"), at)
+    } else {
+        declared("fairway".to_owned(), at)
     };
     Word::from(scheme).then(name)
 }

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// What nginx does not take at a location: not known, not whole, not readable, without a line to blame, not there.
-pub const BROKEN: [&str; 6] = [
+pub(super) const BROKEN: [&str; 6] = [
     "no_such_directive on;",
     "deny all; } location /x { return 200;",
     "set $x 'a\0b';",
@@ -18,7 +18,7 @@ pub const BROKEN: [&str; 6] = [
 ];
 
 /// Whether some Configuration of these explains an answer.
-pub fn explains(versions: &[Configuration], asked: &Asked, answer: &Answer) -> bool {
+pub(super) fn explains(versions: &[Configuration], asked: &Asked, answer: &Answer) -> bool {
     versions.iter().enumerate().any(|(number, written)| {
         let mut pushed = versions[number..].iter();
         pushed.any(|pushed| pair_explains(written, pushed, asked, answer))
@@ -26,7 +26,12 @@ pub fn explains(versions: &[Configuration], asked: &Asked, answer: &Answer) -> b
 }
 
 /// Whether some Configuration of these shows this certificate for a name; `pool` has all but the one of the process.
-pub fn shows(versions: &[Configuration], name: &str, shown: &[u8], pool: &[Vec<u8>]) -> bool {
+pub(super) fn shows(
+    versions: &[Configuration],
+    name: &str,
+    shown: &[u8],
+    pool: &[Vec<u8>],
+) -> bool {
     versions.iter().any(|version| {
         let default = version.default_certificate.as_ref();
         let of = |id| Some(version.certificates.get(id)?.chain[0].as_slice());
@@ -38,7 +43,7 @@ pub fn shows(versions: &[Configuration], name: &str, shown: &[u8], pool: &[Vec<u
 }
 
 /// The Ingresses that nginx does not take.
-pub fn broken(configuration: &Configuration) -> Vec<String> {
+pub(super) fn broken(configuration: &Configuration) -> Vec<String> {
     let locations = configuration.servers.values().flat_map(|server| server.locations.iter());
     let origins = locations.filter(|location| is_broken(location));
     let mut names: Vec<_> =
@@ -48,7 +53,7 @@ pub fn broken(configuration: &Configuration) -> Vec<String> {
 }
 
 /// Whether nginx does not take what a location says; of one that is denied it gets to read nothing.
-pub fn is_broken(location: &Location) -> bool {
+pub(super) fn is_broken(location: &Location) -> bool {
     if matches!(location.backend, Backend::Denied(_)) {
         return false;
     }

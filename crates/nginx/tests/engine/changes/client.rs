@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub(super) enum Kind {
     /// One connection for as many requests as it is open for.
     KeepAlive,
     /// The same over TLS.
@@ -41,7 +41,7 @@ pub enum Kind {
 }
 
 /// All of them.
-pub const KINDS: [Kind; 8] = [
+pub(super) const KINDS: [Kind; 8] = [
     Kind::KeepAlive,
     Kind::KeepAliveTls,
     Kind::Fresh,
@@ -53,7 +53,7 @@ pub const KINDS: [Kind; 8] = [
 ];
 
 /// Where clients go, and what they know.
-pub struct Target {
+pub(super) struct Target {
     pub connector: SslConnector,
     pub port: u16,
     pub tls_port: u16,
@@ -67,7 +67,7 @@ pub struct Target {
 
 /// What a client saw.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub(super) struct Tally {
     pub statuses: BTreeMap<u16, u64>,
     /// Requests that were made again on another connection, as nothing of an answer came on a reused one.
     pub again: u64,
@@ -79,7 +79,7 @@ pub struct Tally {
 }
 
 /// A client.
-pub struct Client {
+pub(super) struct Client {
     kind: Kind,
     target: Arc<Target>,
     journal: Arc<Journal>,
@@ -97,13 +97,13 @@ struct Open {
 }
 
 impl Client {
-    pub fn new(kind: Kind, seed: u64, target: Arc<Target>, journal: Arc<Journal>) -> Self {
+    pub(super) fn new(kind: Kind, seed: u64, target: Arc<Target>, journal: Arc<Journal>) -> Self {
         let rng = Rng::with_seed(seed);
         Self { kind, target, journal, rng, open: None, tally: Tally::default() }
     }
 
     /// Makes requests until it is told to stop.
-    pub fn run(mut self) -> Tally {
+    pub(super) fn run(mut self) -> Tally {
         while !self.journal.is_stopped() && self.tally.failures.len() < 10 {
             let asked = self.ask();
             let started = Instant::now();
@@ -183,9 +183,10 @@ impl Client {
     }
 
     fn connect(&mut self, asked: &Asked, since: usize) -> Option<Open> {
-        let (port, tls) = match asked.tls {
-            true => (self.target.tls_port, Some((&self.target.connector, asked.host.as_str()))),
-            false => (self.target.port, None),
+        let (port, tls) = if asked.tls {
+            (self.target.tls_port, Some((&self.target.connector, asked.host.as_str())))
+        } else {
+            (self.target.port, None)
         };
         let connection = match Connection::open(port, tls) {
             Ok(connection) => connection,

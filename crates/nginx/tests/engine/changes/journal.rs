@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// All Configurations so far, and how far they have got.
 #[derive(Debug)]
-pub struct Journal {
+pub(super) struct Journal {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -20,45 +20,45 @@ struct State {
 }
 
 impl Journal {
-    pub fn new(first: Configuration) -> Self {
+    pub(super) fn new(first: Configuration) -> Self {
         let state = State { versions: vec![first], ..State::default() };
         Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// The next one is about to be applied.
-    pub fn begin(&self, next: Configuration) {
+    pub(super) fn begin(&self, next: Configuration) {
         self.state().versions.push(next);
     }
 
     /// It is in force.
-    pub fn end(&self) {
+    pub(super) fn end(&self) {
         self.state().done += 1;
         self.changed.notify_all();
     }
 
     /// The version that is in force for sure.
-    pub fn now(&self) -> usize {
+    pub(super) fn now(&self) -> usize {
         self.state().done
     }
 
     /// Every version that has been in force since, or may be by now.
-    pub fn since(&self, version: usize) -> Vec<Configuration> {
+    pub(super) fn since(&self, version: usize) -> Vec<Configuration> {
         self.state().versions[version..].to_vec()
     }
 
     /// Waits until a version is in force or clients are told to stop, but no longer than `most`.
-    pub fn wait(&self, version: usize, most: Duration) {
+    pub(super) fn wait(&self, version: usize, most: Duration) {
         let before = |state: &mut State| state.done < version && !state.stopped;
         let waited = self.changed.wait_timeout_while(self.state(), most, before);
         drop(waited.expect("nobody panicked"));
     }
 
-    pub fn stop(&self) {
+    pub(super) fn stop(&self) {
         self.state().stopped = true;
         self.changed.notify_all();
     }
 
-    pub fn is_stopped(&self) -> bool {
+    pub(super) fn is_stopped(&self) -> bool {
         self.state().stopped
     }
 

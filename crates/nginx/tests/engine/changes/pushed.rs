@@ -10,7 +10,7 @@ use model::{
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-pub const KINDS: &[Step] = &[
+pub(super) const KINDS: &[Step] = &[
     ("endpoints", endpoints),
     ("an endpoint more", endpoint_more),
     ("an endpoint less", endpoint_less),

@@ -15,7 +15,7 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const KINDS: &[Step] = &[
+pub(super) const KINDS: &[Step] = &[
     ("another upstream", upstream),
     ("an upstream of a new name", new_upstream),
     ("a host", host),

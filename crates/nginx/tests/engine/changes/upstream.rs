@@ -9,7 +9,7 @@ const PARTS: usize = 10;
 const PAUSE: Duration = Duration::from_millis(60);
 
 /// Starts one; it is known by its port.
-pub fn start() -> SocketAddr {
+pub(super) fn start() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let address = listener.local_addr().expect("bound");
     std::thread::spawn(move || {

@@ -15,22 +15,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Hosts that are always there, those that come and go, and names that may lead to one of the first.
-pub const STEADY: [&str; 5] = ["h0.test", "h1.test", "h2.test", "h3.test", "h4.test"];
-pub const PASSING: [&str; 3] = ["v0.test", "v1.test", "v2.test"];
-pub const ALIASES: [&str; 3] = ["a0.test", "a1.test", "a2.test"];
+pub(super) const STEADY: [&str; 5] = ["h0.test", "h1.test", "h2.test", "h3.test", "h4.test"];
+pub(super) const PASSING: [&str; 3] = ["v0.test", "v1.test", "v2.test"];
+pub(super) const ALIASES: [&str; 3] = ["a0.test", "a1.test", "a2.test"];
 /// Upstreams that locations share.
-pub const SPARE: [&str; 3] = ["demo-spare0-80", "demo-spare1-80", "demo-spare2-80"];
+pub(super) const SPARE: [&str; 3] = ["demo-spare0-80", "demo-spare1-80", "demo-spare2-80"];
 /// How long workers that leave may finish what they have.
-pub const SHUTDOWN: Duration = Duration::from_secs(10);
+pub(super) const SHUTDOWN: Duration = Duration::from_secs(10);
 /// Endpoints and certificates to choose from.
 const ENDPOINTS: usize = 5;
 const CERTIFICATES: usize = 8;
 
 /// A step of the walk.
-pub type Step = (&'static str, fn(&mut World));
+pub(super) type Step = (&'static str, fn(&mut World));
 
 /// Where the walk has got to.
-pub struct World {
+pub(super) struct World {
     pub rng: Rng,
     pub configuration: Configuration,
     pub endpoints: Vec<SocketAddr>,
@@ -42,7 +42,7 @@ pub struct World {
 
 impl World {
     /// The beginning: the steady hosts, each with an upstream of its own.
-    pub fn new(seed: u64, log: &Path) -> Self {
+    pub(super) fn new(seed: u64, log: &Path) -> Self {
         let endpoints = (0..ENDPOINTS).map(|_| upstream::start()).collect();
         let pool = (0..CERTIFICATES).map(|_| issue()).collect();
         let error = LogTarget::File(log.display().to_string());
@@ -75,13 +75,13 @@ impl World {
     }
 
     /// All names that clients ask for: those of the steady hosts, and others, of which the last is nobody's.
-    pub fn names() -> [Vec<String>; 2] {
+    pub(super) fn names() -> [Vec<String>; 2] {
         let other = PASSING.iter().chain(&ALIASES).chain(&["nobody.test"]);
         [STEADY.map(str::to_owned).to_vec(), other.map(ToString::to_string).collect()]
     }
 
     /// Goes on, and says how.
-    pub fn step(&mut self) -> &'static str {
+    pub(super) fn step(&mut self) -> &'static str {
         let kinds = [pushed::KINDS, reloaded::KINDS].concat();
         let before = self.configuration.clone();
         loop {
@@ -93,21 +93,21 @@ impl World {
         }
     }
 
-    pub fn fresh(&mut self) -> u32 {
+    pub(super) fn fresh(&mut self) -> u32 {
         self.number += 1;
         self.number
     }
 
     /// For what would hide other things if there were much of it.
-    pub fn rarely(&mut self) -> bool {
+    pub(super) fn rarely(&mut self) -> bool {
         self.rng.u8(..4) == 0
     }
 
-    pub fn any<T: Clone>(&mut self, of: &[T]) -> T {
+    pub(super) fn any<T: Clone>(&mut self, of: &[T]) -> T {
         of[self.rng.usize(..of.len())].clone()
     }
 
-    pub fn add_host(&mut self, host: &str) {
+    pub(super) fn add_host(&mut self, host: &str) {
         let id = UpstreamId::new(format!("demo-{host}-80"));
         self.set_endpoints(&id, |endpoints, all, _| endpoints.ready = all[..2].to_vec());
         let name = ServerName::new(host);
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Changes the endpoints of an upstream, which is made if there is none.
-    pub fn set_endpoints(
+    pub(super) fn set_endpoints(
         &mut self,
         id: &UpstreamId,
         change: impl FnOnce(&mut Endpoints, &[SocketAddr], &mut Rng),
@@ -129,19 +129,19 @@ impl World {
         self.configuration.upstreams.insert(id.clone(), Arc::new(upstream));
     }
 
-    pub fn any_upstream(&mut self) -> UpstreamId {
+    pub(super) fn any_upstream(&mut self) -> UpstreamId {
         let ids: Vec<_> = self.configuration.upstreams.keys().cloned().collect();
         self.any(&ids)
     }
 
     /// The hosts that there are.
-    pub fn hosts(&self) -> Vec<ServerName> {
+    pub(super) fn hosts(&self) -> Vec<ServerName> {
         let names = self.configuration.servers.keys();
         names.filter(|name| **name != ServerName::catch_all()).cloned().collect()
     }
 
     /// Changes some server.
-    pub fn edit_server(&mut self, change: impl FnOnce(&mut Server, &mut Self)) {
+    pub(super) fn edit_server(&mut self, change: impl FnOnce(&mut Server, &mut Self)) {
         let names = self.hosts();
         let name = self.any(&names);
         let mut server = Server::clone(&self.configuration.servers[&name]);
@@ -150,7 +150,7 @@ impl World {
     }
 
     /// Changes some location that nginx takes.
-    pub fn edit_location(&mut self, change: impl FnOnce(&mut Location, &mut Self)) {
+    pub(super) fn edit_location(&mut self, change: impl FnOnce(&mut Location, &mut Self)) {
         self.edit_server(|server, world| {
             let index = world.rng.usize(..server.locations.len());
             let mut location = Location::clone(&server.locations[index]);
@@ -161,7 +161,7 @@ impl World {
         });
     }
 
-    pub fn edit_policy(&mut self, change: impl FnOnce(&mut Policy, &mut Self)) {
+    pub(super) fn edit_policy(&mut self, change: impl FnOnce(&mut Policy, &mut Self)) {
         self.edit_location(|location, world| {
             let mut policy = Policy::clone(&location.policy);
             change(&mut policy, world);
@@ -169,14 +169,14 @@ impl World {
         });
     }
 
-    pub fn edit_global(&mut self, change: impl FnOnce(&mut Global, &mut Self)) {
+    pub(super) fn edit_global(&mut self, change: impl FnOnce(&mut Global, &mut Self)) {
         let mut global = Global::clone(&self.configuration.global);
         change(&mut global, self);
         self.configuration.global = Arc::new(global);
     }
 
     /// Puts some certificate of the pool under an id.
-    pub fn hold(&mut self, id: &CertificateId) {
+    pub(super) fn hold(&mut self, id: &CertificateId) {
         let (chain, key) = self.pool[self.rng.usize(..self.pool.len())].clone();
         let certificate = Certificate {
             id: id.clone(),
@@ -190,7 +190,7 @@ impl World {
 }
 
 /// A path of an Ingress of its own.
-pub fn location(host: &str, path: &str, id: UpstreamId) -> Location {
+pub(super) fn location(host: &str, path: &str, id: UpstreamId) -> Location {
     let policy = Policy { tls_redirect: TlsRedirect::NEVER, ..Policy::default() };
     Location {
         path: path.to_owned(),
@@ -205,7 +205,7 @@ pub fn location(host: &str, path: &str, id: UpstreamId) -> Location {
 }
 
 /// A policy that says something in nginx's words.
-pub fn raw(text: &str) -> Option<Box<Raw>> {
+pub(super) fn raw(text: &str) -> Option<Box<Raw>> {
     Some(Box::new(Raw { configuration: Some(text.to_owned()), ..Raw::default() }))
 }
 

@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, TcpStream};
 
 /// What a request asks for.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(super) struct Asked {
     pub tls: bool,
     pub host: String,
     pub path: String,
@@ -21,37 +21,37 @@ pub struct Asked {
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answer {
+pub(super) struct Answer {
     pub status: u16,
     pub fields: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn field(&self, name: &str) -> Option<&str> {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
     }
 
     /// Whether the connection goes on after it.
-    pub fn keeps(&self) -> bool {
+    pub(super) fn keeps(&self) -> bool {
         self.field("Connection").is_none_or(|value| !value.eq_ignore_ascii_case("close"))
     }
 }
 
 /// Why there is no answer.
 #[derive(Debug)]
-pub struct Broken {
+pub(super) struct Broken {
     /// Bytes of an answer that came.
     pub bytes: usize,
     pub error: io::Error,
 }
 
-pub trait Stream: Read + Write + Send {}
+pub(super) trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
 /// A connection.
-pub struct Connection {
+pub(super) struct Connection {
     stream: Box<dyn Stream>,
     unread: Vec<u8>,
     came: usize,
@@ -61,7 +61,7 @@ pub struct Connection {
 
 impl Connection {
     /// Connects, with TLS if a name to ask for is given.
-    pub fn open(port: u16, tls: Option<(&SslConnector, &str)>) -> io::Result<Self> {
+    pub(super) fn open(port: u16, tls: Option<(&SslConnector, &str)>) -> io::Result<Self> {
         let tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         tcp.set_nodelay(true)?;
         tcp.set_read_timeout(Some(PATIENCE))?;
@@ -77,7 +77,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the whole answer.
-    pub fn exchange(&mut self, asked: &Asked) -> Result<Answer, Broken> {
+    pub(super) fn exchange(&mut self, asked: &Asked) -> Result<Answer, Broken> {
         self.came = self.unread.len();
         let exchange = |this: &mut Self| {
             this.stream.write_all(&request(asked))?;
@@ -87,7 +87,7 @@ impl Connection {
     }
 
     /// Sends bytes on an upgraded connection, and reads them again.
-    pub fn echo(&mut self, bytes: &[u8]) -> io::Result<bool> {
+    pub(super) fn echo(&mut self, bytes: &[u8]) -> io::Result<bool> {
         self.stream.write_all(bytes)?;
         Ok(self.take(bytes.len())? == bytes)
     }
@@ -167,7 +167,7 @@ impl Connection {
 }
 
 /// A client that believes everybody.
-pub fn connector() -> SslConnector {
+pub(super) fn connector() -> SslConnector {
     let mut builder = SslConnector::builder(SslMethod::tls()).expect("OpenSSL works");
     builder.set_verify(SslVerifyMode::NONE);
     builder.build()

@@ -158,10 +158,8 @@ fn sign_in_template(url: &str, parameter: Option<&str>) -> Result<Template, Stri
     });
     let separator = if query.is_empty() { "?" } else { "&" };
     let wanted = "$pass_access_scheme://$http_host$escaped_request_uri";
-    let text = match has_it {
-        true => url.to_owned(),
-        false => format!("{url}{separator}{parameter}={wanted}"),
-    };
+    let text =
+        if has_it { url.to_owned() } else { format!("{url}{separator}{parameter}={wanted}") };
     Template::parse(&text)
         .map_err(|unknown| format!("{url:?} has the {unknown}: name one that exists"))
 }
