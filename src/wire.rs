@@ -103,7 +103,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options, published, following) => feed?,
+        feed = feed(source, &options, published, following, false) => feed?,
         () = shutdown.first() => return Ok(()),
     };
     let seen = feed.snapshots.borrow().clone();
@@ -260,7 +260,19 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0, log::Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options, None, Following::default()))?;
+    let cluster = client(&source);
+    let is_cluster = source.manifests.is_empty();
+    let feed = runtime.block_on(async {
+        let read = feed(source, options, None, Following::default(), true).await;
+        match (read, is_cluster) {
+            // Which cluster it was is not plain where a kubeconfig has several.
+            (Err(error), true) => match kubernetes::server(&cluster).await {
+                Ok(server) => Err(error.context(format!("the API server is {server}"))),
+                Err(_) => Err(error),
+            },
+            (read, _) => read,
+        }
+    })?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
@@ -271,6 +283,7 @@ async fn feed(
     options: &Options,
     published: Option<Reference>,
     following: Following,
+    once: bool,
 ) -> Result<Feed> {
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
@@ -303,6 +316,7 @@ async fn feed(
             Referrer::ConfigMap(_) => Vec::new(),
         }),
         patience: PATIENCE,
+        once,
         relist: sync_period,
         following,
     };
