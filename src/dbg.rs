@@ -1,5 +1,5 @@
-//! `fairway dbg`, in the image `/dbg`: what the Fairway of this container serves, for people and for the kubectl plugin of
-//! ingress-nginx, which runs it there.
+//! `fairway dbg`, in the image `/dbg`: what the Fairway of this container serves, for people and for the kubectl plugin
+//! of ingress-nginx, which runs it there.
 
 use crate::flags::{Backends, Certs, Dbg, What};
 use anyhow::{Context, Result, bail, ensure};

@@ -96,7 +96,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
-        feed = feed(source, &options, published, following) => feed?,
+        feed = feed(source, &options, published, following, false) => feed?,
         () = shutdown.first() => return Ok(()),
     };
     let seen = feed.snapshots.borrow().clone();

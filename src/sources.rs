@@ -15,21 +15,35 @@ use translate::Options;
 
 /// How long to wait for a cluster at start before giving up.
 const PATIENCE: Duration = Duration::from_secs(60);
+
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
     let _logs = log::init(0, log::Format::Text)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let feed = runtime.block_on(feed(source, options, None, Following::default()))?;
+    let cluster = client(&source);
+    let is_cluster = source.manifests.is_empty();
+    let feed = runtime.block_on(async {
+        let read = feed(source, options, None, Following::default(), true).await;
+        match (read, is_cluster) {
+            // Which cluster it was is not plain where a kubeconfig has several.
+            (Err(error), true) => match kubernetes::server(&cluster).await {
+                Ok(server) => Err(error.context(format!("the API server is {server}"))),
+                Err(_) => Err(error),
+            },
+            (read, _) => read,
+        }
+    })?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
 }
 
-/// The objects: from folders, or from a cluster.
+/// The objects: from folders, or from a cluster; `once` if nobody follows them.
 pub(crate) async fn feed(
     source: Source,
     options: &Options,
     published: Option<Reference>,
     following: Following,
+    once: bool,
 ) -> Result<Feed> {
     let client = client(&source);
     let Source { manifests, watch_namespace, watch_namespace_selector, sync_period, .. } = source;
@@ -62,6 +76,7 @@ pub(crate) async fn feed(
             Referrer::ConfigMap(_) => Vec::new(),
         }),
         patience: PATIENCE,
+        once,
         relist: sync_period,
         following,
     };

@@ -230,3 +230,104 @@ fn decisions_come_as_json_and_bad_urls_as_one_line() {
     let output = fairway(&["explain", "plain.test/foo", "--manifests", "."]);
     assert!(text(&output.stderr).contains("is no URL: write one such as https://"));
 }
+
+/// Two Ingresses, one with TLS, under a ConfigMap that asks for what is not there.
+const UNDER_A_CONFIG_MAP: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ingress-nginx-controller, namespace: ingress-nginx}
+data: {ssl-protocols: TLSv1 TLSv1.2, SNIPPET}
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: open, namespace: demo}
+spec:
+  ingressClassName: nginx
+  rules: [{host: a.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: secure, namespace: demo}
+spec:
+  ingressClassName: nginx
+  tls: [{hosts: [b.test], secretName: b}]
+  rules: [{host: b.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: a, port: {number: 80}}}}]}}]
+"#;
+
+/// What `check` prints about these objects.
+fn printed(objects: &str, flags: &[&str]) -> String {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), objects).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    text(&fairway(&[&["check", path], flags].concat()).stdout)
+}
+
+#[test]
+fn clients_that_the_config_map_lets_in_no_more_are_a_difference_of_hosts_with_tls() {
+    let page = printed(&UNDER_A_CONFIG_MAP.replace(", SNIPPET", ""), &["--all"]);
+    assert!(page.contains("differs on purpose      demo/secure\n"), "{page}");
+    assert!(page.contains("served identically      demo/open\n"), "{page}");
+}
+
+#[test]
+fn what_the_config_map_asks_of_all_is_said_once() {
+    let objects =
+        UNDER_A_CONFIG_MAP.replace("SNIPPET", "server-snippet: 'more_clear_headers Server;'");
+    for format in ["table", "markdown"] {
+        let page = printed(&objects, &["--all", "--format", format]);
+        let reasons = page.lines().filter(|line| line.contains("raw configuration")).count();
+        assert_eq!(reasons, 1, "{page}");
+        assert_eq!(page.matches("as for all Ingresses, see below").count(), 2, "{page}");
+    }
+    let all: Value = serde_json::from_str(&printed(&objects, &["--format", "json"])).expect("JSON");
+    assert_eq!(all["ingresses"][0]["standing"], "needs-nginx");
+    assert!(
+        all["ingresses"][0]["reasons"][0]["message"].as_str().is_some_and(|it| it.contains("raw"))
+    );
+}
+
+/// An API server that answers, and lets nobody list anything.
+fn forbidding() -> std::net::SocketAddr {
+    use std::io::{BufRead, BufReader, Write};
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().expect("a clone")).lines();
+                let is_version = lines.next()?.ok()?.contains(" /version");
+                lines.map_while(Result::ok).find(String::is_empty)?;
+                let (status, body) = match is_version {
+                    true => (
+                        "200 OK",
+                        r#"{"major":"1","minor":"33","gitVersion":"v1.33.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#,
+                    ),
+                    false => (
+                        "403 Forbidden",
+                        r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"may not","reason":"Forbidden","code":403}"#,
+                    ),
+                };
+                let head = format!(
+                    "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+                );
+                write!(stream, "{head}Content-Length: {}\r\n\r\n{body}", body.len()).ok()
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn rights_that_are_missing_end_a_check_at_once_and_name_the_server() {
+    let server = format!("http://{}", forbidding());
+    let begun = std::time::Instant::now();
+    for command in [&["check"][..], &["explain", "http://a.test/"]] {
+        let output = fairway(&[command, &["--apiserver-host", &server]].concat());
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("cannot list") && said.contains("may not"), "{said}");
+        assert!(said.contains(&format!("the API server is {server}")), "{said}");
+    }
+    // It used to wait a minute for each.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it waits for rights");
+}

@@ -1,5 +1,6 @@
 //! Findings as a report in Markdown.
 
+use super::table::of_config_map;
 use super::{ORDER, by_reason, is_worth_a_line, of, some, words};
 use std::fmt::Write;
 use translate::{Check, Remark};
@@ -34,7 +35,11 @@ pub(super) fn page(check: &Check, all: bool) -> String {
             );
         }
         for finding in findings {
-            let (reasons, notes) = (cell(&finding.reasons), cell(&finding.notes));
+            let (shared, own): (Vec<_>, Vec<_>) =
+                finding.reasons.iter().partition(|remark| check.objects.contains(remark));
+            let shared = (!shared.is_empty()).then(|| of_config_map(&shared));
+            let own = own.into_iter().map(text).chain(shared);
+            let (reasons, notes) = (own.collect::<Vec<_>>().join("<br>"), cell(&finding.notes));
             line!(page, "| {} | {reasons} | {notes} |", finding.ingress);
         }
     }

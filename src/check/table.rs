@@ -15,7 +15,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     for standing in ORDER {
         for finding in of(check, standing).filter(|finding| is_worth_a_line(finding, all)) {
             line!(page, "{:<24}{}", words(standing), finding.ingress);
-            finding.reasons.iter().for_each(|remark| push(&mut page, "because", remark));
+            let (shared, own): (Vec<_>, Vec<_>) =
+                finding.reasons.iter().partition(|remark| check.objects.contains(remark));
+            own.into_iter().for_each(|remark| push(&mut page, "because", remark));
+            if !shared.is_empty() {
+                line!(page, "    because  {}", of_config_map(&shared));
+            }
             finding.notes.iter().for_each(|remark| push(&mut page, "note", remark));
         }
     }
@@ -42,6 +47,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
         line!(page, "{:>6}  not read: nothing is known about them", check.unread.len());
     }
     page
+}
+
+/// What is the matter with every Ingress is said once, below; here only whose matter it is.
+pub(super) fn of_config_map(shared: &[&Remark]) -> String {
+    let names: Vec<&str> = shared.iter().filter_map(|remark| remark.key.as_deref()).collect();
+    format!("{}: as for all Ingresses, see below", names.join(", "))
 }
 
 fn push(page: &mut String, kind: &str, remark: &Remark) {

@@ -8,7 +8,11 @@ pub(super) fn line(error: &Error) -> Option<String> {
     let context = |kind| error.get(kind).map(ToString::to_string);
     let near = |kind| {
         let near = context(kind).map(|near| format!("; did you mean {near}?"));
-        near.unwrap_or_else(|| "; `fairway run --help` lists what there is".to_owned())
+        let list = match kind {
+            ContextKind::SuggestedSubcommand => "fairway help",
+            _ => "fairway run --help",
+        };
+        near.unwrap_or_else(|| format!("; `{list}` lists what there is"))
     };
     Some(match error.kind() {
         ErrorKind::DisplayHelp

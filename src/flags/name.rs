@@ -15,8 +15,8 @@ const PLUGIN: &str = "kubectl-";
 const GENERAL: [&str; 4] = ["--help", "-h", "-V", "help"];
 
 /// The arguments with the command that they imply. Flags alone mean `run`, but for kubectl's plugin, and so does
-/// the name `nginx-ingress-controller` whatever follows. That name may also be the first argument: charts list the whole command
-/// as arguments, for an image whose entrypoint runs them.
+/// the name `nginx-ingress-controller` whatever follows. That name may also be the first argument: charts list the
+/// whole command as arguments, for an image whose entrypoint runs them.
 pub(crate) fn with_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     if arguments.get(1).is_some_and(|first| is_path(first) && implied(first).is_some()) {

@@ -178,5 +178,8 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
     }
     let error = read(["fairway", "chekc"].map(OsString::from).into()).expect_err("no command");
     let line = mistake::line(&error).expect("a mistake");
+    let unlike = read(["fairway", "zzz"].map(OsString::from).into()).expect_err("no command");
+    let unlike = mistake::line(&unlike).expect("a mistake");
+    assert_eq!(unlike, "there is no command zzz; `fairway help` lists what there is");
     assert_eq!(line, "there is no command chekc; did you mean check?");
 }

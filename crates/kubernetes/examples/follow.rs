@@ -34,6 +34,7 @@ async fn from_cluster() -> Result<Feed, Box<dyn Error>> {
             Referrer::ConfigMap(_) => Vec::new(),
         }),
         patience: Duration::from_secs(20),
+        once: false,
         relist: Duration::from_secs(1800),
         following: Following::default(),
     };

@@ -39,6 +39,12 @@ pub async fn client(options: &ClientOptions) -> Result<kube::Client, Error> {
         .map_err(|error| Error::Client { server, reason: deepest(&error) })
 }
 
+/// URL of the API server, for messages.
+pub async fn server(options: &ClientOptions) -> Result<String, Error> {
+    let config = configuration(options, std::env::var_os("KUBECONFIG")).await?;
+    Ok(config.cluster_url.to_string())
+}
+
 async fn configuration(
     options: &ClientOptions,
     environment: Option<OsString>,

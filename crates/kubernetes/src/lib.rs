@@ -9,7 +9,7 @@ mod manifests;
 mod watch;
 mod zone;
 
-pub use client::{ClientOptions, client};
+pub use client::{ClientOptions, client, server};
 pub use cluster::{ClusterOptions, Referrer, SecretsOf, cluster};
 pub use error::Error;
 pub use feed::Feed;

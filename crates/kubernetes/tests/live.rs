@@ -42,6 +42,7 @@ impl Shop {
                 Referrer::ConfigMap(_) => Vec::new(),
             }),
             patience: Duration::from_secs(20),
+            once: false,
             relist: Duration::from_secs(1800),
             following: Following::default(),
         }
@@ -194,6 +195,7 @@ async fn a_server_that_is_not_there_is_an_error_after_some_patience() {
         pinned: Vec::new(),
         secrets_of: Arc::new(|_| Vec::new()),
         patience: Duration::from_millis(500),
+        once: false,
         relist: Duration::from_secs(1800),
         following: Following::default(),
     });

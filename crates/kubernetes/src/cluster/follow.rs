@@ -37,6 +37,8 @@ enum State {
 
 /// The loop behind a cluster's Feed.
 pub(super) struct Follower {
+    /// Whether a person waits for one look.
+    once: bool,
     client: Client,
     contents: Contents,
     watched: Vec<Watched>,
@@ -63,6 +65,7 @@ impl Follower {
         let secrets_of = options.secrets_of.clone();
         Self {
             client: options.client.clone(),
+            once: options.once,
             contents: Contents::new(&options.pinned, secrets_of, has_selector, sender),
             states: watched.iter().map(|_| State::Waiting { trouble: None }).collect(),
             watched,
@@ -162,6 +165,10 @@ impl Follower {
                         return Err(Error::Refused { what: kind.name().to_owned(), reason });
                     }
                     Some(401) => return Err(Error::Unauthorized { reason }),
+                    // Rights do not come by waiting for them.
+                    Some(403) if self.once => {
+                        return Err(Error::Incomplete { missing: format!("{kind} ({reason})") });
+                    }
                     _ => *trouble = Some(reason),
                 }
             }

@@ -12,6 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
+/// How long a person waits for a first answer.
+const GREETING: Duration = Duration::from_secs(10);
+
 /// What to follow in a cluster.
 #[derive(Clone)]
 pub struct ClusterOptions {
@@ -28,6 +31,8 @@ pub struct ClusterOptions {
     pub secrets_of: SecretsOf,
     /// How long to wait for the first complete Snapshot, and for an API server that does not answer at start.
     pub patience: Duration,
+    /// Whether a person waits for one look: then what is forbidden, and a server that does not answer for 10 s, end it.
+    pub once: bool,
     /// How often everything is listed anew, should a watch have left something out.
     pub relist: Duration,
     /// Learns how the watches are.
@@ -62,7 +67,11 @@ impl fmt::Debug for ClusterOptions {
 /// API server that goes away later leaves the last Snapshot as it is.
 pub async fn cluster(options: ClusterOptions) -> Result<Feed, Error> {
     let patience = tokio::time::Instant::now() + options.patience;
-    let streaming = watches::greet(&options, patience).await?;
+    let greeting = match options.once {
+        true => patience.min(tokio::time::Instant::now() + GREETING),
+        false => patience,
+    };
+    let streaming = watches::greet(&options, greeting).await?;
     let mut tasks = JoinSet::new();
     let mut follower = Follower::start(&options, streaming, &mut tasks);
     let first = follower.first(patience).await?;

@@ -96,6 +96,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
         surprises: surprises::by_ingress(&translation.configuration),
         everywhere: needed_everywhere(&objects),
         lost: differences::lost_certificates(&ours, &translation),
+        of_tls: lost_by_tls(&objects),
     };
     let mut ingresses: Vec<Finding> = ours.iter().map(|ingress| checker.finding(ingress)).collect();
     checker.look_at_nginx(&ours, &mut ingresses);
@@ -232,6 +233,8 @@ struct Checker<'a> {
     everywhere: Vec<Remark>,
     /// Owners of hosts that had the certificate of another namespace.
     lost: BTreeMap<ObjectKey, Vec<Remark>>,
+    /// What the ConfigMap asks of TLS that is not there: old clients of every host with TLS are cut off.
+    of_tls: Vec<Remark>,
 }
 
 /// Whether two keys name the same annotation, with its prefix or without.
@@ -263,6 +266,10 @@ impl Checker<'_> {
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
             reasons.extend_from_slice(&self.everywhere);
+        }
+        if !self.of_tls.is_empty() && !ingress.tls.is_empty() {
+            standing = standing.max(Standing::Differs);
+            reasons.extend_from_slice(&self.of_tls);
         }
         let mut differences = differences::of(ingress, self.snapshot, self.options, &self.shared);
         // What is not heard closes no path by what it asks for.
@@ -380,6 +387,16 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
             })
     };
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
+}
+
+/// Versions and cipher suites that the ConfigMap names and that are gone.
+fn lost_by_tls(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
+    const NAMES: [&str; 2] = ["ssl-protocols", "ssl-ciphers"];
+    let is_lost = |(_, remark): &&(Severity, Remark)| {
+        let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
+        name.is_some_and(|name| NAMES.contains(&name))
+    };
+    remarks.iter().filter(is_lost).map(|(_, remark)| remark.clone()).collect()
 }
 
 /// Whether a name is that of raw configuration, or tunes a module that only nginx has.
