@@ -42,16 +42,9 @@ pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
     let method = effects::towards_upstream(exchange)?;
-    let mut outcome = sent(exchange).await;
+    let outcome = sent(exchange).await;
     if let Some(method) = method {
-        let asked = std::mem::replace(&mut exchange.request.method, method);
-        if let Ok(response) = &mut outcome
-            && asked == Method::HEAD
-            && exchange.request.method != Method::HEAD
-        {
-            // No body follows that was announced to somebody else.
-            response.announced_length = None;
-        }
+        exchange.request.method = method;
     }
     outcome
 }
