@@ -130,16 +130,16 @@ impl Generation {
         &self.configuration.global
     }
 
-    /// Who answers on a port to a host.
+    /// Who answers on a port to a host; `main` are the controller's own ports.
     pub fn site(
         &self,
         port: u16,
+        main: [u16; 2],
         host: &str,
-        main: bool,
         steps: &Steps,
     ) -> Result<Option<&Arc<Site>>, Spent> {
         if let Some(own) = &self.own_servers
-            && let Some(site) = own.find(port, host, main, steps)?
+            && let Some(site) = own.find(port, host, main.contains(&port), steps)?
         {
             return Ok(Some(site));
         }

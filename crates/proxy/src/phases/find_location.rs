@@ -26,10 +26,9 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Cow::Borrowed(path) => Bytes::copy_from_slice(path),
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
+    let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
     let port = exchange.connection.local.port();
-    let listen = &exchange.worker.listen;
-    let is_main = port == listen.http_port || port == listen.https_port;
-    let found = generation.site(port, &exchange.host, is_main, &exchange.steps);
+    let found = generation.site(port, main, &exchange.host, &exchange.steps);
     let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
     let Some(site) = found.map_err(too_hard)? else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
