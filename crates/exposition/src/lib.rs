@@ -1,4 +1,5 @@
-//! The page `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held whole.
+//! The page `/metrics`: everything is read when somebody asks, section by section, so that a long page is never held
+//! whole.
 
 mod about;
 mod certificates;
