@@ -6,6 +6,7 @@
 
 #![allow(unreachable_pub, clippy::match_bool, reason = "until its modules are crates")]
 
+mod address;
 mod answer;
 mod authenticator;
 mod backlog;

@@ -74,11 +74,13 @@ mod compile;
 mod level;
 mod mistake;
 mod need;
+mod note;
 mod page;
 mod read;
 pub mod run;
 pub mod syntax;
 mod table;
+mod text;
 mod variables;
 
 pub use compile::{Meaning, StreamListen, StreamServer};
@@ -86,84 +88,10 @@ pub use level::{Level, Levels, Place};
 pub use mistake::{Kind, Mistake};
 pub use model::snippet::{self as typed, Knowledge, OTHERS, Other, OtherRow, Position};
 pub use need::{Need, Needed};
+pub use note::Note;
 pub use page::markdown;
 pub use read::headers::expires_of;
 pub use syntax::Bounds;
 pub use table::{Row, TABLE};
+pub use text::{Snippet, size_of, understand};
 pub use variables::{Names, names_upstream};
-
-use serde::Serialize;
-use syntax::Directive;
-
-/// Something that a snippet says without effect.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Note {
-    /// Where.
-    pub at: Position,
-    /// The directive.
-    pub directive: String,
-    /// Why.
-    pub why: &'static str,
-}
-
-/// A snippet whose text has the form of nginx's configuration.
-#[derive(Clone, Debug)]
-pub struct Snippet {
-    place: Place,
-    directives: Vec<Directive>,
-}
-
-impl Snippet {
-    /// Reads `text` as a snippet of `place`.
-    pub fn parse(place: Place, text: &str) -> Result<Self, Mistake> {
-        let directives = syntax::parse(text, &Bounds::of(place))?;
-        Ok(Self { place, directives })
-    }
-
-    /// Adds the variables that it declares to `names`.
-    pub fn declare(&self, names: &mut Names) {
-        names.declare(&self.directives);
-    }
-
-    /// The words that are, or may be, regular expressions.
-    pub fn expressions(&self) -> impl Iterator<Item = &str> {
-        let mut found = Vec::new();
-        expressions(&self.directives, &mut found);
-        found.into_iter()
-    }
-
-    /// What it means where `names` are declared, its own among them; else all that is wrong with it.
-    pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
-        compile::compile(self.place, &self.directives, names)
-    }
-}
-
-fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {
-    for directive in directives {
-        let words = &directive.words;
-        let is_operator = |word: &str| matches!(word, "~" | "~*" | "!~" | "!~*");
-        let operands = words.windows(2).filter(|pair| is_operator(&pair[0].text));
-        found.extend(operands.map(|pair| pair[1].text.as_str()));
-        let marked = words.iter().map(|word| word.text.as_str());
-        found.extend(marked.filter(|text| text.len() > 2 && text.starts_with('~')));
-        if matches!(directive.name(), "rewrite" | "fastcgi_split_path_info" | "gzip_disable") {
-            found.extend(words.get(1).map(|word| word.text.as_str()));
-        }
-        if let Some(syntax::Block::Directives(inner)) = &directive.block {
-            expressions(inner, found);
-        }
-    }
-}
-
-/// Reads what a variable says of a size: `k`, `m` and `g` may follow a number.
-pub fn size_of(text: &str) -> Option<u64> {
-    read::bytes(text, "kKmMgG")
-}
-
-/// What a snippet means that stands alone.
-pub fn understand(place: Place, text: &str) -> Result<Meaning, Vec<Mistake>> {
-    let snippet = Snippet::parse(place, text).map_err(|mistake| vec![mistake])?;
-    let mut names = Names::default();
-    snippet.declare(&mut names);
-    snippet.understand(&names)
-}

@@ -122,14 +122,9 @@ async fn converse(
     let local = tcp.local_addr()?;
     let generation = worker.generation();
     let global = generation.global();
+    let limit = global.limits.proxy_protocol_timeout;
     let announced = match generation.is_announced(local.port()) {
-        true => {
-            tokio::time::timeout(
-                global.limits.proxy_protocol_timeout,
-                proxy_protocol::take(&mut tcp),
-            )
-            .await??
-        }
+        true => tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??,
         false => None,
     };
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {

@@ -1,11 +1,12 @@
 //! Who the client is, and how it came in: real-IP replacement and the values of X-Forwarded-* (compat/behaviour.md
 //! sections 14 and 15). Forwarded headers count only from trusted peers.
 
+use crate::address::parse_address;
 use crate::exchange::{Exchange, Forwarded};
 use crate::http::{Headers, tokens};
 use bytes::Bytes;
 use model::{Global, RealIp};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use stream::proxy_protocol::Announced;
 
 pub(super) fn find(exchange: &mut Exchange) {
@@ -89,25 +90,6 @@ fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
     real.trusted.iter().any(|net| net.contains(&address))
 }
 
-/// An address as nginx's realip module takes it (ngx_parse_addr_port): bare, or with a port and then in brackets if it
-/// is one of IPv6; and in brackets without a port, as Forwarded would have it. What follows otherwise makes it none.
-pub(crate) fn parse_address(text: &[u8]) -> Option<IpAddr> {
-    let text = std::str::from_utf8(text).ok()?;
-    let is_port = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_digit())
-            && text.parse().is_ok_and(|port: u16| port > 0)
-    };
-    if let Ok(address) = text.parse() {
-        return Some(address);
-    }
-    if let Some((address, after)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let is_whole = after.is_empty() || after.strip_prefix(':').is_some_and(is_port);
-        return address.parse::<Ipv6Addr>().ok().filter(|_| is_whole).map(IpAddr::from);
-    }
-    let (address, _) = text.split_once(':').filter(|(_, port)| is_port(port))?;
-    address.parse::<Ipv4Addr>().ok().map(IpAddr::from)
-}
-
 /// The value of a forwarded header, if the peer is believed about it.
 pub(super) fn told<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a Bytes> {
     let real = &exchange.generation.global().real_ip;
@@ -167,46 +149,10 @@ fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::{address, parse_address};
+    use super::address;
     use crate::http::Headers;
     use model::RealIp;
     use std::net::IpAddr;
-
-    fn read(text: &str) -> Option<String> {
-        parse_address(text.as_bytes()).map(|address| address.to_string())
-    }
-
-    #[test]
-    fn an_address_may_have_a_port_and_brackets() {
-        for text in ["192.0.2.1", "192.0.2.1:1", "192.0.2.1:65535"] {
-            assert_eq!(read(text).as_deref(), Some("192.0.2.1"), "{text}");
-        }
-        for text in ["2001:db8::1", "[2001:db8::1]", "[2001:db8::1]:443"] {
-            assert_eq!(read(text).as_deref(), Some("2001:db8::1"), "{text}");
-        }
-    }
-
-    #[test]
-    fn an_address_with_something_else_after_it_is_none() {
-        for text in [
-            "",
-            "unknown",
-            "192.0.2.1:",
-            "192.0.2.1:0",
-            "192.0.2.1:+1",
-            "192.0.2.1:65536",
-            "192.0.2.1:x",
-            "192.0.2.1:1:1",
-            "[192.0.2.1]:1",
-            "2001:db8::1:65536",
-            "[2001:db8::1",
-            "[2001:db8::1]x",
-            "[2001:db8::1]:",
-            "[fe80::1%1]:80",
-        ] {
-            assert_eq!(read(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn a_trusted_address_is_passed_over_in_the_clothes_of_ipv6_too() {
