@@ -513,3 +513,18 @@ async fn the_log_names_the_ingress_that_the_request_met_last() {
     assert_eq!(told(&native, "/").await, "200 demo demo-echo-80");
     assert_eq!(told(&native, "/own").await, "200 [] -");
 }
+
+#[tokio::test]
+async fn a_path_that_a_program_makes_is_canonical_before_anything_is_decided() {
+    let native = Host::of(
+        "",
+        "rewrite ^/join/(.*)$ /$arg_under/$1 last; rewrite ^/up$ /../x last;",
+    )
+    .path("/closed", "", whitelist("192.0.2.0/24"));
+    let native = native.serve().await;
+    assert_eq!(told(&native, "/join/x?under=a/../closed").await, "403 page");
+    assert_eq!(told(&native, "/join/x?under=/closed").await, "403 page");
+    assert_eq!(told(&native, "/up").await, "500 page", "nothing is above the root");
+    let kept = told(&native, "/join/x%FFy?under=b").await;
+    assert_eq!(kept, "200 main: GET /b/x%FFy?under=b", "bytes that are no text stay what they are");
+}
