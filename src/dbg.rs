@@ -88,11 +88,10 @@ fn routes(served: &Value) -> String {
         }
         for location in items(&server["locations"]) {
             let origin = &location["origin"];
-            let owner = match origin.is_null() {
-                true => "nobody's".to_owned(),
-                false => {
-                    format!("Ingress {}/{}", text(&origin["namespace"]), text(&origin["name"]))
-                }
+            let owner = if origin.is_null() {
+                "nobody's".to_owned()
+            } else {
+                format!("Ingress {}/{}", text(&origin["namespace"]), text(&origin["name"]))
             };
             let kind = text(&location["kind"]);
             let (path, backend) = (text(&location["path"]), short(&location["backend"]));

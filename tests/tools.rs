@@ -297,15 +297,16 @@ fn forbidding() -> std::net::SocketAddr {
                 let mut lines = BufReader::new(stream.try_clone().expect("a clone")).lines();
                 let is_version = lines.next()?.ok()?.contains(" /version");
                 lines.map_while(Result::ok).find(String::is_empty)?;
-                let (status, body) = match is_version {
-                    true => (
+                let (status, body) = if is_version {
+                    (
                         "200 OK",
                         r#"{"major":"1","minor":"33","gitVersion":"v1.33.0","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"","platform":""}"#,
-                    ),
-                    false => (
+                    )
+                } else {
+                    (
                         "403 Forbidden",
                         r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"may not","reason":"Forbidden","code":403}"#,
-                    ),
+                    )
                 };
                 let head = format!(
                     "HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n"

@@ -136,10 +136,8 @@ fn brief(answer: &str) -> String {
     let Some((head, body)) = answer.split_once("\r\n\r\n") else { return "closed".to_owned() };
     let status = head.split(' ').nth(1).unwrap_or_default();
     let location = head.lines().find_map(|line| line.strip_prefix("Location: "));
-    let body = match body.starts_with("<html>") {
-        true => "page",
-        false => body.lines().next().unwrap_or_default(),
-    };
+    let body =
+        if body.starts_with("<html>") { "page" } else { body.lines().next().unwrap_or_default() };
     let body = body.strip_suffix(" HTTP/1.1").or(body.strip_suffix(" HTTP/1.0")).unwrap_or(body);
     [status, location.unwrap_or_default(), body].join(" ").replace("  ", " ").trim().to_owned()
 }

@@ -67,10 +67,8 @@ impl fmt::Debug for ClusterOptions {
 /// API server that goes away later leaves the last Snapshot as it is.
 pub async fn cluster(options: ClusterOptions) -> Result<Feed, Error> {
     let patience = tokio::time::Instant::now() + options.patience;
-    let greeting = match options.once {
-        true => patience.min(tokio::time::Instant::now() + GREETING),
-        false => patience,
-    };
+    let greeting =
+        if options.once { patience.min(tokio::time::Instant::now() + GREETING) } else { patience };
     let streaming = watches::greet(&options, greeting).await?;
     let mut tasks = JoinSet::new();
     let mut follower = Follower::start(&options, streaming, &mut tasks);

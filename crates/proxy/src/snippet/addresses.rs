@@ -1,7 +1,7 @@
 //! `allow` and `deny`, `set_real_ip_from` and its companions (ngx_http_access_module, ngx_http_realip_module).
 
-use crate::http::{Headers, tokens};
 use crate::address::parse_address;
+use crate::http::{Headers, tokens};
 use ipnet::IpNet;
 use model::snippet::{AccessRule, ClientAddress, RealIp as Settings};
 use std::net::IpAddr;

@@ -341,9 +341,10 @@ impl Checker<'_> {
         let prefix = &self.options.annotations_prefix;
         let annotation = name.strip_prefix(prefix.as_str()).and_then(|name| name.strip_prefix('/'));
         let is_snippet = annotation.is_some_and(|name| snippets::ANNOTATIONS.contains(&name));
-        let needs_nginx = match is_snippet {
-            true => snippets::needs_nginx(&problem.message),
-            false => annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name)),
+        let needs_nginx = if is_snippet {
+            snippets::needs_nginx(&problem.message)
+        } else {
+            annotation.is_some_and(|name| needs_nginx(&ANNOTATIONS, name))
         };
         if needs_nginx && problem.severity != Severity::Notice {
             return Standing::NeedsNginx;
@@ -381,9 +382,12 @@ fn needed_everywhere(remarks: &[(Severity, Remark)]) -> Vec<Remark> {
     let is_needed = |(severity, remark): &&(Severity, Remark)| {
         let name = remark.key.as_deref().and_then(|key| key.strip_prefix(CONFIG_MAP_KEY));
         *severity == Severity::Error
-            && name.is_some_and(|name| match snippets::is_key(name) {
-                true => snippets::needs_nginx(&remark.message),
-                false => needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name),
+            && name.is_some_and(|name| {
+                if snippets::is_key(name) {
+                    snippets::needs_nginx(&remark.message)
+                } else {
+                    needs_nginx(&CONFIG_MAP, name) && !ELSEWHERE.contains(&name)
+                }
             })
     };
     remarks.iter().filter(is_needed).map(|(_, remark)| remark.clone()).collect()
