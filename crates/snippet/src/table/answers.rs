@@ -1,6 +1,7 @@
 //! Answers on their way to the client.
 
-use super::{Fate, H, HSL, L, LIF, LMT, Levels, M, MANY, Row, S, fate, rows};
+use super::row::{Fate, H, HSL, L, LIF, LMT, M, MANY, Row, S, fate, rows};
+use crate::level::Levels;
 use crate::read::answers::{
     access_log, empty_gif, error_page, gzip_disable, gzip_proxied, status, stub_status, sub_filter,
 };

@@ -1,6 +1,7 @@
 //! Connections of clients.
 
-use super::{Fate, H, HSL, LIF, Levels, MANY, Row, S, fate, rows};
+use super::row::{Fate, H, HSL, LIF, MANY, Row, S, fate, rows};
+use crate::level::Levels;
 use crate::read::client::{buffers, keepalive, merge_slashes, tls_versions};
 
 pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";

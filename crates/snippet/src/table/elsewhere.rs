@@ -1,6 +1,7 @@
 //! What takes nginx, or makes no sense here.
 
-use super::{Build, Fate, H, HSL, L, LIF, Levels, M, MANY, Row, S, STREAM, fate, rows};
+use super::row::{Build, Fate, H, HSL, L, LIF, M, MANY, Row, S, STREAM, fate, rows};
+use crate::level::Levels;
 
 const ANY: u8 = u8::MAX;
 const FILE: &str = "The image's files are served to nobody: serve files by a Service.";

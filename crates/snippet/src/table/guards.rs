@@ -1,6 +1,7 @@
 //! Guards: addresses, passwords, authenticators, limits.
 
-use super::{Fate, H, HSL, L, LIF, LMT, Levels, MANY, Row, S, fate, rows};
+use super::row::{Fate, H, HSL, L, LIF, LMT, MANY, Row, S, fate, rows};
+use crate::level::Levels;
 use crate::read::guards::{
     access, auth_basic, auth_request, auth_request_set, limit_conn, limit_req, rate, real_ip_from,
     referers,

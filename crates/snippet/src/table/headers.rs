@@ -1,6 +1,7 @@
 //! Headers of answers, and of requests as upstreams see them.
 
-use super::{Fate, HSL, LIF, Levels, MANY, Row, fate, rows};
+use super::row::{Fate, HSL, LIF, MANY, Row, fate, rows};
+use crate::level::Levels;
 use crate::read::headers::{add_header, clear, clear_input, expires, set, set_input};
 
 pub(super) static HEADERS: &[Row] = rows! { "ngx_http_headers_module";

@@ -1,6 +1,7 @@
 //! Programs, locations, and what stands at http level.
 
-use super::{Build, Fate, H, HSL, L, LIF, Levels, MANY, Row, S, SIF, fate, rows};
+use super::row::{Build, Fate, H, HSL, L, LIF, MANY, Row, S, SIF, fate, rows};
+use crate::level::Levels;
 
 pub(super) static REWRITE: &[Row] = rows! { "ngx_http_rewrite_module";
     "if", S | L, 1, MANY, built(If), "Conditions on a variable: alone, =, !=, ~, ~*, !~, !~*. -f, -d, -e and -x look at files and need nginx.";

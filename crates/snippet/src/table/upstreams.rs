@@ -1,6 +1,7 @@
 //! How upstreams are spoken to.
 
-use super::{Fate, HSL, L, LIF, LMT, Levels, MANY, Row, fate, rows};
+use super::row::{Fate, HSL, L, LIF, LMT, MANY, Row, fate, rows};
+use crate::level::Levels;
 use crate::read::client::tls_versions;
 use crate::read::upstreams::{
     buffers, cookie_domain, cookie_flags, cookie_path, fastcgi_param, grpc_pass, hidden, ignored,
