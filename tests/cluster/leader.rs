@@ -59,6 +59,15 @@ impl Witness {
         Ok(Self { seen, watching })
     }
 
+    /// Waits until it has heard of an address: it may be later than whoever asks for the object.
+    async fn hears(&self) -> Result<()> {
+        eventually("the witness to hear", crate::fairway::PATIENCE, async || {
+            ensure!(!self.seen.lock().expect("no panic").is_empty(), "it has heard nothing");
+            Ok(())
+        })
+        .await
+    }
+
     fn end(self) -> BTreeSet<String> {
         self.watching.abort();
         std::mem::take(&mut self.seen.lock().expect("no panic"))
@@ -74,6 +83,7 @@ fn of_two_replicas_one_writes_and_hands_over_as_soon_as_it_ends() {
         let second = start(cluster, 2).await?;
         let witness = Witness::start(cluster).await?;
         written_by(cluster, "before", 1).await?;
+        witness.hears().await?;
         ensure!(witness.end() == BTreeSet::from([address(1)]));
         let ended = Instant::now();
         first.stop().await?;
@@ -124,6 +134,7 @@ fn a_leader_that_was_paused_for_too_long_writes_nothing_afterwards() {
             written_by(cluster, &format!("after-{number}"), 2).await?;
             first.answers(&format!("after-{number}.test"), "/", 200).await?;
         }
+        witness.hears().await?;
         let seen = witness.end();
         ensure!(seen == BTreeSet::from([address(2)]), "{seen:?}");
         // It is well, and leads again when it is its turn.
