@@ -271,18 +271,19 @@ fn clients_that_the_config_map_lets_in_no_more_are_a_difference_of_hosts_with_tl
 
 #[test]
 fn what_the_config_map_asks_of_all_is_said_once() {
-    let objects =
-        UNDER_A_CONFIG_MAP.replace("SNIPPET", "server-snippet: 'more_clear_headers Server;'");
+    let objects = UNDER_A_CONFIG_MAP.replace("SNIPPET", "server-snippet: 'include other.conf;'");
     for format in ["table", "markdown"] {
         let page = printed(&objects, &["--all", "--format", format]);
-        let reasons = page.lines().filter(|line| line.contains("raw configuration")).count();
+        let reasons = page.lines().filter(|line| line.contains("no files to include")).count();
         assert_eq!(reasons, 1, "{page}");
         assert_eq!(page.matches("as for all Ingresses, see below").count(), 2, "{page}");
     }
     let all: Value = serde_json::from_str(&printed(&objects, &["--format", "json"])).expect("JSON");
     assert_eq!(all["ingresses"][0]["standing"], "needs-nginx");
     assert!(
-        all["ingresses"][0]["reasons"][0]["message"].as_str().is_some_and(|it| it.contains("raw"))
+        all["ingresses"][0]["reasons"][0]["message"]
+            .as_str()
+            .is_some_and(|it| it.contains("include"))
     );
 }
 

@@ -376,10 +376,12 @@ impl<'g> Around<'g> {
         before: &Global,
     ) -> BTreeSet<&'c ServerName> {
         let differs = self.differs(before);
+        if !differs {
+            return changes.servers.iter().collect();
+        }
         // What the http level says is inherited by every server.
         let everywhere = self.global.http_snippet != before.http_snippet;
-        let is_around =
-            |server: &Server| everywhere || (differs && Plan::counts(server, self.http));
+        let is_around = |server: &Server| everywhere || Plan::counts(server, self.http);
         let others = configuration.servers.iter().filter(|(_, server)| is_around(server));
         changes.servers.iter().chain(others.map(|(name, _)| name)).collect()
     }

@@ -513,6 +513,16 @@ async fn the_log_names_the_ingress_that_the_request_met_last() {
 }
 
 #[tokio::test]
+async fn no_variable_ends_a_request_line_wherever_it_stands() {
+    let native = Host::of("", "rewrite ^/(?!in)(.*) /in?q=$uri last; set $args $uri;");
+    let native = native.serve().await;
+    let hostile = "/a%20HTTP/1.1%0d%0aHost:%20b%0d%0a%0d%0aGET%20/b";
+    let seen = told(&native, hostile).await;
+    assert!(seen.contains("%20HTTP/1.1%0D%0AHost:%20b%0D%0A%0D%0AGET%20/b"), "{seen}");
+    assert_eq!(seen.lines().count(), 1, "{seen}");
+}
+
+#[tokio::test]
 async fn a_path_that_a_program_makes_is_canonical_before_anything_is_decided() {
     let native = Host::of(
         "",

@@ -45,9 +45,9 @@ impl OwnPorts {
         }
     }
 
-    /// Whether none is open.
+    /// Whether none is open or wanted.
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.missing.is_empty()
     }
 
     /// Takes what already waits, then closes all of them.

@@ -20,6 +20,20 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.request_id = request_id(exchange, global);
 }
 
+/// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose guards
+/// look at it, too.
+pub(super) fn forget(exchange: &mut Exchange) {
+    if exchange.snippet.is_none() {
+        return;
+    }
+    let generation = exchange.generation.clone();
+    let global = generation.global();
+    let connection = &exchange.connection;
+    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    exchange.client =
+        address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
+}
+
 /// `set_real_ip_from` of a location, once the programs have run; whoever has been replaced stays replaced.
 pub(super) fn of_location(exchange: &mut Exchange) {
     if exchange.client == exchange.connection.peer.ip() {

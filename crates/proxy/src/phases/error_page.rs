@@ -2,7 +2,7 @@
 //! another path through every guard, or away (ngx_http_special_response.c).
 
 use super::failed::answer_error;
-use super::{Stop, errors, find_location, rewrite};
+use super::{Stop, client_address, errors, find_location, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::http::{Body, Response, Source};
@@ -35,6 +35,10 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     running.said = false;
     // nginx keeps no connection after these.
     running.close |= response.close || matches!(status, 400 | 413 | 414 | 500 | 501);
+    // What came of a body that broke off, or is too large, is nobody's.
+    if response.close || matches!(status, 400 | 413 | 414) {
+        exchange.release_body();
+    }
     let next = match &page.target {
         ErrorTarget::Named(name) => named(exchange, name).map(|()| Some(Begin::Here)),
         ErrorTarget::Path(path) => inside(exchange, path).map(|()| Some(Begin::Path)),
@@ -46,6 +50,8 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     match next {
         Ok(next) => {
             if next.is_some() {
+                // Its tries are others than those that led here.
+                exchange.onward.tries.push(exchange.log.tries.len());
                 // Its upstream is let go of before another one is asked.
                 response.body = Body::empty();
             }
@@ -77,8 +83,9 @@ fn page_for(exchange: &mut Exchange, response: &Response) -> Option<ErrorPage> {
     let status = response.status.as_u16();
     let page = answers.error_pages.iter().find(|page| page.statuses.contains(&status)).cloned();
     let running = exchange.snippet.as_mut()?;
-    let again = std::mem::replace(&mut running.paged, true);
-    page.filter(|_| !again || recursive)
+    let again = running.paged;
+    running.paged |= !recursive;
+    page.filter(|_| !again)
 }
 
 /// Whether answers of the upstream are looked at, too.
@@ -94,13 +101,14 @@ fn intercepts(exchange: &Exchange, settings: &Settings) -> bool {
 
 /// Goes to a named location (ngx_http_named_location).
 pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
-    exchange.leave_location();
     let running = exchange.snippet.as_mut();
     let may = running.is_some_and(|running| running.state.search_again());
     let site = exchange.place.as_ref().map(|place| place.site.clone());
     let index = site.as_ref().and_then(|site| site.snippet.as_ref()?.named.get(name).copied());
     match (site, index) {
         (Some(site), Some(index)) if may => {
+            exchange.leave_location();
+            client_address::forget(exchange);
             exchange.place = Some(Place { site, index });
             Ok(())
         }
@@ -124,6 +132,7 @@ fn inside(exchange: &mut Exchange, path: &Template) -> Result<(), Error> {
     let target =
         rewrite::with_query(route::path::encode(&path).into_owned().into_bytes(), query.as_deref());
     exchange.lead_to(target);
+    client_address::forget(exchange);
     Ok(())
 }
 

@@ -25,7 +25,7 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     if let (Some(most), Some(slots)) = (limits.connections, &gate.connections) {
         let slot = slots.take(client, most).ok_or_else(|| refusal(limits.connection_status))?;
-        exchange.slot = Some(slot);
+        exchange.slot = Some(slot.beside(exchange.slot.take()));
     }
     exchange.onward.counted = true;
     Ok(())
@@ -51,11 +51,7 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     if limits.broken {
         return Err(refusal(requests));
     }
-    if exchange
-        .snippet
-        .as_mut()
-        .is_none_or(|running| std::mem::replace(&mut running.of_request.is_counted, true))
-    {
+    if exchange.snippet.as_ref().is_none_or(|running| running.of_request.is_counted) {
         return Ok(());
     }
     let keys = on_machine(exchange, |machine| limits.request_keys(machine))?.unwrap_or_default();
@@ -68,7 +64,11 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         Judgement::Refuse if dry => ("REJECTED_DRY_RUN", None),
         Judgement::Refuse => ("REJECTED", None),
     };
-    note(exchange, |running| running.request_limit = said);
+    // A request without a key was not counted here, and may be where it is led to.
+    note(exchange, |running| {
+        running.request_limit = said;
+        running.of_request.is_counted |= !said.is_empty();
+    });
     if said == "REJECTED" {
         return Err(refusal(requests));
     }
@@ -82,7 +82,10 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         Err(Full) if limits.connection_dry_run => ("REJECTED_DRY_RUN", None),
         Err(Full) => ("REJECTED", None),
     };
-    note(exchange, |running| running.connection_limit = said);
+    note(exchange, |running| {
+        running.connection_limit = said;
+        running.of_request.is_counted |= !said.is_empty();
+    });
     if said == "REJECTED" {
         return Err(refusal(connections));
     }

@@ -68,6 +68,8 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
 }
 
 async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
+    // Once: what a snippet writes into Host is for upstreams, and leads to no other server.
+    find_location::hear_host(exchange);
     let answer = located(exchange).await?;
     onward(exchange, answer).await
 }
@@ -108,7 +110,6 @@ async fn onward(exchange: &mut Exchange, mut answer: Response) -> Result<Respons
 
 /// The life of a request from the choice of its location on; it may begin anew with another path.
 async fn located(exchange: &mut Exchange) -> Result<Response, Stop> {
-    find_location::hear_host(exchange);
     exchange.enter(Phase::Blocks);
     block::headers(exchange)?; // server-rewrite
     exchange.enter(Phase::Location);

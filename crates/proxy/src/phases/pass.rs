@@ -3,8 +3,10 @@
 use super::{Stop, rewrite};
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::http::percent;
 use crate::snippet::on_machine;
 use crate::upstream::Group;
+use bytes::Bytes;
 use model::UpstreamId;
 use model::snippet::{Pass, PassTarget, Template};
 use std::sync::Arc;
@@ -25,8 +27,7 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
         return Ok(());
     }
     let Some(running) = &exchange.snippet else { return Ok(()) };
-    let ingress =
-        running.ingress.and_then(|index| Some(&exchange.place.as_ref()?.site.spots[index]));
+    let ingress = running.ingress.and_then(|index| exchange.place.as_ref()?.site.spots.get(index));
     let group = match running.state.own(NAME) {
         Some(name) => Some(named(exchange, name)?),
         // What the controller set at the location before is still set.
@@ -54,8 +55,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let Some(literal) = path.literal() else {
         let text = on_machine(exchange, |machine| machine.expand_header(path))?.unwrap_or_default();
         if !text.is_empty() {
-            let bytes = route::path::bytes(&text);
-            exchange.rewritten = Some(crate::variables::in_header(&bytes));
+            exchange.rewritten = Some(target(&text)?);
         }
         return Ok(());
     };
@@ -68,4 +68,19 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let query = exchange.query().filter(|query| !query.is_empty());
     exchange.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
     Ok(())
+}
+
+/// A path and its query as variables made them: canonical, and without what would end the request line.
+fn target(text: &str) -> Result<Bytes, Error> {
+    let (path, query) = match text.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (text, None),
+    };
+    let graphic = |byte| matches!(byte, b'!'..=b'~');
+    // `$request_uri` is escaped already: a `%` stays one.
+    let path = percent::encoded(&route::path::bytes(path), graphic);
+    let path = route::path::canonical(path.as_ref()).map_err(Error::BadRewrite)?.path.into_owned();
+    let query = query.map(|query| percent::encoded(&route::path::bytes(query), graphic));
+    let path = route::path::encode(&path).into_owned().into_bytes();
+    Ok(rewrite::with_query(path, query.as_deref().map(AsRef::as_ref)))
 }

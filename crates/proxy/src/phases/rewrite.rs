@@ -4,6 +4,7 @@ use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::Response;
+use crate::http::percent;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
@@ -73,7 +74,7 @@ fn address(exchange: &Exchange, target: &Template, groups: &[Option<&[u8]>]) -> 
         variables::in_header(&route::path::bytes(text.strip_suffix('?').unwrap_or(&text)));
     if let Some(query) = query.filter(|_| !text.ends_with('?')) {
         let sign: &[u8] = if has_arguments { b"&" } else { b"?" };
-        location = [&location, sign, query].concat().into();
+        location = [&location, sign, &on_the_wire(query)].concat().into();
     }
     location
 }
@@ -142,11 +143,16 @@ pub(super) fn resolved(path: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(canonical.path.into_owned())
 }
 
+/// Arguments without what would end a request line or a header line: variables may have put anything into them.
+fn on_the_wire(query: &[u8]) -> Vec<u8> {
+    percent::encoded(query, |byte| byte > b' ' && byte != 0x7f)
+}
+
 pub(super) fn with_query(path: Vec<u8>, query: Option<&[u8]>) -> Bytes {
     let mut target = BytesMut::from(&path[..]);
     if let Some(query) = query {
         target.extend_from_slice(b"?");
-        target.extend_from_slice(query);
+        target.extend_from_slice(&on_the_wire(query));
     }
     target.freeze()
 }

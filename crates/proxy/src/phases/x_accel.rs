@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, ngx_http_internal_redirect). Every phase from the choice of the location on runs again.
 
 use super::error_page::{self, Begin};
-use super::{Stop, answer_rewrites};
+use super::{Stop, answer_rewrites, client_address};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Response, Source};
@@ -60,6 +60,7 @@ pub(super) fn follow(
     }
     if let Some(target) = target {
         exchange.lead_to(target);
+        client_address::forget(exchange);
     }
     Ok(Some(Begin::Path))
 }

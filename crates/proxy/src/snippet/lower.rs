@@ -3,7 +3,7 @@
 use model::policy::{
     Body, Condition, HttpVersion, Policy, Protocol, Retries, Timeouts, TlsRedirect,
 };
-use model::snippet::{Pass, Settings, Transfer};
+use model::snippet::{Pass, Settings, Transfer, UpstreamTls};
 use model::{Backend, Location};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,10 +25,21 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
         pass_headers: std::mem::take(&mut outer.proxy.pass_headers),
         ignore_headers: outer.proxy.ignore_headers.take(),
         intercept_errors: outer.proxy.intercept_errors.filter(|_| policy.errors.is_none()),
-        tls: std::mem::take(&mut outer.proxy.tls),
+        tls: outer_tls(&mut outer.proxy, policy),
         ..Transfer::default()
     };
     outer.proxy = said;
+    outer.grpc.tls = outer_tls(&mut outer.grpc, policy);
+    // Guards of annotations are written into the location.
+    if policy.auth_basic.is_some() {
+        outer.access.auth_basic = None;
+    }
+    if policy.auth_external.is_some() {
+        outer.access.auth_request_off = None;
+    }
+    if policy.body.request_buffer.is_some() {
+        outer.client.body_buffer_size = None;
+    }
     if policy.errors.is_some() {
         outer.answers.error_pages.clear();
     }
@@ -43,6 +54,16 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
         outer.grpc.connect_timeout = None;
         outer.grpc.read_timeout = None;
         outer.grpc.send_timeout = None;
+    }
+}
+
+/// What levels around say of TLS towards upstreams, where the Ingress says nothing of it.
+fn outer_tls(outer: &mut Transfer, policy: &Policy) -> UpstreamTls {
+    let said = std::mem::take(&mut outer.tls);
+    if policy.upstream_tls == model::policy::UpstreamTls::default() {
+        said
+    } else {
+        UpstreamTls::default()
     }
 }
 

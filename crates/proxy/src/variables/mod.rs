@@ -309,7 +309,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
 fn settled<'a>(exchange: &Exchange, place: &'a Place) -> Option<&'a Spot> {
     let spot = place.spot();
     match (&exchange.snippet, &spot.snippet) {
-        (Some(running), Some(level)) if level.own => Some(&place.site.spots[running.ingress?]),
+        (Some(running), Some(level)) if level.own => place.site.spots.get(running.ingress?),
         _ => Some(spot),
     }
 }
