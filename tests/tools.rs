@@ -37,10 +37,22 @@ fn all_cases(folder: &Path) {
     }
 }
 
+/// What takes nginx, whatever the ConfigMap allows.
+const GUARDED_BY_RULES: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata:
+  name: guarded-by-rules
+  namespace: demo
+  annotations: {nginx.ingress.kubernetes.io/enable-modsecurity: "true"}
+spec: {ingressClassName: nginx, rules: [{host: rules.test}]}
+"#;
+
 #[test]
 fn hundreds_of_ingresses_are_checked_and_each_verdict_has_its_reason() {
     let folder = tempfile::tempdir().expect("a folder");
     all_cases(folder.path());
+    fs::write(folder.path().join("rules.yaml"), GUARDED_BY_RULES).expect("a file");
     let path = folder.path().to_str().expect("a path");
     let output = fairway(&["check", path, "--format", "json"]);
     // Some cases share a name, and one holds a value that is no text.

@@ -20,8 +20,8 @@ pub(super) fn find(exchange: &mut Exchange) {
     exchange.request_id = request_id(exchange, global);
 }
 
-/// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose guards
-/// look at it, too.
+/// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose
+/// guards look at it, too.
 pub(super) fn forget(exchange: &mut Exchange) {
     if exchange.snippet.is_none() {
         return;
