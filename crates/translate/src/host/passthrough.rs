@@ -4,7 +4,7 @@ use super::Host;
 use super::owners::is_foreign;
 use crate::ingress::{Draft, Rank, Standing, origin};
 use crate::tenancy::{Item, remedy};
-use model::{Backend, Origin, PathKind, Severity, UpstreamId};
+use model::{Backend, Location, Origin, PathKind, Severity, UpstreamId};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,13 +27,17 @@ impl Host<'_> {
             locations.find(|root| root.path == "/" && root.kind == kind && root.origin.is_some())
         };
         let named = |kind: &PathKind| self.claims.contains_key(&(*kind, "/".to_owned()));
-        let root = kinds.filter(named).find_map(root).cloned();
+        let mut asking = drafts.values().filter(asks);
+        let first = asking.clone().next()?;
+        // A stranger's path / of the other kind is not in the way of who asked first.
+        let roots: Vec<_> = kinds.filter(named).filter_map(root).collect();
+        let own = &first.ingress.meta.key.namespace;
+        let is_own = |root: &&&Arc<Location>| is_in(root, own);
+        let root = roots.iter().find(is_own).or(roots.first()).map(|root| Arc::clone(root));
         let owns = |draft: &&Arc<Draft>| {
             let owner = root.as_ref().and_then(|root| root.origin.as_ref());
             anybody || owner == Some(&origin(&draft.ingress.meta.key))
         };
-        let mut asking = drafts.values().filter(asks);
-        let first = asking.clone().next()?;
         let asker = asking.find(owns);
         let name = self.name.as_str();
         let older = |draft: &&Arc<Draft>| {
@@ -91,4 +95,8 @@ impl Host<'_> {
             self.problem(key, "spec.rules", Severity::Error, message);
         }
     }
+}
+
+fn is_in(location: &Location, namespace: &Arc<str>) -> bool {
+    location.origin.as_ref().is_some_and(|origin| origin.namespace == *namespace)
 }

@@ -206,8 +206,9 @@ impl Sets {
             assert!(!self.a_is_older || before.service.is_none(), "a lost {place}");
             return;
         };
-        // The root of a younger tenant in a host that another one owns may be written by both, or by nobody.
-        if (before.path == "/" || matches!(found.backend, Backend::Denied(_))) && !self.a_is_older {
+        // Another Ingress of a's may have the path where b's is older than the one that has it alone.
+        let moved = found.origin != before.origin;
+        if (moved || matches!(found.backend, Backend::Denied(_))) && !self.a_is_older {
             return;
         }
         // A snippet of the server is that of its owner.
