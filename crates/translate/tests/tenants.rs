@@ -336,6 +336,14 @@ fn a_passed_through_host_stays_so_and_has_no_paths_of_others() {
         problems.contains("Ingress b/other") && problems.contains("passed through"),
         "{problems}"
     );
+    // Nor does a path / of the other kind take it away.
+    let mut exact = ours.clone();
+    for path in exact.rules.iter_mut().flat_map(|rule| rule.paths.iter_mut().flatten()) {
+        path.kind = PathType::Exact;
+    }
+    let root = of("b", "other", "/", &[]);
+    let (configuration, _) = with(&[], &[exact, root]);
+    assert!(shop(&configuration).passthrough.is_some());
     // A host that others were on before is not passed through.
     let mut younger = ours;
     younger.meta.created = 5;
