@@ -3,11 +3,11 @@
 
 use super::{Stop, auth_basic, auth_external};
 use crate::exchange::{Authenticated, Exchange};
-use crate::http::Response;
 use crate::snippet::lets_in;
 use http::{Method, StatusCode};
 use model::policy::Satisfy;
 use model::snippet::{Access, AccessRule, AuthBasic, Satisfy as OfSnippet};
+use wire::Response;
 
 /// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
 /// other guard makes up for.
@@ -128,9 +128,10 @@ fn satisfy(exchange: &Exchange) -> Satisfy {
 
 /// `block-cidrs`: lists of a location replace it, as nginx's inheritance goes.
 fn blocked(exchange: &Exchange) -> Verdict {
-    match exchange.generation.global().block.addresses.contains(exchange.client) {
-        true => Verdict::forbidden(),
-        false => Verdict::Silent,
+    if exchange.generation.global().block.addresses.contains(exchange.client) {
+        Verdict::forbidden()
+    } else {
+        Verdict::Silent
     }
 }
 
@@ -189,10 +190,10 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::{Decision, Verdict};
-    use crate::http::Response;
     use crate::phases::Stop;
     use http::StatusCode;
     use model::policy::Satisfy::{self, All, Any};
+    use wire::Response;
 
     fn challenge(text: &'static str) -> Verdict {
         let mut response = Response::page(StatusCode::UNAUTHORIZED);

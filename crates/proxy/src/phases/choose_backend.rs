@@ -5,8 +5,6 @@ use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::generation::Spot;
-use crate::http::{Headers, Response, cookie_date, since_epoch};
-use crate::upstream::{Group, Rule, Session};
 use crate::variables;
 use balance::{Asked, Claim, Cookie, Kept, Side, side};
 use bytes::Bytes;
@@ -17,6 +15,8 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use upstream::{Group, Rule, Session};
+use wire::{Headers, Response, cookie_date, since_epoch};
 
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {

@@ -4,10 +4,10 @@
 use super::Stop;
 use crate::exchange::Exchange;
 use crate::generation::Told;
-use crate::http::Response;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::policy::{Cors, Origins};
+use wire::Response;
 
 /// Notes whether the origin is allowed, and answers its OPTIONS requests, whatever they ask for.
 pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -15,9 +15,10 @@ pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
         Some(policy) => allowed(policy, exchange),
         None => None,
     };
-    match exchange.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS {
-        true => Err(Response::empty(StatusCode::NO_CONTENT).into()),
-        false => Ok(()),
+    if exchange.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS {
+        Err(Response::empty(StatusCode::NO_CONTENT).into())
+    } else {
+        Ok(())
     }
 }
 

@@ -3,12 +3,12 @@
 
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
-use crate::http::{Field, Interim, Response, Source};
 use crate::snippet::Effects;
 use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
+use wire::{Field, Interim, Response, Source};
 
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
@@ -148,9 +148,8 @@ fn passes(
     if field.is("server") && !global.upstream_server_header {
         return false;
     }
-    let named = |value: &Bytes| {
-        crate::http::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name))
-    };
+    let named =
+        |value: &Bytes| wire::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name));
     if !upgraded && nominated.is_some_and(named) {
         return false;
     }

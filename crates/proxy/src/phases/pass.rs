@@ -3,13 +3,13 @@
 use super::{Stop, rewrite};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::percent;
 use crate::snippet::on_machine;
-use crate::upstream::Group;
 use bytes::Bytes;
 use model::UpstreamId;
 use model::snippet::{Pass, PassTarget, Template};
 use std::sync::Arc;
+use upstream::Group;
+use wire::percent;
 
 /// The variable that names the upstream of `upstream_balancer`.
 const NAME: &str = "proxy_upstream_name";

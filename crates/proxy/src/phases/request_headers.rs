@@ -4,15 +4,15 @@
 use super::{client_address, client_fields, errors};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Field, Length, TrailerRule, tokens};
-use crate::http1::write;
 use crate::snippet::Told;
-use crate::upstream::Head;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
+use upstream::Head;
+use wire::http1::write;
+use wire::{Field, Length, TrailerRule, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: [&str; 11] = [
@@ -91,9 +91,10 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     }
     if !is_by_itself(exchange) {
         set_by_fairway(exchange, |name, value| {
-            let is_said = match name.eq_ignore_ascii_case(b"host") {
-                true => told_host.is_some(),
-                false => told.is_some_and(|told| told.has(name)),
+            let is_said = if name.eq_ignore_ascii_case(b"host") {
+                told_host.is_some()
+            } else {
+                told.is_some_and(|told| told.has(name))
             };
             if !is_said {
                 put(name, value);

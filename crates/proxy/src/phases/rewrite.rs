@@ -3,13 +3,12 @@
 use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::Response;
-use crate::http::percent;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::snippet::Regex;
 use model::{Part, Template};
+use wire::{Response, percent};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
     if !to_target(exchange)? {

@@ -2,7 +2,6 @@
 
 use super::Running;
 use crate::exchange::Exchange;
-use crate::http::{long_date, since_epoch};
 use crate::phases::access_log;
 use crate::variables;
 use crate::variables::fastcgi;
@@ -10,6 +9,7 @@ use model::snippet::Other;
 use model::{Alias, Steps, Variable};
 use snippet::run::{Request, State, is_invalid_referer};
 use std::borrow::Cow;
+use wire::{long_date, since_epoch};
 
 /// What the expressions of `valid_referers` may take each time that they are asked.
 const STEPS_OF_REFERERS: usize = 100_000;

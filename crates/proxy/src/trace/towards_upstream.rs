@@ -24,9 +24,10 @@ pub(super) fn tell(story: &mut Story<'_>) {
 fn side(story: &mut Story<'_>) {
     let spot = story.exchange.spot();
     let Some(canary) = spot.canary.as_deref() else { return };
-    let outcome = match story.exchange.canary {
-        true => format!("the canary, {}", canary.group.id),
-        false => format!("the main side, not the canary {}", canary.group.id),
+    let outcome = if story.exchange.canary {
+        format!("the canary, {}", canary.group.id)
+    } else {
+        format!("the main side, not the canary {}", canary.group.id)
     };
     story.say("side", outcome);
 }
