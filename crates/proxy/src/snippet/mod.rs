@@ -45,11 +45,9 @@ pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::upstream::Group;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
-use std::sync::Arc;
 
 /// What snippets know of one request.
 #[derive(Debug, Default)]
@@ -59,8 +57,6 @@ pub struct Running {
     /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
     /// stays set in locations that snippets have.
     pub ingress: Option<usize>,
-    /// The upstream that `$proxy_upstream_name` names in place of the location's.
-    pub group: Option<Arc<Group>>,
     /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
     pub said: bool,
     /// Whether an `error_page` was looked for.
