@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
-use upstream::Try;
+use upstream::{Group, Try};
 use wire::{Body, Headers, Interims, Request, Squeezed, Version};
 
 /// A request on its way through the phases.
@@ -44,16 +44,8 @@ pub(crate) struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
-    /// Whether `default-backend` stands in for the location's upstream.
-    pub stands_in: bool,
-    /// Path and query towards the upstream, if they are not those of the request.
-    pub rewritten: Option<Bytes>,
-    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
-    pub forwarded_prefix: Option<Bytes>,
-    /// What Access-Control-Allow-Origin says, if the origin is allowed.
-    pub allowed_origin: Option<Bytes>,
-    /// Whether the canary of the location has it.
-    pub canary: bool,
+    /// What was decided at that location.
+    pub visit: Visit,
     /// `Set-Cookie` of a new session.
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
@@ -62,8 +54,6 @@ pub(crate) struct Exchange {
     pub onward: Onward,
     /// Header sections of the answer that variables ask for.
     pub answer: Answer,
-    /// What the guards leave for what comes after them.
-    pub authenticated: Authenticated,
     /// The phase it is in, or that ended it.
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
@@ -98,6 +88,25 @@ impl Place {
     pub(crate) fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+}
+
+/// What is decided at one location, and forgotten as a whole where the request goes on to another one.
+#[derive(Debug, Default)]
+pub(crate) struct Visit {
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
+    /// Path and query towards the upstream, if they are not those of the request.
+    pub rewritten: Option<Bytes>,
+    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
+    pub forwarded_prefix: Option<Bytes>,
+    /// What Access-Control-Allow-Origin says, if the origin is allowed.
+    pub allowed_origin: Option<Bytes>,
+    /// Whether the canary of the location has it.
+    pub canary: bool,
+    /// The upstream that a snippet names in place of the location's own.
+    pub named: Option<Arc<Group>>,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
 }
 
 /// What becomes of a request that an upstream sends on.
@@ -174,16 +183,11 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
-            stands_in: false,
-            rewritten: None,
-            forwarded_prefix: None,
-            allowed_origin: None,
-            canary: false,
+            visit: Visit::default(),
             session_cookie: None,
             request_id: Bytes::new(),
             onward: Onward::default(),
             answer: Answer::default(),
-            authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
             span: None,
@@ -255,14 +259,7 @@ impl Exchange {
 
     /// Forgets what was decided at a location, since the request goes on to another one.
     pub(crate) fn leave_location(&mut self) {
-        self.rewritten = None;
-        self.forwarded_prefix = None;
-        self.allowed_origin = None;
-        self.canary = false;
-        self.authenticated = Authenticated::default();
-        if let Some(running) = &mut self.snippet {
-            running.group = None;
-        }
+        self.visit = Visit::default();
     }
 
     /// The query as it stands: that of the request, until a snippet makes it another.

@@ -2,7 +2,7 @@
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
 use super::{Stop, auth_basic, auth_external};
-use crate::exchange::{Authenticated, Exchange};
+use crate::exchange::Exchange;
 use crate::snippet::lets_in;
 use http::{Method, StatusCode};
 use model::policy::Satisfy;
@@ -30,8 +30,6 @@ impl Verdict {
 
 /// Asks the guards, in nginx's order.
 pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
-    // What guards of another location left, before the upstream sent the request on to this one, is not for this one.
-    exchange.authenticated = Authenticated::default();
     let decided = decide(exchange).await;
     decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
 }

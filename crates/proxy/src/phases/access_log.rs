@@ -102,7 +102,7 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
     }
     let path = String::from_utf8_lossy(&exchange.path);
     let (client, host) = (exchange.client, exchange.host.as_str());
-    match &exchange.rewritten {
+    match &exchange.visit.rewritten {
         Some(target) => {
             let target = String::from_utf8_lossy(target);
             tracing::info!(%client, host, "{path:?} is rewritten to {target:?}");

@@ -81,7 +81,7 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {
-            exchange.authenticated.information = Some(info.into());
+            exchange.visit.authenticated.information = Some(info.into());
             return Verdict::Pass;
         }
         Some(Judgement::Stale) => ", stale=\"true\"",

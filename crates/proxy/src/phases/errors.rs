@@ -162,7 +162,7 @@ pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
     let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
     let Some(group) = choose_backend::main(exchange).filter(|_| !stands_in) else {
-        exchange.stands_in = true;
+        exchange.visit.stands_in = true;
         return Ok(());
     };
     Err(Error::NoEndpoints(group.id.clone()).into())

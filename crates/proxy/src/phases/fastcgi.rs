@@ -86,7 +86,7 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
     }
-    for (name, value) in &exchange.authenticated.headers {
+    for (name, value) in &exchange.visit.authenticated.headers {
         params.push(&named(name), value);
     }
     if let Length::Known(length) = request.body.length()

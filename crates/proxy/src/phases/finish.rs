@@ -26,7 +26,7 @@ fn count(exchange: &Exchange) {
     };
     let request = Request {
         place: &counted.place,
-        canary: counted.canary.as_ref().filter(|_| exchange.canary),
+        canary: counted.canary.as_ref().filter(|_| exchange.visit.canary),
         host,
         served: place.site.hosts.iter().find(|name| *name.text == *host),
         method: exchange.request.method.as_str(),

@@ -23,7 +23,6 @@ const MANY: u32 = 32;
 
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
-    exchange.stands_in = false;
     match choose_backend::main(exchange) {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.

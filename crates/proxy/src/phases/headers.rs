@@ -62,7 +62,7 @@ pub(super) fn filter(
         .hsts
         .as_ref()
         .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
-        .filter(|_| !exchange.authenticated.to_sign_in)
+        .filter(|_| !exchange.visit.authenticated.to_sign_in)
     {
         response
             .headers
@@ -114,7 +114,7 @@ pub(super) fn watch(exchange: &Exchange) -> Watch {
 
 /// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.
 fn authenticated(exchange: &Exchange, response: &mut Response) {
-    let notes = &exchange.authenticated;
+    let notes = &exchange.visit.authenticated;
     if let Some(information) = &notes.information {
         response.headers.set("Authentication-Info", information.clone());
     }

@@ -38,7 +38,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
-    let prefix = exchange.forwarded_prefix.is_some();
+    let prefix = exchange.visit.forwarded_prefix.is_some();
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
@@ -54,7 +54,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (password && field.is("authorization"))
             || is_said(policy, field)
             || span.is_some_and(|span| span.replaces(&field.name))
-            || (exchange.stands_in && errors::is_about(field))
+            || (exchange.visit.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !replaced
     })
@@ -138,7 +138,7 @@ fn set_by_fairway(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| own(name.as_bytes(), value));
     }
-    for (name, value) in &exchange.authenticated.headers {
+    for (name, value) in &exchange.visit.authenticated.headers {
         own(name, value);
     }
     configured.each(variables::filler(exchange), |name, value| {
@@ -185,7 +185,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
     }
-    if let Some(prefix) = &exchange.forwarded_prefix {
+    if let Some(prefix) = &exchange.visit.forwarded_prefix {
         put("X-Forwarded-Prefix", prefix);
     }
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
@@ -194,7 +194,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
         put("X-Forwarded-For-Proxy-Protocol", &told);
     }
-    if exchange.stands_in {
+    if exchange.visit.stands_in {
         errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     }
 }
@@ -228,7 +228,7 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
 
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
 fn target(exchange: &Exchange) -> &Bytes {
-    exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+    exchange.visit.rewritten.as_ref().unwrap_or(&exchange.request.target)
 }
 
 /// The query towards the upstream, without `?`.

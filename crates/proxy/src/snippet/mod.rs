@@ -48,8 +48,6 @@ use crate::exchange::Exchange;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
-use std::sync::Arc;
-use upstream::Group;
 
 /// What snippets know of one request.
 #[derive(Debug, Default)]
@@ -59,8 +57,6 @@ pub(crate) struct Running {
     /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
     /// stays set in locations that snippets have.
     pub ingress: Option<usize>,
-    /// The upstream that `$proxy_upstream_name` names in place of the location's.
-    pub group: Option<Arc<Group>>,
     /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
     pub said: bool,
     /// Whether an `error_page` was looked for.

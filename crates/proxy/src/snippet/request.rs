@@ -53,7 +53,7 @@ fn other(variable: &Other, exchange: &Exchange, out: &mut String) {
             variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
         }
         "auth_cookie" => {
-            let cookies = exchange.authenticated.cookies.as_deref().unwrap_or_default();
+            let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
             out.push_str(&String::from_utf8_lossy(cookies));
         }
         "loggable" => out.push(if access_log::is_logged(exchange) { '1' } else { '0' }),

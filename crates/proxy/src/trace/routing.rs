@@ -145,7 +145,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("redirect", to(response), "permanent-redirect or temporal-redirect");
     }
     if story.reached(Phase::Rewrite)
-        && let Some(rewritten) = &story.exchange.rewritten
+        && let Some(rewritten) = &story.exchange.visit.rewritten
     {
         let path = String::from_utf8_lossy(rewritten).into_owned();
         let has_target = story.exchange.spot().location.policy.rewrite.is_some();

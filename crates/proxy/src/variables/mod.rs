@@ -273,7 +273,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
-        V::ProxyUpstreamName if exchange.stands_in => {
+        V::ProxyUpstreamName if exchange.visit.stands_in => {
             let stand_in = &location.policy.default_backend;
             out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
         }
@@ -291,7 +291,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
         V::ProxyAlternativeUpstreamName => {
-            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.canary) {
+            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.visit.canary) {
                 out.push_str(canary.group.id.as_str());
             }
         }

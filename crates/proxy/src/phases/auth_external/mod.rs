@@ -65,7 +65,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         }
     };
     snippet::set_variables(exchange, &said)?;
-    let notes = &mut exchange.authenticated;
+    let notes = &mut exchange.visit.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);
     notes.always_set_cookie = authenticator.policy.always_set_cookie;

@@ -22,6 +22,6 @@ pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> 
     for challenge in refusal.headers.all("www-authenticate") {
         response.headers.add("WWW-Authenticate", challenge.clone());
     }
-    exchange.authenticated.to_sign_in = true;
+    exchange.visit.authenticated.to_sign_in = true;
     response.into()
 }
