@@ -1,8 +1,9 @@
 //! The native engine: HTTP traffic in this process.
 //!
 //! Read `phases/mod.rs` first: it lists what happens to a request. Around it, `listen` accepts connections, `http1` and
-//! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
-//! Configuration into a [`generation::Generation`], and `engine` swaps generations.
+//! `http2` make an [`exchange::Exchange`] of each request and write its answer, `compile` turns a Configuration into a
+//! [`generation::Generation`], and `engine` swaps generations. What of HTTP is bytes is the crate `wire`; endpoints are
+//! spoken to by the crate `upstream`.
 
 mod address;
 mod answer;

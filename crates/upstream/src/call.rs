@@ -1,7 +1,7 @@
 //! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
 //! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
 
-use crate::{Failed, Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
+use crate::{Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use imbl::OrdMap;
@@ -11,9 +11,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tls::{Profile, Profiles};
 use wire::{Body, Response, Spool};
-
-/// Kept connections that may turn out to be closed before it counts as a failed try.
-const STALE: u32 = 2;
 
 /// A URL of the Configuration, compiled.
 #[derive(Debug)]
@@ -126,24 +123,23 @@ pub async fn call(
             turns: call.turns,
         };
         let target = Target { address, tls: way.tls.clone() };
-        let Failed { error, sent, refused, reused } =
-            match send(pool, &target, &mut outgoing, &journal).await {
-                Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
-                    return Err(CallError::Failed(TryError::InvalidHeader));
-                }
-                Ok(response) => return Ok(response),
-                Err(failed) => failed,
-            };
-        journal.failed(error.status());
-        let repeatable = !sent || refused || call.method.is_idempotent();
-        if reused && stale < STALE && repeatable && error.is_stale() {
+        let failed = match send(pool, &target, &mut outgoing, &journal).await {
+            Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
+                return Err(CallError::Failed(TryError::InvalidHeader));
+            }
+            Ok(response) => return Ok(response),
+            Err(failed) => failed,
+        };
+        journal.failed(failed.error.status());
+        let repeatable = failed.is_repeatable(call.method.is_idempotent());
+        if repeatable && failed.is_no_try(stale) {
             stale += 1;
             tries.pop();
             continue;
         }
         failed_tries += 1;
-        if failed_tries >= most || !repeatable || !error.retry(retries) {
-            return Err(CallError::Failed(error));
+        if failed_tries >= most || !repeatable || !failed.error.retry(retries) {
+            return Err(CallError::Failed(failed.error));
         }
     }
 }

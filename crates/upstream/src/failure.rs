@@ -47,6 +47,22 @@ pub struct Failed {
     pub reused: bool,
 }
 
+/// Kept connections that may turn out to be closed before it counts as a failed try.
+const STALE: u32 = 2;
+
+impl Failed {
+    /// Whether the request may be sent again: the upstream did nothing with it, or may do it twice.
+    pub fn is_repeatable(&self, idempotent: bool) -> bool {
+        !self.sent || self.refused || idempotent
+    }
+
+    /// Whether a kept connection had ended, as it may at any time: that is no failed try (nginx: peer.cached), unless it
+    /// happened often already.
+    pub fn is_no_try(&self, before: u32) -> bool {
+        self.reused && before < STALE && self.error.is_stale()
+    }
+}
+
 impl TryError {
     /// Whether another endpoint may be tried after this.
     pub fn retry(&self, retries: &Retries) -> bool {

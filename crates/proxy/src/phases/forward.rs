@@ -16,8 +16,6 @@ use tokio::time::Instant;
 use upstream::{self, Failed, Head, Outgoing, Target, Try};
 use wire::{Body, Response, Source};
 
-/// Kept connections that may turn out to be closed before it counts as a failed try.
-const STALE: u32 = 2;
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
 
@@ -93,18 +91,17 @@ async fn tries(
                 drop(response);
             }
             Ok(response) => return Ok(response),
-            Err(Failed { error, sent, refused, reused }) => {
-                journal.failed(error.status());
-                let repeatable =
-                    !sent || refused || is_idempotent(&exchange.request.method, &policy.retries);
-                // A kept connection may end at any time: that is no failed try (nginx: peer.cached).
-                if reused && stale < STALE && repeatable && may_repeat && error.is_stale() {
+            Err(failed) => {
+                journal.failed(failed.error.status());
+                let method = &exchange.request.method;
+                let repeatable = failed.is_repeatable(is_idempotent(method, &policy.retries));
+                if repeatable && may_repeat && failed.is_no_try(stale) {
                     stale += 1;
                     exchange.log.tries.pop();
                     continue;
                 }
-                if !(more && repeatable && error.retry(&policy.retries)) {
-                    return Err(Error::Upstream(error).into());
+                if !(more && repeatable && failed.error.retry(&policy.retries)) {
+                    return Err(Error::Upstream(failed.error).into());
                 }
             }
         }

@@ -115,12 +115,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
 /// Ingresses that name a host and are not ours.
 pub fn others_of_host(host: &str, snapshot: &Snapshot, options: &Options) -> Vec<Other> {
     let classes = Classes::accepted(snapshot, options);
-    let names_it = |ingress: &Ingress| {
-        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
-        hosts.any(|named| named.eq_ignore_ascii_case(host))
-    };
-    let all = snapshot.ingresses.values();
-    let others = all.filter(|ingress| names_it(ingress) && !is_ours(ingress, &classes, options));
+    let others = naming(host, snapshot).filter(|ingress| !is_ours(ingress, &classes, options));
     others.map(|ingress| Other::new(ingress, snapshot, options)).collect()
 }
 
@@ -130,11 +125,7 @@ pub fn not_heard_of_host(
     snapshot: &Snapshot,
     translation: &Translation,
 ) -> Vec<(String, String)> {
-    let names_it = |ingress: &&Arc<Ingress>| {
-        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
-        hosts.any(|named| named.eq_ignore_ascii_case(host))
-    };
-    let all = snapshot.ingresses.values().filter(names_it).flat_map(|ingress| {
+    let all = naming(host, snapshot).flat_map(|ingress| {
         let ObjectKey { namespace, name } = &ingress.meta.key;
         let problems = translation.problems.of(&origin(&ingress.meta.key));
         let vain = problems.iter().filter(|problem| crate::tenancy::concerns(problem));
@@ -144,6 +135,15 @@ pub fn not_heard_of_host(
         })
     });
     all.collect()
+}
+
+/// Ingresses with a rule for a host.
+fn naming<'a>(host: &'a str, snapshot: &'a Snapshot) -> impl Iterator<Item = &'a Arc<Ingress>> {
+    let names_it = move |ingress: &&Arc<Ingress>| {
+        let mut hosts = ingress.rules.iter().filter_map(|rule| rule.host.as_deref());
+        hosts.any(|named| named.eq_ignore_ascii_case(host))
+    };
+    snapshot.ingresses.values().filter(names_it)
 }
 
 /// The oldest Ingress of a host counts first, and files seldom say how old one is.

@@ -1,8 +1,6 @@
 //! Error backends and stand-ins behind the engine, over real sockets.
 
-mod bed;
-
-use bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
+use crate::bed::{MAIN, answer, configuration, is_whole, start, talk, upstream};
 use model::UpstreamId;
 use model::policy::{Access, Body, Errors, Policy};
 use std::collections::BTreeSet;

@@ -1,8 +1,6 @@
 //! Copies of requests behind the engine, and requests that come back to it, over real sockets.
 
-mod bed;
-
-use bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
+use crate::bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
 use model::policy::{Body, Errors, Mirror, Policy, Protocol};
 use model::{Template, UpstreamId, Url};
 use std::net::{Ipv4Addr, SocketAddr};

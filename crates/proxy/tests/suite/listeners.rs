@@ -1,8 +1,7 @@
 //! The listeners that the ConfigMap asks for, over real sockets.
 
-mod bed;
-
-use bed::{apply, idle};
+use crate::bed;
+use crate::bed::{apply, idle};
 use model::{Configuration, Global, Listeners};
 use proxy::Native;
 use std::net::{IpAddr, Ipv4Addr};

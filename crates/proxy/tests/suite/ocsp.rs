@@ -1,7 +1,6 @@
 //! OCSP stapling with a responder of its own: what is stapled, what is not, and that nobody waits for it.
 
-mod bed;
-
+use crate::bed;
 use model::{
     Certificate, CertificateId, Configuration, Global, PrivateKey, Server, ServerName, TlsSettings,
 };

@@ -1,7 +1,6 @@
 //! Which endpoint a request gets: sessions, hashes and scores over real sockets.
 
-mod bed;
-
+use crate::bed;
 use balance::{Cookie, upstream_key};
 use engine::Engine;
 use model::policy::{

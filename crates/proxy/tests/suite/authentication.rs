@@ -1,8 +1,6 @@
 //! Passwords and authenticators over real sockets: digest from challenge to answer, slow hashes beside other requests.
 
-mod bed;
-
-use bed::{answering, put_host, put_upstream, start, talk};
+use crate::bed::{answering, put_host, put_upstream, start, talk};
 use md5::{Digest, Md5};
 use model::policy::{AuthBasic, AuthExternal, AuthScheme, Password, Policy, Users};
 use model::{Configuration, Template, Url};

@@ -1,7 +1,7 @@
 //! What clients of HTTP/2 get, and what they can do; those that keep to no rule speak in frames.
 
 use crate::bed::{MAIN, answering, configuration, connect, read_to_end, start, talk, with_global};
-use crate::{INTERIM, NOTHING, in_two_steps};
+use crate::serve::{INTERIM, NOTHING, in_two_steps};
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, SendStream};

@@ -1,12 +1,10 @@
 //! Traces through the engine over real sockets: from a client to an upstream, and the spans to a collector.
 
-mod bed;
-mod collector;
-
-use bed::{
+use crate::bed;
+use crate::bed::{
     MAIN, answer, apply, configuration, idle, is_whole, put_upstream, start, talk, upstream,
 };
-use collector::{Away, Collector, attribute};
+use crate::collector::{Away, Collector, attribute};
 use engine::Engine;
 use model::policy::{AuthExternal, Body, OpenTelemetry, Policy, Protocol};
 use model::{

@@ -1,5 +1,4 @@
 //! What tests of the engine need: a Configuration with one host, an engine, upstreams and a client over real sockets.
-#![allow(dead_code, unreachable_pub, reason = "not every test needs all of it")]
 
 use engine::Engine;
 use model::policy::Policy;
@@ -16,13 +15,16 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{Receiver, channel};
 
 /// How long anything may take.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The upstream of the host.
-pub const MAIN: &str = "demo-echo-80";
+pub(crate) const MAIN: &str = "demo-echo-80";
 
 /// Host `a.test` with this policy, and the upstreams by name.
-pub fn configuration(upstreams: &[(&str, Vec<SocketAddr>)], policy: Policy) -> Configuration {
+pub(crate) fn configuration(
+    upstreams: &[(&str, Vec<SocketAddr>)],
+    policy: Policy,
+) -> Configuration {
     let mut configuration = Configuration::default();
     for (id, endpoints) in upstreams {
         put_upstream(&mut configuration, id, endpoints.clone());
@@ -32,13 +34,13 @@ pub fn configuration(upstreams: &[(&str, Vec<SocketAddr>)], policy: Policy) -> C
 }
 
 /// The same without a policy, with these settings.
-pub fn with_global(endpoint: SocketAddr, global: Global) -> Configuration {
+pub(crate) fn with_global(endpoint: SocketAddr, global: Global) -> Configuration {
     let global = Arc::new(global);
     Configuration { global, ..configuration(&[(MAIN, vec![endpoint])], Policy::default()) }
 }
 
 /// An upstream with these endpoints.
-pub fn put_upstream(
+pub(crate) fn put_upstream(
     configuration: &mut Configuration,
     id: &str,
     ready: Vec<SocketAddr>,
@@ -51,7 +53,12 @@ pub fn put_upstream(
 }
 
 /// A host with this policy, in front of the upstream `id`.
-pub fn put_host(configuration: &mut Configuration, name: &str, id: &UpstreamId, policy: Policy) {
+pub(crate) fn put_host(
+    configuration: &mut Configuration,
+    name: &str,
+    id: &UpstreamId,
+    policy: Policy,
+) {
     let name = ServerName::new(name);
     let location = location("/", Backend::Upstream(id.clone()), Arc::new(policy));
     let server = Server { locations: vec![Arc::new(location)], ..Server::new(name.clone()) };
@@ -59,7 +66,7 @@ pub fn put_host(configuration: &mut Configuration, name: &str, id: &UpstreamId, 
 }
 
 /// All paths below `path`.
-pub fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Location {
+pub(crate) fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Location {
     Location {
         path: path.to_owned(),
         kind: PathKind::Prefix,
@@ -73,14 +80,14 @@ pub fn location(path: &str, backend: Backend, policy: Arc<Policy>) -> Location {
 }
 
 /// An engine of one thread that serves a Configuration.
-pub async fn start(configuration: &Configuration) -> Arc<Native> {
+pub(crate) async fn start(configuration: &Configuration) -> Arc<Native> {
     let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]));
     apply(&native, &Configuration::default(), configuration).await;
     native
 }
 
 /// An engine of one thread that serves nothing yet.
-pub fn idle(addresses: Vec<IpAddr>) -> Native {
+pub(crate) fn idle(addresses: Vec<IpAddr>) -> Native {
     let listen = Listen {
         addresses,
         http_port: 0,
@@ -93,26 +100,26 @@ pub fn idle(addresses: Vec<IpAddr>) -> Native {
 }
 
 /// Lets the engine follow from one Configuration to the next.
-pub async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
+pub(crate) async fn apply(native: &Native, before: &Configuration, next: &Configuration) {
     let changes = Changes::between(before, next);
     native.apply(next, &changes).await.expect("a valid configuration");
 }
 
 /// A connection to the plain port.
-pub async fn connect(native: &Native) -> TcpStream {
+pub(crate) async fn connect(native: &Native) -> TcpStream {
     let address = (Ipv4Addr::LOCALHOST, native.listening().http_port);
     TcpStream::connect(address).await.expect("listening")
 }
 
 /// Sends a request that asks for the end of the connection, and reads to it.
-pub async fn talk(native: &Native, request: &[u8]) -> String {
+pub(crate) async fn talk(native: &Native, request: &[u8]) -> String {
     let mut tcp = connect(native).await;
     tcp.write_all(request).await.expect("written");
     read_to_end(&mut tcp).await
 }
 
 /// What comes until the connection ends.
-pub async fn read_to_end(tcp: &mut TcpStream) -> String {
+pub(crate) async fn read_to_end(tcp: &mut TcpStream) -> String {
     let mut answer = Vec::new();
     let read = tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut answer)).await;
     let _ = read.expect("an end of the connection");
@@ -120,7 +127,7 @@ pub async fn read_to_end(tcp: &mut TcpStream) -> String {
 }
 
 /// What comes up to this, and nothing beyond it.
-pub async fn read_until(tcp: &mut TcpStream, end: &str) -> String {
+pub(crate) async fn read_until(tcp: &mut TcpStream, end: &str) -> String {
     let mut read = String::new();
     while !read.ends_with(end) {
         read.push_str(&read_exactly(tcp, 1).await);
@@ -129,7 +136,7 @@ pub async fn read_until(tcp: &mut TcpStream, end: &str) -> String {
 }
 
 /// So many bytes.
-pub async fn read_exactly(tcp: &mut TcpStream, count: usize) -> String {
+pub(crate) async fn read_exactly(tcp: &mut TcpStream, count: usize) -> String {
     let mut bytes = vec![0; count];
     let read = tokio::time::timeout(PATIENCE, tcp.read_exact(&mut bytes)).await;
     read.expect("in time").expect("so many bytes");
@@ -138,7 +145,7 @@ pub async fn read_exactly(tcp: &mut TcpStream, count: usize) -> String {
 
 /// Takes connections one after the other: reads until `is_whole` says so, answers, closes. What was read goes to the
 /// channel.
-pub async fn upstream(
+pub(crate) async fn upstream(
     answer: Vec<u8>,
     is_whole: fn(&[u8]) -> bool,
 ) -> (SocketAddr, Receiver<Vec<u8>>) {
@@ -157,7 +164,7 @@ pub async fn upstream(
 }
 
 /// Gives `answer` to every request of every connection; what was read goes to the channel.
-pub async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) {
+pub(crate) async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let address = listener.local_addr().expect("bound");
     let (seen, seeing) = channel(100);
@@ -177,7 +184,7 @@ pub async fn answering(answer: &'static [u8]) -> (SocketAddr, Receiver<String>) 
 }
 
 /// Whether an HTTP/1 message is whole, with Content-Length where it has a body.
-pub fn is_whole(message: &[u8]) -> bool {
+pub(crate) fn is_whole(message: &[u8]) -> bool {
     let text = String::from_utf8_lossy(message);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
@@ -185,7 +192,7 @@ pub fn is_whole(message: &[u8]) -> bool {
 }
 
 /// An HTTP/1 answer.
-pub fn answer(status: &str, fields: &str, body: &str) -> Vec<u8> {
+pub(crate) fn answer(status: &str, fields: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n{fields}\r\n{body}").into_bytes()
 }

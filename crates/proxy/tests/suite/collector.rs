@@ -1,5 +1,4 @@
 //! A collector of spans, built on the published messages of OTLP: gRPC over HTTP/2, or HTTP/1.1.
-#![allow(unreachable_pub, reason = "as in the bed")]
 
 use bytes::{Bytes, BytesMut};
 use opentelemetry_proto::tonic::collector::trace::v1::{
@@ -18,19 +17,19 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio_rustls::TlsAcceptor;
 
 /// What it answers to one request after the other: gRPC statuses or HTTP statuses; success once they are used up.
-pub type Replies = &'static [u16];
+pub(crate) type Replies = &'static [u16];
 
 /// What it rejects of each request that it takes.
 const REJECTED: i64 = 0;
 
 /// A collector that listens.
-pub struct Collector {
+pub(crate) struct Collector {
     pub address: SocketAddr,
     requests: Receiver<ExportTraceServiceRequest>,
 }
 
 /// A port where nobody listens yet: connections are refused.
-pub struct Away(TcpSocket);
+pub(crate) struct Away(TcpSocket);
 
 #[derive(Clone)]
 struct Desk {
@@ -41,18 +40,18 @@ struct Desk {
 }
 
 impl Away {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port");
         Self(socket)
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.0.local_addr().expect("bound")
     }
 
     /// The collector comes, and speaks gRPC.
-    pub fn come(self) -> Collector {
+    pub(crate) fn come(self) -> Collector {
         let listener = self.0.listen(64).expect("listening");
         serve(listener, None, &[], REJECTED, grpc)
     }
@@ -60,22 +59,22 @@ impl Away {
 
 impl Collector {
     /// One that speaks gRPC.
-    pub async fn grpc(replies: Replies) -> Self {
+    pub(crate) async fn grpc(replies: Replies) -> Self {
         serve(listener().await, None, replies, REJECTED, grpc)
     }
 
     /// One that speaks gRPC under TLS.
-    pub async fn grpc_tls(tls: TlsAcceptor) -> Self {
+    pub(crate) async fn grpc_tls(tls: TlsAcceptor) -> Self {
         serve(listener().await, Some(tls), &[], REJECTED, grpc)
     }
 
     /// One that speaks HTTP/1.1, and takes all but so many spans of each request.
-    pub async fn http(replies: Replies, rejected: i64) -> Self {
+    pub(crate) async fn http(replies: Replies, rejected: i64) -> Self {
         serve(listener().await, None, replies, rejected, http1)
     }
 
     /// The spans of the next request, with what is said of all of them.
-    pub async fn next(&mut self) -> ResourceSpans {
+    pub(crate) async fn next(&mut self) -> ResourceSpans {
         let request = tokio::time::timeout(Duration::from_secs(20), self.requests.recv()).await;
         let mut request = request.expect("a request in time").expect("it listens");
         assert_eq!(request.resource_spans.len(), 1);
@@ -83,7 +82,7 @@ impl Collector {
     }
 
     /// The next spans, as many as are wanted, over as many requests as it takes.
-    pub async fn spans(&mut self, wanted: usize) -> Vec<Span> {
+    pub(crate) async fn spans(&mut self, wanted: usize) -> Vec<Span> {
         let mut spans = Vec::new();
         while spans.len() < wanted {
             spans.extend(self.next().await.scope_spans.into_iter().flat_map(|scope| scope.spans));
@@ -93,7 +92,7 @@ impl Collector {
 }
 
 /// An attribute as text.
-pub fn attribute(attributes: &[KeyValue], name: &str) -> Option<String> {
+pub(crate) fn attribute(attributes: &[KeyValue], name: &str) -> Option<String> {
     let found = attributes.iter().find(|attribute| attribute.key == name)?;
     Some(match found.value.clone()?.value? {
         Value::StringValue(text) => text,

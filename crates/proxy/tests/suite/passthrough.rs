@@ -1,8 +1,6 @@
 //! TLS connections that are carried on as they are, and those that are not, over real sockets.
 
-mod bed;
-
-use bed::{MAIN, configuration, start};
+use crate::bed::{MAIN, configuration, start};
 use model::policy::Policy;
 use model::{Configuration, ServerName, UpstreamId};
 use proxy::Native;

@@ -1,7 +1,6 @@
 //! X-Accel-Redirect over real sockets: what the next upstream gets, what the client gets, what the log says.
 
-mod bed;
-
+use crate::bed;
 use engine::Engine;
 use model::{Configuration, Global, LogFormat, LogTarget, Logs, Template};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,8 +1,7 @@
 //! The order of what can answer before an upstream does, over real sockets and in every combination.
 
-mod bed;
-
-use bed::{apply, put_upstream, talk};
+use crate::bed;
+use crate::bed::{apply, put_upstream, talk};
 use model::policy::{Policy, Redirect, Rewrite, TlsRedirect};
 use model::{
     Alias, Backend, Configuration, Global, Pattern, Server, ServerName, Template, UpstreamId,

@@ -1,8 +1,6 @@
 //! FastCGI responders behind the engine, over real sockets.
 
-mod bed;
-
-use bed::{MAIN, configuration, start, talk, upstream};
+use crate::bed::{MAIN, configuration, start, talk, upstream};
 use model::Template;
 use model::policy::{Body, Condition, FastCgi, Policy, Protocol};
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,7 +1,6 @@
 //! Compression over real sockets: who gets it, what the answer says then, and that nothing is held back.
 
-mod bed;
-
+use crate::bed;
 use model::{Brotli, Compression, Global, Gzip, Unwanted};
 use proxy::Native;
 use std::io::Read;

@@ -1,10 +1,9 @@
 //! The native engine over real sockets, with a Configuration made by hand.
 
-mod bed;
-mod effects;
-mod http2;
-
-use bed::{MAIN, answering, apply, connect, read_exactly, read_to_end, read_until, start, talk};
+use crate::bed;
+use crate::bed::{
+    MAIN, answering, apply, connect, read_exactly, read_to_end, read_until, start, talk,
+};
 use engine::Engine;
 use model::Configuration;
 use model::policy::{Body, HttpVersion, Policy};
@@ -80,7 +79,7 @@ async fn a_streamed_body_goes_out_in_whole_chunks_and_small_ones_are_joined() {
 }
 
 /// An upstream that answers one request: with `first` at once, with `rest` once it is told to.
-async fn in_two_steps(
+pub(crate) async fn in_two_steps(
     first: &'static [u8],
     rest: &'static [u8],
 ) -> (SocketAddr, oneshot::Sender<()>) {
@@ -97,9 +96,9 @@ async fn in_two_steps(
     (address, go)
 }
 
-const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
+pub(crate) const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n\
     HTTP/1.1 103 Early Hints\r\nLink: </a>\r\nX-Hop: 1\r\nConnection: x-hop\r\n\r\n";
-const NOTHING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+pub(crate) const NOTHING: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
 #[tokio::test]
 async fn interim_answers_are_passed_on_before_the_answer_is_there() {

@@ -1,8 +1,6 @@
 //! What the engine counts of connections, of requests and of kept connections to upstreams.
 
-mod bed;
-
-use bed::{MAIN, answer, apply, configuration, idle, is_whole, talk, upstream};
+use crate::bed::{MAIN, answer, apply, configuration, idle, is_whole, talk, upstream};
 use model::Configuration;
 use model::policy::Policy;
 use proxy::Native;

@@ -1,8 +1,7 @@
 //! Logs over real sockets: what a line says, how it is escaped, and where it goes.
 
-mod bed;
-
-use bed::{apply, start, talk};
+use crate::bed;
+use crate::bed::{apply, start, talk};
 use engine::Engine;
 use model::policy::{Logging, Policy};
 use model::{

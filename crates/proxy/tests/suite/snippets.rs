@@ -1,8 +1,7 @@
 //! What snippets make of requests, over real sockets: the order of programs, locations and guards is nginx's.
 
-mod bed;
-
-use bed::{MAIN, apply, put_upstream, start, talk};
+use crate::bed;
+use crate::bed::{MAIN, apply, put_upstream, start, talk};
 use model::policy::{Access, Policy, Rewrite};
 use model::snippet::Scope;
 use model::{
