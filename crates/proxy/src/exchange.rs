@@ -98,6 +98,31 @@ impl Place {
     pub fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+
+    /// The namespace that has the location.
+    pub fn owner(&self) -> Option<&Arc<str>> {
+        let spot = self.spot();
+        let of_ingress = spot.location.origin.as_ref().map(|origin| &origin.namespace);
+        spot.snippet.as_ref().map_or(of_ingress, |level| level.owner.as_ref())
+    }
+}
+
+/// The namespaces whose limits have counted a request: each does so once, wherever the request is led.
+#[derive(Debug, Default)]
+pub struct CountedFor(Vec<Option<Arc<str>>>);
+
+impl CountedFor {
+    /// Whether a namespace has; none is nobody's.
+    pub fn has(&self, namespace: Option<&Arc<str>>) -> bool {
+        self.0.iter().any(|known| known.as_ref() == namespace)
+    }
+
+    /// It has now.
+    pub fn add(&mut self, namespace: Option<&Arc<str>>) {
+        if !self.has(namespace) {
+            self.0.push(namespace.cloned());
+        }
+    }
 }
 
 /// What becomes of a request that an upstream sends on.
@@ -107,8 +132,8 @@ pub struct Onward {
     pub tries: Vec<usize>,
     /// The target as the client sent it.
     pub received: Option<Bytes>,
-    /// Whether the limits of a location have counted it.
-    pub counted: bool,
+    /// For which namespaces the limits of a location have counted it.
+    pub counted: CountedFor,
     /// Where the answer at hand asks to go on.
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.
