@@ -51,9 +51,10 @@ impl Host<'_> {
             let mut scope = Arc::clone(scope);
             rename(&mut scope, &renamed(draft, surroundings));
             let scope = self.without_others_guards(draft, &scope);
-            match allowed.allows(Item::ServerSnippet) {
-                true => scope,
-                false => self.beside_others_guards(draft, scope),
+            if allowed.allows(Item::ServerSnippet) {
+                scope
+            } else {
+                self.beside_others_guards(draft, scope)
             }
         });
         let behind = self.ground.snippets.server.clone();
@@ -132,12 +133,12 @@ impl Host<'_> {
             let has_rules = !access.deny.is_empty()
                 || access.allow.is_some()
                 || snippet.as_ref().is_some_and(|own| !own.settings.access.rules.is_empty());
-            let what = match is_others(location) {
-                false => &own,
-                // As in nginx, its own rules stand in place of the server's.
-                true if has_rules => continue,
-                true => &others,
-            };
+            let is_others = is_others(location);
+            // As in nginx, its own rules stand in place of the server's.
+            if is_others && has_rules {
+                continue;
+            }
+            let what = if is_others { &others } else { &own };
             inherit(Arc::make_mut(location), what, &mut made);
         }
         Arc::new(server)
