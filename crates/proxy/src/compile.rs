@@ -8,8 +8,8 @@ use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use imbl::OrdMap;
-use model::policy::{ClientCertificate, Mirror, Protocol};
-use model::snippet::GlobalScope;
+use model::policy::{AnswerRewrites, ClientCertificate, Mirror, Protocol};
+use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, Server,
     ServerName, Severity, UpstreamId,
@@ -18,7 +18,7 @@ use request_metrics::Metrics;
 use route::{Locations, Routes};
 use snippet::run::Tables;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use stream::Resolver;
 use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
@@ -181,13 +181,16 @@ impl Compiler {
         let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
         let outgoing: Vec<_> = outgoing.collect();
         let (locations, problems) = without_the_unservable(&server.name, all, &outgoing);
+        let mut known = Known::default();
         let spots = locations.iter().zip(outgoing).enumerate();
         let spots = spots.map(|(index, (location, outgoing))| {
             let clients = self.clients_besides(server, location);
             let level = plan.as_ref().map(|plan| plan.levels[index].clone());
+            let watch = level.as_ref().map(|level| known.watch(level)).unwrap_or_default();
             let mut spot =
-                self.spot(location, clients, outgoing.unwrap_or_default(), level, groups);
-            spot.effects = around.effects(&spot);
+                self.spot(location, clients, outgoing.unwrap_or_default(), watch, groups);
+            spot.snippet = level;
+            spot.effects = around.effects(&spot, &mut known);
             spot
         });
         let spots = spots.collect();
@@ -262,7 +265,7 @@ impl Compiler {
         location: &Arc<Location>,
         clients: Option<Arc<Verifier>>,
         outgoing: Outgoing,
-        level: Option<Arc<Level>>,
+        watch_of_snippets: Watch,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Spot {
         let group = match &location.backend {
@@ -289,8 +292,8 @@ impl Compiler {
         };
         let span_name =
             policy.opentelemetry.as_ref().and_then(|traced| traced.operation_name.as_ref());
-        let watch = Watch::of(policy.answer_rewrites.templates().chain(span_name))
-            .or(level.as_ref().map(|level| level.watch()).unwrap_or_default());
+        let watch =
+            Watch::of(policy.answer_rewrites.templates().chain(span_name)).or(watch_of_snippets);
         let gate = self.zones.gate(location);
         let alternative = location.canary.as_ref().map(|canary| &canary.upstream);
         let counted = self.metrics.as_ref().map(|all| all.location(location, alternative));
@@ -311,7 +314,7 @@ impl Compiler {
             watch,
             gate,
             counted,
-            snippet: level,
+            snippet: None,
             effects: None,
         }
     }
@@ -354,6 +357,22 @@ impl Compiler {
     }
 }
 
+/// What places of one server share with others that have the same settings of snippets.
+#[derive(Debug, Default)]
+struct Known {
+    /// What they do, by where they are and how the upstream is spoken to.
+    effects: HashMap<(*const Settings, Protocol), Option<Arc<Effects>>>,
+    /// What they ask of answers, by where they and their scope are.
+    watches: HashMap<(*const Settings, Option<*const Scope>), Watch>,
+}
+
+impl Known {
+    fn watch(&mut self, level: &Level) -> Watch {
+        let key = (Arc::as_ptr(&level.settings), level.scope.as_ref().map(Arc::as_ptr));
+        *self.watches.entry(key).or_insert_with(|| level.watch())
+    }
+}
+
 /// What stands around servers where snippets count.
 #[derive(Debug)]
 struct Around<'g> {
@@ -387,10 +406,15 @@ impl<'g> Around<'g> {
         changes.servers.iter().chain(others.map(|(name, _)| name)).collect()
     }
 
-    /// What the settings of snippets do at a place.
-    fn effects(&self, spot: &Spot) -> Option<Box<Effects>> {
-        let level = spot.snippet.as_ref()?;
-        Effects::new(&level.settings, &spot.location.policy, self.global, &self.zones)
+    /// What the settings of snippets do at a place: the same at places that share them.
+    fn effects(&self, spot: &Spot, known: &mut Known) -> Option<Arc<Effects>> {
+        let (level, policy) = (spot.snippet.as_ref()?, &spot.location.policy);
+        let new = || Effects::new(&level.settings, policy, self.global, &self.zones).map(Arc::from);
+        if policy.answer_rewrites != AnswerRewrites::default() {
+            return new();
+        }
+        let key = (Arc::as_ptr(&level.settings), policy.protocol);
+        known.effects.entry(key).or_insert_with(new).clone()
     }
 
     /// Whether what snippets stand on is other than before.

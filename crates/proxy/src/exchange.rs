@@ -88,6 +88,31 @@ impl Place {
     pub(crate) fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
+
+    /// The namespace that has the location.
+    pub(crate) fn owner(&self) -> Option<&Arc<str>> {
+        let spot = self.spot();
+        let of_ingress = spot.location.origin.as_ref().map(|origin| &origin.namespace);
+        spot.snippet.as_ref().map_or(of_ingress, |level| level.owner.as_ref())
+    }
+}
+
+/// The namespaces whose limits have counted a request: each does so once, wherever the request is led.
+#[derive(Debug, Default)]
+pub(crate) struct CountedFor(Vec<Option<Arc<str>>>);
+
+impl CountedFor {
+    /// Whether a namespace has; none is nobody's.
+    pub(crate) fn has(&self, namespace: Option<&Arc<str>>) -> bool {
+        self.0.iter().any(|known| known.as_ref() == namespace)
+    }
+
+    /// It has now.
+    pub(crate) fn add(&mut self, namespace: Option<&Arc<str>>) {
+        if !self.has(namespace) {
+            self.0.push(namespace.cloned());
+        }
+    }
 }
 
 /// What is decided at one location, and forgotten as a whole where the request goes on to another one.
@@ -116,8 +141,8 @@ pub(crate) struct Onward {
     pub tries: Vec<usize>,
     /// The target as the client sent it.
     pub received: Option<Bytes>,
-    /// Whether the limits of a location have counted it.
-    pub counted: bool,
+    /// For which namespaces the limits of a location have counted it.
+    pub counted: CountedFor,
     /// Where the answer at hand asks to go on.
     pub asked: Option<Bytes>,
     /// What the final answer gets of those before it.

@@ -33,10 +33,33 @@ impl Snippet {
         found.into_iter()
     }
 
+    /// How much its levels say, each with what it has from those around it, in words; and of how many levels there is
+    /// one at each of so many places, which counts as 50 words.
+    pub fn said(&self, places: u64) -> u64 {
+        said(&self.directives, 0, places.saturating_mul(LEVEL))
+    }
+
     /// What it means where `names` are declared, its own among them; else all that is wrong with it.
     pub fn understand(&self, names: &Names) -> Result<Meaning, Vec<Mistake>> {
         compile(self.place, &self.directives, names)
     }
+}
+
+/// What a level costs by itself, in words.
+const LEVEL: u64 = 50;
+
+fn said(directives: &[Directive], around: u64, level: u64) -> u64 {
+    let all = words(directives).saturating_add(around);
+    let blocks = directives.iter().filter_map(|directive| match &directive.block {
+        Some(Block::Directives(inner)) => Some(inner),
+        Some(Block::Foreign(_)) | None => None,
+    });
+    let inner = blocks.map(|inner| said(inner, all, level));
+    inner.fold(all.saturating_add(level), u64::saturating_add)
+}
+
+fn words(directives: &[Directive]) -> u64 {
+    directives.iter().map(|directive| directive.words.len() as u64).sum()
 }
 
 fn expressions<'a>(directives: &'a [Directive], found: &mut Vec<&'a str>) {

@@ -22,8 +22,9 @@ const NAMES: [&str; KINDS] = [
     "certificate-bytes",
     "problems",
     "snippet-bytes",
+    "snippet-settings",
 ];
-const KINDS: usize = 8;
+const KINDS: usize = 9;
 const CERTIFICATE_BYTES: usize = 5;
 /// What a namespace can do without: regular expressions and certificates.
 const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
@@ -42,7 +43,7 @@ pub struct Budget(Amounts);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000, 4 << 20])
+        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000, 4 << 20, 4_000_000])
     }
 }
 
@@ -121,18 +122,20 @@ impl Weight {
                 annotation_of(ingress, name, options).map(|pattern| pattern.len())
             }),
         );
-        let (expressions, snippet_bytes) = snippets::weight(ingress, options);
-        patterns.extend(expressions);
         let hosts: BTreeSet<_> = ingress.rules.iter().map(|rule| &rule.host).collect();
+        let hosts = count(hosts.len() + aliases().count());
+        let of_snippets = snippets::weight(ingress, options, hosts, count(paths().count()));
+        patterns.extend(of_snippets.expressions);
         let amounts = [
             1,
-            count(hosts.len() + aliases().count()),
+            hosts,
             count(paths().count()),
             count(patterns.len()),
             count(patterns.iter().sum()),
             0,
             0,
-            count(snippet_bytes),
+            count(of_snippets.bytes),
+            of_snippets.settings,
         ];
         let secrets = references(ingress, options).into_iter().filter_map(|found| match found {
             Reference::Secret(key) => Some(key),

@@ -280,6 +280,93 @@ fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
 }
 
 #[test]
+fn rules_and_limits_of_a_server_leave_those_of_others_as_they_are() {
+    let all = "deny 192.0.2.1; limit_req zone=all;";
+    let data =
+        [("server-snippet", all), ("http-snippet", "limit_req_zone $host zone=all:1m rate=1r/s;")];
+    let opening = "allow all; limit_req_dry_run on; location /x { return 204; }";
+    let ours = [
+        of("a", "own", "/app", &[("server-snippet", opening)]),
+        of("a", "beside", "/c", &[("configuration-snippet", "deny all;")]),
+    ];
+    let whitelist = [("whitelist-source-range", "10.0.0.0/8")];
+    let others = [of("b", "other", "/b", &[]), of("b", "guarded", "/g", &whitelist)];
+    let scope = |found: &Configuration, path: &str| {
+        let location = shop(found).locations.iter().find(|location| location.path == path);
+        location.expect("its path").policy.snippet.as_deref().cloned().unwrap_or_default().settings
+    };
+    let (found, problems) = with_native(&data, &[&ours[..], &others].concat());
+    let server = shop(&found).snippet.as_deref().expect("of the owner");
+    assert_eq!(server.settings.access.rules.len(), 1, "the operator's: {problems}");
+    assert!(server.settings.limits.request_dry_run.is_none());
+    let own = scope(&found, "/app");
+    assert_eq!((own.access.rules.len(), own.limits.request_dry_run), (2, Some(true)));
+    assert_eq!(own.limits.requests.len(), 1);
+    assert_eq!(scope(&found, "/c").access.rules.len(), 1, "its own");
+    assert_eq!(server.locations[0].scope.settings.access.rules.len(), 2);
+    let other = scope(&found, "/b");
+    assert!(other.access.rules.is_empty() && other.limits.request_dry_run.is_none());
+    assert_eq!(other.access.besides.len(), 1, "whom it keeps out stays out");
+    assert!(scope(&found, "/g").access.besides.is_empty(), "its own list stands in place of it");
+    // Alone, or where namespaces trust each other, it is as in nginx.
+    let (alone, _) = with_native(&data, &ours);
+    let trusting = [&data[..], &[(ITEMS, "server-snippet")]].concat();
+    let (open, _) = with_native(&trusting, &[&ours[..], &others].concat());
+    for found in [alone, open] {
+        let server = shop(&found).snippet.as_deref().expect("of the owner");
+        assert_eq!(server.settings.access.rules.len(), 2);
+        assert_eq!(server.settings.limits.request_dry_run, Some(true));
+    }
+}
+
+#[test]
+fn whose_a_snippet_is_counts_unless_namespaces_trust_each_other() {
+    let text = "error_page 404 = @in; if ($uri = /x) { rewrite ^ /y last; error_page 403 = @in; }";
+    let ours = || {
+        of(
+            "a",
+            "own",
+            "/app",
+            &[("server-snippet", "location @in { internal; }"), ("configuration-snippet", text)],
+        )
+    };
+    for (data, owner) in [(&[][..], Some("a")), (&[(ITEMS, "server-snippet")], None)] {
+        let (found, problems) = with_native(data, &[ours()]);
+        let server = shop(&found).snippet.as_deref().expect(&problems);
+        assert_eq!(server.locations[0].owner.as_deref(), owner);
+        let location = shop(&found).locations.iter().find(|location| location.path == "/app");
+        let own = location.expect("its path").policy.snippet.as_deref().expect("its own");
+        assert_eq!(own.settings.answers.error_pages[0].owner.as_deref(), owner);
+        assert_eq!(own.branches[0].answers.error_pages[0].owner.as_deref(), owner);
+        assert!(own.program.steps.iter().all(|step| step.owner.as_deref() == owner));
+    }
+}
+
+#[test]
+fn what_snippets_say_at_every_path_counts_for_their_namespace() {
+    let own = |number: i64, text: &str| {
+        let mut made = simple("a", &format!("i{number}"), &format!("a{number}.test"), "/0", "s");
+        for at in ["/1", "/2", "/3"] {
+            let more = path(at, PathType::Prefix, backend("s", Some(PortRef::Number(80))));
+            made.rules[0].paths.iter_mut().for_each(|paths| paths.push(more.clone()));
+        }
+        annotate(&mut made, "configuration-snippet", text);
+        made.meta.created = number;
+        made
+    };
+    // Two levels at four paths, and two words and four within the first.
+    let text = "if ($uri) { add_header X-A 1; }";
+    let weight = 2 * 4 * 50 + 2 + 5;
+    let both = [own(0, text), own(1, text), of("b", "other", "/", &[])];
+    for (budget, number) in [(weight * 2 - 1, 2), (weight * 2, 3)] {
+        let budget = format!("snippet-settings={budget}");
+        let (found, problems) = with_native(&[("namespace-budget", &budget)], &both);
+        assert_eq!(found.servers.len(), number + 1, "{budget}: {problems}");
+        assert_eq!(problems.contains("snippet-settings"), number == 2, "{problems}");
+    }
+}
+
+#[test]
 fn a_variable_of_one_tenant_is_none_of_another() {
     let ours = of("a", "own", "/app", &[("server-snippet", "set $token secret;")]);
     let theirs = |text| of("b", "other", "/b", &[("configuration-snippet", text)]);

@@ -2,80 +2,26 @@
 //! looked for goes out at once; no more is kept than the longest of these texts. A body that breaks off is never ended
 //! as if it were whole.
 
+use super::search::{ROOT, Search};
 use super::{Body, BodyError, BodySource, Frame, Headers, Length};
-use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use bytes::Bytes;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-/// Bytes that are looked through before other requests of the thread have their turn.
+/// Steps of looking for texts, and sixteens of bytes that are written instead, before other requests of the thread have
+/// their turn.
 const TURN: usize = 256 << 10;
-
-/// The texts that are looked for, without regard to case. Of several that begin at the same place the first one counts.
-#[derive(Debug)]
-pub struct Search {
-    automaton: AhoCorasick,
-    texts: Vec<Text>,
-}
-
-/// A text in lower case, and for each of its beginnings how much of its end the text begins with (Knuth, Morris and
-/// Pratt).
-#[derive(Debug)]
-struct Text {
-    bytes: Vec<u8>,
-    borders: Vec<usize>,
-}
+/// Bytes that are made before they have to go.
+const OUT: usize = 64 << 10;
+/// How many times longer a body may become, and by how many bytes besides.
+const GROWTH: u64 = 16;
+const MORE: u64 = 16 << 20;
 
 impl Search {
-    /// Prepares the search; none if there is nothing to look for, or more than there is room for.
+    /// Prepares the search; none if there is nothing to look for.
     pub fn new(texts: &[impl AsRef<[u8]>]) -> Option<Arc<Self>> {
-        if texts.is_empty() || texts.iter().any(|text| text.as_ref().is_empty()) {
-            return None;
-        }
-        let automaton = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .match_kind(MatchKind::LeftmostFirst)
-            // What it takes grows with the texts alone.
-            .kind(Some(AhoCorasickKind::ContiguousNFA))
-            .build(texts)
-            .ok()?;
-        let texts = texts.iter().map(|text| Text::new(text.as_ref())).collect();
-        Some(Arc::new(Self { automaton, texts }))
-    }
-
-    /// Where the first text could begin that may go on behind the end of `data`.
-    fn open_end(&self, data: &[u8]) -> usize {
-        let begun = self.texts.iter().map(|text| text.begun_at_end_of(data)).max();
-        data.len() - begun.unwrap_or_default()
-    }
-}
-
-impl Text {
-    fn new(text: &[u8]) -> Self {
-        let bytes = text.to_ascii_lowercase();
-        let mut borders = vec![0; bytes.len()];
-        let mut length = 0;
-        for at in 1..bytes.len() {
-            while length > 0 && bytes[at] != bytes[length] {
-                length = borders[length - 1];
-            }
-            length += usize::from(bytes[at] == bytes[length]);
-            borders[at] = length;
-        }
-        Self { bytes, borders }
-    }
-
-    /// How many bytes of the text, but not all, are the last ones of `data`.
-    fn begun_at_end_of(&self, data: &[u8]) -> usize {
-        let tail = &data[data.len().saturating_sub(self.bytes.len() - 1)..];
-        let mut length = 0;
-        for byte in tail.iter().map(u8::to_ascii_lowercase) {
-            while length > 0 && self.bytes[length] != byte {
-                length = self.borders[length - 1];
-            }
-            length += usize::from(self.bytes[length] == byte);
-        }
-        length
+        Self::over(texts).map(Arc::new)
     }
 }
 
@@ -86,11 +32,24 @@ pub struct Substituted {
     search: Arc<Search>,
     /// What is written instead, by text.
     instead: Vec<Bytes>,
-    /// By text, whether it is still looked for.
-    wanted: Vec<bool>,
-    once: bool,
-    /// What may be the beginning of a text.
-    kept: Vec<u8>,
+    /// By text, whether it is still looked for; none if all always are.
+    wanted: Option<Vec<bool>>,
+    /// How many are not looked for any longer.
+    spent: usize,
+    /// What was read and has not gone yet.
+    data: Bytes,
+    /// Up to where it has gone, and was looked through.
+    done: usize,
+    at: usize,
+    /// What of the last bytes may begin a text.
+    node: u32,
+    /// The texts that stand in `data` at places of which nothing was made yet: length and number, by place.
+    found: BTreeMap<usize, (usize, usize)>,
+    /// Steps of this turn.
+    steps: usize,
+    /// Bytes that came, and that were made of them.
+    came: u64,
+    made: u64,
     ended: bool,
     trailers: Option<Headers>,
 }
@@ -101,33 +60,39 @@ impl BodySource for Substituted {
     }
 
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        let mut taken = 0;
         loop {
+            let ready = self.ready();
+            // A piece of no bytes would be a chunk that ends the message.
+            if !ready.is_empty() {
+                self.made += ready.len() as u64;
+                if self.made > MORE + self.came.saturating_mul(GROWTH) {
+                    tracing::warn!(
+                        "sub_filter makes a body far too long: it is broken off (docs/limits.md)"
+                    );
+                    return Poll::Ready(Err(BodyError::TooLarge));
+                }
+                return Poll::Ready(Ok(Some(Frame::Data(ready))));
+            }
+            if self.steps >= TURN {
+                self.steps = 0;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if self.ended {
                 return Poll::Ready(Ok(self.trailers.take().map(Frame::Trailers)));
             }
-            let ready = match self.inner.poll_frame(cx)? {
-                Poll::Pending => return Poll::Pending,
-                Poll::Ready(Some(Frame::Data(piece))) => {
-                    taken += piece.len();
-                    self.piece(piece)
+            match self.inner.poll_frame(cx)? {
+                Poll::Pending => {
+                    self.steps = 0;
+                    return Poll::Pending;
                 }
+                Poll::Ready(Some(Frame::Data(piece))) => self.take(piece),
                 Poll::Ready(end) => {
                     self.ended = true;
                     if let Some(Frame::Trailers(trailers)) = end {
                         self.trailers = Some(trailers);
                     }
-                    let kept = std::mem::take(&mut self.kept);
-                    self.replaced(kept.into())
                 }
-            };
-            // A piece of no bytes would be a chunk that ends the message.
-            if !ready.is_empty() {
-                return Poll::Ready(Ok(Some(Frame::Data(ready))));
-            }
-            if taken >= TURN {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
             }
         }
     }
@@ -135,92 +100,149 @@ impl BodySource for Substituted {
 
 impl Substituted {
     /// `body` with the texts of `search` replaced by those of `instead`, each once or as often as it comes.
-    ///
-    /// # Panics
-    /// If there are not as many of these as of those.
     pub fn new(body: Body, search: Arc<Search>, instead: Vec<Bytes>, once: bool) -> Self {
-        assert_eq!(instead.len(), search.texts.len(), "each text has something to stand instead");
-        let wanted = vec![true; instead.len()];
-        let (kept, ended) = (Vec::new(), false);
-        Self { inner: body, search, instead, wanted, once, kept, ended, trailers: None }
-    }
-
-    /// What of a piece, and of what was kept before it, may go.
-    fn piece(&mut self, piece: Bytes) -> Bytes {
-        let data = if self.kept.is_empty() {
-            piece
-        } else {
-            let mut kept = std::mem::take(&mut self.kept);
-            kept.extend_from_slice(&piece);
-            kept.into()
-        };
-        self.replaced(data)
-    }
-
-    /// `data` with every text replaced that surely is one; what may go on behind its end is kept.
-    fn replaced(&mut self, data: Bytes) -> Bytes {
-        if !self.wanted.contains(&true) {
-            return data;
+        Self {
+            inner: body,
+            search,
+            wanted: once.then(|| vec![true; instead.len()]),
+            instead,
+            spent: 0,
+            data: Bytes::new(),
+            done: 0,
+            at: 0,
+            node: ROOT,
+            found: BTreeMap::new(),
+            steps: 0,
+            came: 0,
+            made: 0,
+            ended: false,
+            trailers: None,
         }
+    }
+
+    /// One more piece, behind what has not gone yet.
+    fn take(&mut self, piece: Bytes) {
+        self.came += piece.len() as u64;
+        let kept = self.data.slice(self.done..);
+        self.steps += kept.len() / 16 + 1;
+        self.data = if kept.is_empty() { piece } else { [&kept[..], &piece].concat().into() };
+        self.at -= self.done;
+        let done = std::mem::take(&mut self.done);
+        let found = std::mem::take(&mut self.found);
+        self.found = found.into_iter().map(|(place, text)| (place - done, text)).collect();
+    }
+
+    /// What may go: all that no text can begin in any longer, with those replaced that are there. Nothing if this turn
+    /// is at its end, or all is said.
+    fn ready(&mut self) -> Bytes {
         let mut out: Vec<u8> = Vec::new();
-        let (mut done, mut from) = (0, 0);
-        let mut open = self.open_end(&data);
-        while let Some(found) = self.search.automaton.find(&data[from..]) {
-            let start = from + found.start();
-            // Another text may begin before it, or here and be looked for first.
-            if start >= open {
+        let from = self.done;
+        let mut replaced = false;
+        while self.steps < TURN && out.len() < OUT {
+            if self.is_spent() {
+                self.at = self.data.len();
                 break;
             }
-            let Some(which) = self.wanted_at(&data[start..], found.pattern().as_usize()) else {
-                from = start + 1;
-                continue;
-            };
-            out.extend_from_slice(&data[done..start]);
-            out.extend_from_slice(&self.instead[which]);
-            self.wanted[which] = !self.once;
-            done = start + self.search.texts[which].bytes.len();
-            from = done;
-            if done > open {
-                open = done + self.open_end(&data[done..]);
-            }
-            if !self.wanted.contains(&true) {
-                open = data.len();
+            if let Some((place, length, text)) = self.certain() {
+                replaced = true;
+                out.extend_from_slice(&self.data[self.done..place]);
+                out.extend_from_slice(&self.instead[text]);
+                self.steps += self.instead[text].len() / 16 + 1;
+                self.replaced(place + length, text);
+            } else if self.at < self.data.len() {
+                self.read();
+            } else {
                 break;
             }
         }
-        let open = open.max(done);
-        self.kept.extend_from_slice(&data[open..]);
-        if out.is_empty() && done == 0 {
-            return data.slice(..open);
+        let open = self.open().max(self.done);
+        if !replaced {
+            self.done = open;
+            return self.data.slice(from..open);
         }
-        out.extend_from_slice(&data[done..open]);
+        out.extend_from_slice(&self.data[self.done..open]);
+        self.done = open;
         out.into()
     }
 
-    fn open_end(&self, data: &[u8]) -> usize {
-        if self.ended { data.len() } else { self.search.open_end(data) }
+    /// Whether no text is looked for any longer.
+    fn is_spent(&self) -> bool {
+        self.wanted.as_ref().is_some_and(|wanted| wanted.len() == self.spent)
     }
 
-    /// The text that is replaced at the beginning of `data`, where `found` is the first one that is there.
-    fn wanted_at(&self, data: &[u8], found: usize) -> Option<usize> {
-        if self.wanted[found] {
-            return Some(found);
+    /// Where a text begins that may go on behind what was looked through, or one that nothing was made of yet.
+    fn open(&self) -> usize {
+        if self.is_spent() {
+            return self.data.len();
         }
-        let texts = self.search.texts.iter().enumerate().skip(found);
-        let starts = |text: &Text| {
-            data.get(..text.bytes.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(&text.bytes))
-        };
-        texts
-            .into_iter()
-            .find(|(which, text)| self.wanted[*which] && starts(text))
-            .map(|(at, _)| at)
+        let is_end = self.ended && self.at == self.data.len();
+        let begun = if is_end { self.at } else { self.at - self.search.open(self.node) };
+        self.found.first_key_value().map_or(begun, |(place, _)| begun.min(*place))
+    }
+
+    /// The first text that surely is one: none begins before it, or goes on at its place.
+    fn certain(&self) -> Option<(usize, usize, usize)> {
+        let (place, (length, text)) = self.found.first_key_value()?;
+        let is_end = self.ended && self.at == self.data.len();
+        let begun = self.at - self.search.open(self.node);
+        (is_end || *place < begun).then_some((*place, *length, *text))
+    }
+
+    /// Goes on behind a text that was replaced.
+    fn replaced(&mut self, behind: usize, text: usize) {
+        self.done = behind;
+        match &mut self.wanted {
+            None => {
+                self.found = self.found.split_off(&behind);
+                self.node = self.search.no_longer(self.node, self.at - behind);
+            }
+            // Others may stand where this one would have stood first. That is so once for each text.
+            Some(wanted) => {
+                wanted[text] = false;
+                self.spent += 1;
+                self.found.clear();
+                (self.at, self.node) = (behind, ROOT);
+            }
+        }
+    }
+
+    /// Looks at the next byte, or passes over all that begin nothing.
+    fn read(&mut self) {
+        if self.node == ROOT {
+            let rest = &self.data[self.at..];
+            let skipped = self.search.indifferent(&rest[..rest.len().min(TURN)]);
+            self.at += skipped;
+            self.steps += skipped / 16;
+            if skipped > 0 {
+                return;
+            }
+        }
+        let byte = self.data[self.at].to_ascii_lowercase();
+        self.node = self.search.next(self.node, byte, &mut self.steps);
+        self.at += 1;
+        for (length, first) in self.search.ending(self.node) {
+            self.steps += 1;
+            let length = length as usize;
+            let text = match &self.wanted {
+                None => Some(first),
+                Some(wanted) => self.search.equal(first).find(|text| wanted[*text]),
+            };
+            // What was replaced already is no part of another one.
+            if let Some(text) = text
+                && let Some(place) = self.at.checked_sub(length).filter(|at| *at >= self.done)
+            {
+                let known = self.found.entry(place).or_insert((length, text));
+                if text < known.1 {
+                    *known = (length, text);
+                }
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Body, BodySource, Frame, Search, Substituted};
+    use super::{Body, BodyError, BodySource, Frame, OUT, Search, Substituted, TURN};
     use bytes::Bytes;
     use std::task::{Context, Poll, Waker};
 
@@ -238,11 +260,11 @@ mod tests {
         let mut out: Vec<String> = Vec::new();
         let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
         for piece in pieces {
-            out.push(text(filter.piece(Bytes::copy_from_slice(piece.as_bytes()))));
+            filter.take(Bytes::copy_from_slice(piece.as_bytes()));
+            out.push(text(filter.ready()));
         }
         filter.ended = true;
-        let kept = std::mem::take(&mut filter.kept);
-        out.push(text(filter.replaced(kept.into())));
+        out.push(text(filter.ready()));
         out
     }
 
@@ -295,8 +317,10 @@ mod tests {
         let long = "x".repeat(4000);
         let mut filter = filter(&[(&format!("{long}y"), "")], false);
         for _ in 0..100 {
-            filter.piece(Bytes::from("x".repeat(3000)));
-            assert!(filter.kept.len() <= 4000);
+            filter.take(Bytes::from("x".repeat(3000)));
+            filter.ready();
+            assert!(filter.data.len() - filter.done <= 4000);
+            filter.steps = 0;
         }
     }
 
@@ -310,5 +334,91 @@ mod tests {
         assert_eq!(data, "ac");
         assert!(matches!(next(), Poll::Ready(Ok(None))));
         assert!(Search::new(&[""; 0]).is_none() && Search::new(&["a", ""]).is_none());
+    }
+
+    /// What comes of a whole body: its bytes, how often others had their turn, and how it ended.
+    fn whole(mut filter: Substituted, data: Vec<u8>) -> (Vec<Bytes>, usize, Option<BodyError>) {
+        filter.inner = Body::full(data.into());
+        let (mut pieces, mut turns) = (Vec::new(), 0);
+        loop {
+            match filter.poll_frame(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(Ok(Some(Frame::Data(piece)))) => pieces.push(piece),
+                Poll::Ready(Ok(_)) => return (pieces, turns, None),
+                Poll::Ready(Err(error)) => return (pieces, turns, Some(error)),
+                Poll::Pending => turns += 1,
+            }
+        }
+    }
+
+    #[test]
+    fn long_texts_come_out_in_pieces_and_others_have_their_turn() {
+        let long = "x".repeat(1000);
+        let (pieces, turns, error) = whole(filter(&[("a", &long)], false), vec![b'a'; 10_000]);
+        assert_eq!((pieces.iter().map(Bytes::len).sum::<usize>(), error), (10_000_000, None));
+        assert!(pieces.iter().all(|piece| piece.len() <= OUT + 1000));
+        assert!(turns >= 10_000_000 / 16 / TURN, "{turns}");
+    }
+
+    #[test]
+    fn a_body_that_grows_without_end_is_broken_off() {
+        let long = "x".repeat(64 << 10);
+        let (pieces, _, error) = whole(filter(&[("a", &long)], false), vec![b'a'; 10_000]);
+        assert_eq!(error, Some(BodyError::TooLarge));
+        assert!(pieces.iter().map(Bytes::len).sum::<usize>() <= 17 << 20);
+    }
+
+    #[test]
+    fn texts_that_begin_alike_cost_steps_by_bytes_and_never_more() {
+        // Each place may begin the long one, and has the short ones that were there already.
+        let begins = "a".repeat(4000) + "x";
+        let mut pairs = vec![(begins.as_str(), "!"), ("a", "b")];
+        let (pieces, turns, error) = whole(filter(&pairs, false), vec![b'a'; 1 << 20]);
+        assert!(pieces.concat().iter().all(|byte| *byte == b'b') && error.is_none());
+        assert!(turns <= 8 * (1 << 20) / TURN, "{turns}");
+        let others: Vec<String> = (1..900).map(|count| "a".repeat(4000 - count) + "y").collect();
+        pairs.extend(others.iter().map(|other| (other.as_str(), "?")));
+        let (pieces, turns, error) = whole(filter(&pairs, true), vec![b'a'; 1 << 20]);
+        assert_eq!(
+            (pieces.concat().iter().filter(|byte| **byte == b'b').count(), error),
+            (1, None)
+        );
+        assert!(turns <= 8 * (1 << 20) / TURN + 4, "{turns}");
+    }
+
+    #[test]
+    fn it_is_what_the_definition_says() {
+        let mut random = fastrand::Rng::with_seed(11);
+        for _ in 0..500 {
+            let word = |random: &mut fastrand::Rng, most| -> String {
+                (0..random.usize(1..=most))
+                    .map(|_| random.choice(['a', 'b']).unwrap_or('a'))
+                    .collect()
+            };
+            let texts: Vec<String> =
+                (0..random.usize(1..5)).map(|_| word(&mut random, 4)).collect();
+            let pairs: Vec<(&str, &str)> =
+                texts.iter().map(String::as_str).zip(["1", "2", "3", "4"]).collect();
+            let body = word(&mut random, 60);
+            for once in [true, false] {
+                let mut wanted = vec![true; pairs.len()];
+                let (mut expected, mut rest) = (String::new(), body.as_str());
+                while !rest.is_empty() {
+                    let here = |at: &usize| wanted[*at] && rest.starts_with(pairs[*at].0);
+                    if let Some(at) = (0..pairs.len()).find(here) {
+                        expected.push_str(pairs[at].1);
+                        rest = &rest[pairs[at].0.len()..];
+                        wanted[at] = !once;
+                    } else {
+                        expected.push_str(&rest[..1]);
+                        rest = &rest[1..];
+                    }
+                }
+                assert_eq!(
+                    out(&pairs, once, &[&body]).concat(),
+                    expected,
+                    "{pairs:?} {body} {once}"
+                );
+            }
+        }
     }
 }

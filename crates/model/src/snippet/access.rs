@@ -10,6 +10,8 @@ settings! {
     pub struct Access {
         /// `allow` and `deny`, in order; the first that fits decides, and who fits none passes.
         pub rules: Vec<AccessRule>,
+        /// Those of the server where that is another namespace's: whom they keep out stays out, and they let nobody in.
+        pub besides: Vec<AccessRule>,
         /// `satisfy`
         pub satisfy: Option<Satisfy>,
         /// `auth_basic`

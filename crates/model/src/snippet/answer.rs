@@ -3,6 +3,7 @@
 use super::inherit::settings;
 use super::{Regex, Template};
 use serde::Serialize;
+use std::sync::Arc;
 
 settings! {
     /// Answers: pages of errors, bodies, cookies, redirects.
@@ -95,6 +96,9 @@ pub struct ErrorPage {
     pub code: ErrorCode,
     /// What is answered.
     pub target: ErrorTarget,
+    /// The namespace that says so; see [`Scope::belong_to`](super::Scope::belong_to).
+    #[serde(skip)]
+    pub owner: Option<Arc<str>>,
 }
 
 /// The status of an answer that an `error_page` makes.

@@ -3,10 +3,11 @@
 use super::inherit::settings;
 use super::{
     Access, Answers, Client, Headers, IfBlock, Inherit, LimitExcept, Limits, Program, RealIp,
-    Regex, Task, Template, Transfer,
+    Regex, Step, Task, Template, Transfer,
 };
 use crate::UpstreamId;
 use serde::Serialize;
+use std::sync::Arc;
 
 settings! {
     /// All settings of one level.
@@ -69,6 +70,30 @@ impl Scope {
         self.limit_except.join(&behind.limit_except);
         self.locations.join(&behind.locations);
     }
+
+    /// Notes that a namespace says all of it. What it sets counts in its own locations, and what it leads to is open to
+    /// it as far as it is its own; what nobody is noted for is everybody's.
+    pub fn belong_to(&mut self, owner: &Arc<str>) {
+        steps_belong_to(&mut self.program.steps, owner);
+        let excepted = self.limit_except.iter_mut().map(|except| &mut *except.settings);
+        let settings = self.branches.iter_mut().chain(excepted).chain([&mut self.settings]);
+        for page in settings.flat_map(|settings| &mut settings.answers.error_pages) {
+            page.owner = Some(Arc::clone(owner));
+        }
+        for location in &mut self.locations {
+            location.owner = Some(Arc::clone(owner));
+            location.scope.belong_to(owner);
+        }
+    }
+}
+
+fn steps_belong_to(steps: &mut [Step], owner: &Arc<str>) {
+    for step in steps {
+        step.owner = Some(Arc::clone(owner));
+        if let Task::If(block) = &mut step.task {
+            steps_belong_to(&mut block.steps, owner);
+        }
+    }
 }
 
 /// A location that a snippet has.
@@ -80,6 +105,9 @@ pub struct OwnLocation {
     pub internal: bool,
     /// What it says.
     pub scope: Scope,
+    /// The namespace that has it; see [`Scope::belong_to`].
+    #[serde(skip)]
+    pub owner: Option<Arc<str>>,
 }
 
 /// For which paths a location is.

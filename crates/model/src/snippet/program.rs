@@ -3,6 +3,7 @@
 use super::Position;
 use super::{Name, Regex, Template};
 use serde::Serialize;
+use std::sync::Arc;
 
 /// What the rewrite module does at one level, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -16,6 +17,9 @@ pub struct Program {
 pub struct Step {
     /// Where.
     pub at: Position,
+    /// The namespace that says so; see [`Scope::belong_to`](super::Scope::belong_to).
+    #[serde(skip)]
+    pub owner: Option<Arc<str>>,
     /// What.
     pub task: Task,
 }

@@ -121,7 +121,7 @@ pub struct Spot {
     /// What snippets say there; none where none counts for the host.
     pub snippet: Option<Arc<Level>>,
     /// What their settings do there; none where they say nothing.
-    pub(crate) effects: Option<Box<Effects>>,
+    pub(crate) effects: Option<Arc<Effects>>,
 }
 
 impl Generation {

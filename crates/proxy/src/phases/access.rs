@@ -35,6 +35,11 @@ pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 async fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
+    // The rules of a server that is another namespace's: no guard here makes up for them, nor they for one.
+    let of_server = exchange.level().map_or(&[][..], |level| &level.settings.access.besides);
+    if lets_in(of_server, exchange.client) == Some(false) {
+        return Err(Response::page(StatusCode::FORBIDDEN).into());
+    }
     let mut decision = Decision::of(satisfy(exchange));
     decision.hear(address(exchange))?;
     if decision.is_settled() {

@@ -29,9 +29,15 @@ pub(super) fn forget(exchange: &mut Exchange) {
     let generation = exchange.generation.clone();
     let global = generation.global();
     let connection = &exchange.connection;
-    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    let (peer, headers) = (connection.peer.ip(), heard(exchange));
     exchange.client =
         address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
+}
+
+/// The header section as it came: what a snippet writes there makes nobody another client.
+fn heard(exchange: &Exchange) -> &Headers {
+    let kept = exchange.snippet.as_ref().and_then(|running| running.of_request.heard.as_ref());
+    kept.unwrap_or(&exchange.request.headers)
 }
 
 /// `set_real_ip_from` of a location, once the programs have run; whoever has been replaced stays replaced.
@@ -47,7 +53,7 @@ pub(super) fn of_server(exchange: &mut Exchange) {
         return;
     };
     let connection = &exchange.connection;
-    let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
+    let (peer, headers) = (connection.peer.ip(), heard(exchange));
     exchange.client = real.client(peer, connection.announced, headers).unwrap_or(peer);
 }
 

@@ -41,6 +41,9 @@ pub(super) fn request(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place_with_effects() else { return Ok(()) };
     for field in &of(&place).input {
         let value = on_machine(exchange, |machine| field.value(machine))?.unwrap_or_default();
+        if let Some(running) = &mut exchange.snippet {
+            running.of_request.heard.get_or_insert_with(|| exchange.request.headers.clone());
+        }
         if !field.sets_host() {
             field.apply(&mut exchange.request.headers, value);
         } else if is_authority(&value) {
@@ -65,7 +68,7 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Option<Method>
     let params = on_machine(exchange, |machine| {
         let mut params = Vec::with_capacity(effects.params.len());
         for (name, value, always) in &effects.params {
-            let value = machine.expand(value)?;
+            let value = machine.expand_parameter(value)?;
             if *always || !value.is_empty() {
                 params.push((Bytes::copy_from_slice(name.as_bytes()), Bytes::from(value)));
             }

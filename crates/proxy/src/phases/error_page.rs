@@ -31,6 +31,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
         ErrorCode::Code(code) => Some(code),
     };
     let running = exchange.snippet.as_mut()?;
+    running.state.led_by.clone_from(&page.owner);
     running.shown = shown;
     running.said = false;
     // nginx keeps no connection after these.
@@ -103,8 +104,14 @@ fn intercepts(exchange: &Exchange, settings: &Settings) -> bool {
 pub(super) fn named(exchange: &mut Exchange, name: &str) -> Result<(), Error> {
     let running = exchange.snippet.as_mut();
     let may = running.is_some_and(|running| running.state.search_again());
+    let leader = exchange.snippet.as_ref().and_then(|running| running.state.led_by.as_ref());
     let site = exchange.place.as_ref().map(|place| place.site.clone());
     let index = site.as_ref().and_then(|site| site.snippet.as_ref()?.named.get(name).copied());
+    // For whom it is not there, it is as if it were not there at all.
+    let index = index.filter(|index| {
+        let level = site.as_ref().and_then(|site| site.spots[*index].snippet.as_ref());
+        level.is_some_and(|level| level.is_open_to(leader))
+    });
     match (site, index) {
         (Some(site), Some(index)) if may => {
             exchange.leave_location();

@@ -17,8 +17,10 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(gate) = spot.gate.clone() else { return Ok(()) };
     let limits = &spot.location.policy.limits;
     let Some(client) = client(exchange, limits, &gate) else { return Ok(()) };
-    // Counted once, however often upstreams send the request on (nginx: limit_req_status of the main request).
-    if exchange.onward.counted {
+    // Counted once for its namespace, however often the request is sent on (nginx: limit_req_status of the main
+    // request).
+    let owner = exchange.place.as_ref().and_then(Place::owner).cloned();
+    if exchange.onward.counted.has(owner.as_ref()) {
         return Ok(());
     }
     if !may_come(limits, &gate, client) {
@@ -28,7 +30,7 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
         let slot = slots.take(client, most).ok_or_else(|| refusal(limits.connection_status))?;
         exchange.slot = Some(slot.beside(exchange.slot.take()));
     }
-    exchange.onward.counted = true;
+    exchange.onward.counted.add(owner.as_ref());
     Ok(())
 }
 
@@ -52,7 +54,8 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     if limits.broken {
         return Err(refusal(requests));
     }
-    if exchange.snippet.as_ref().is_none_or(|running| running.of_request.is_counted) {
+    let is_counted = |running: &Running| running.of_request.counted.has(place.owner());
+    if exchange.snippet.as_deref().is_none_or(is_counted) {
         return Ok(());
     }
     let keys = on_machine(exchange, |machine| limits.request_keys(machine))?.unwrap_or_default();
@@ -68,7 +71,9 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     // A request without a key was not counted here, and may be where it is led to.
     note(exchange, |running| {
         running.request_limit = said;
-        running.of_request.is_counted |= !said.is_empty();
+        if !said.is_empty() {
+            running.of_request.counted.add(place.owner());
+        }
     });
     if said == "REJECTED" {
         return Err(refusal(requests));
@@ -85,7 +90,9 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
     };
     note(exchange, |running| {
         running.connection_limit = said;
-        running.of_request.is_counted |= !said.is_empty();
+        if !said.is_empty() {
+            running.of_request.counted.add(place.owner());
+        }
     });
     if said == "REJECTED" {
         return Err(refusal(connections));

@@ -5,7 +5,7 @@ use super::{Stop, access, client_address, pass, redirects, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
-use crate::snippet::{OfSite, Running, mime, on_machine};
+use crate::snippet::{Level, OfSite, Running, mime, on_machine};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::snippet::Regex;
@@ -46,6 +46,9 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
     let outcome =
         if access::is_excepted(exchange) { None } else { run_here(exchange, Owner::Location)? };
+    if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place) {
+        running.state.owner = place.owner().cloned();
+    }
     let moved = adopt_path(exchange)?;
     let Some(outcome) = outcome else {
         rewrite::path(exchange)?;
@@ -83,8 +86,11 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
 pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
     let Some(running) = &exchange.snippet else { return Ok(()) };
     let led = running.state.rewritten || exchange.onward.received.is_some();
+    let may = |level: &Level| led && level.is_open_to(running.state.led_by.as_ref());
     match exchange.level() {
-        Some(level) if level.internal && !led => Err(Response::page(StatusCode::NOT_FOUND).into()),
+        Some(level) if level.internal && !may(level) => {
+            Err(Response::page(StatusCode::NOT_FOUND).into())
+        }
         Some(_) | None => Ok(()),
     }
 }
@@ -93,6 +99,9 @@ pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
 fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place.clone() else { return Ok(()) };
     let Some(level) = place.spot().snippet.clone() else { return Ok(()) };
+    if let Some(running) = &mut exchange.snippet {
+        running.state.come_to(level.owner.as_ref());
+    }
     if let Some(running) = exchange.snippet.as_mut().filter(|_| !level.own) {
         running.ingress = Some(place.index);
         running.state.meet_controller();

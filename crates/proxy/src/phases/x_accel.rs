@@ -4,7 +4,7 @@
 use super::error_page::{self, Begin};
 use super::{Stop, answer_rewrites, client_address};
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use wire::{Response, Source};
@@ -46,6 +46,11 @@ pub(super) fn follow(
     let target = target(&address).filter(|_| name.is_none());
     if name.is_none() && target.is_none() {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
+    }
+    // It is the upstream of the location that leads.
+    let leader = exchange.place.as_ref().and_then(Place::owner).cloned();
+    if let Some(running) = &mut exchange.snippet {
+        running.state.led_by = leader;
     }
     answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));

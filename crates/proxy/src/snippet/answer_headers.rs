@@ -380,4 +380,18 @@ mod tests {
         let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));
         assert!(done.is_err());
     }
+
+    #[test]
+    fn all_values_of_a_request_have_a_bound_together() {
+        let long = "x".repeat(60_000);
+        let request = Fixed::of(&[("http_long", &long)]);
+        for (fields, fits) in [(4, true), (5, false)] {
+            let text: String =
+                (0..fields).map(|n| format!("add_header X-{n} $http_long;")).collect();
+            let headers = AnswerHeaders::new(&location(&text).settings.headers, None);
+            let mut response = answer(200, &[]);
+            let done = with_machine(&request, |machine| headers.apply(&mut response, 0, machine));
+            assert_eq!(done.is_ok(), fits, "{fields}");
+        }
+    }
 }

@@ -12,7 +12,7 @@ pub struct Level {
     pub scope: Option<Arc<Scope>>,
     /// The settings in force: its own, and what it inherits. What the controller writes into each location by itself
     /// hides what servers and the http level say about the same.
-    pub settings: Settings,
+    pub settings: Arc<Settings>,
     /// The expression of the location, where its texts use what it matches.
     pub captures: Option<Regex>,
     /// The spots of its `if` blocks, by [`Scope::branches`].
@@ -21,6 +21,8 @@ pub struct Level {
     pub internal: bool,
     /// Whether it is a location that snippets have, or an `if` block in one.
     pub own: bool,
+    /// The namespace whose location it is; none: nobody's, or the operator's.
+    pub owner: Option<Arc<str>>,
 }
 
 impl Level {
@@ -28,6 +30,12 @@ impl Level {
     pub fn program(&self) -> Option<&Program> {
         let program = self.scope.as_ref().map(|scope| &scope.program);
         program.filter(|program| !program.steps.is_empty())
+    }
+
+    /// Whether a request that a namespace leads may come to what clients may not; the operator leads everywhere, and
+    /// what is the operator's is for everybody.
+    pub fn is_open_to(&self, leader: Option<&Arc<str>>) -> bool {
+        self.owner.is_none() || leader.is_none() || self.owner.as_ref() == leader
     }
 
     /// `limit_except`

@@ -9,10 +9,34 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What of a policy decides what the controller says at a location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Said {
+    errors: bool,
+    tls: bool,
+    password: bool,
+    authenticator: bool,
+    buffer: bool,
+    grpc: bool,
+}
+
+impl Said {
+    pub(super) fn of(policy: &Policy) -> Self {
+        Self {
+            errors: policy.errors.is_some(),
+            tls: policy.upstream_tls != model::policy::UpstreamTls::default(),
+            password: policy.auth_basic.is_some(),
+            authenticator: policy.auth_external.is_some(),
+            buffer: policy.body.request_buffer.is_some(),
+            grpc: matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs),
+        }
+    }
+}
+
 /// Takes away what the controller writes into each of its locations: what levels around say about the same is hidden
 /// by that.
-pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
-    let said = Transfer {
+pub(super) fn said_by_the_controller(outer: &mut Settings, said: Said) {
+    let transfer = Transfer {
         limit_rate: outer.proxy.limit_rate,
         method: outer.proxy.method.take(),
         pass_request_body: outer.proxy.pass_request_body,
@@ -24,23 +48,23 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
         hide_headers: std::mem::take(&mut outer.proxy.hide_headers),
         pass_headers: std::mem::take(&mut outer.proxy.pass_headers),
         ignore_headers: outer.proxy.ignore_headers.take(),
-        intercept_errors: outer.proxy.intercept_errors.filter(|_| policy.errors.is_none()),
-        tls: outer_tls(&mut outer.proxy, policy),
+        intercept_errors: outer.proxy.intercept_errors.filter(|_| !said.errors),
+        tls: outer_tls(&mut outer.proxy, said),
         ..Transfer::default()
     };
-    outer.proxy = said;
-    outer.grpc.tls = outer_tls(&mut outer.grpc, policy);
+    outer.proxy = transfer;
+    outer.grpc.tls = outer_tls(&mut outer.grpc, said);
     // Guards of annotations are written into the location.
-    if policy.auth_basic.is_some() {
+    if said.password {
         outer.access.auth_basic = None;
     }
-    if policy.auth_external.is_some() {
+    if said.authenticator {
         outer.access.auth_request_off = None;
     }
-    if policy.body.request_buffer.is_some() {
+    if said.buffer {
         outer.client.body_buffer_size = None;
     }
-    if policy.errors.is_some() {
+    if said.errors {
         outer.answers.error_pages.clear();
     }
     outer.headers.proxy_set.clear();
@@ -49,7 +73,7 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
     outer.answers.redirects = None;
     outer.client.max_body_size = None;
     outer.answers.port_in_redirect = None;
-    if policy.protocol == Protocol::Grpc || policy.protocol == Protocol::Grpcs {
+    if said.grpc {
         outer.headers.grpc_set.clear();
         outer.grpc.connect_timeout = None;
         outer.grpc.read_timeout = None;
@@ -58,13 +82,9 @@ pub(super) fn said_by_the_controller(outer: &mut Settings, policy: &Policy) {
 }
 
 /// What levels around say of TLS towards upstreams, where the Ingress says nothing of it.
-fn outer_tls(outer: &mut Transfer, policy: &Policy) -> UpstreamTls {
-    let said = std::mem::take(&mut outer.tls);
-    if policy.upstream_tls == model::policy::UpstreamTls::default() {
-        said
-    } else {
-        UpstreamTls::default()
-    }
+fn outer_tls(outer: &mut Transfer, said: Said) -> UpstreamTls {
+    let tls = std::mem::take(&mut outer.tls);
+    if said.tls { UpstreamTls::default() } else { tls }
 }
 
 /// A location in whose policy settings count.

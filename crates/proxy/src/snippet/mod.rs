@@ -44,10 +44,11 @@ pub(crate) use text::AllPlain;
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{CountedFor, Exchange};
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
+use wire::Headers;
 
 /// What snippets know of one request.
 #[derive(Debug, Default)]
@@ -80,8 +81,10 @@ pub(crate) struct OfRequest {
     pub told: Told,
     /// Parameters for a FastCGI upstream.
     pub params: Vec<(Bytes, Bytes)>,
-    /// Whether limits have counted it.
-    pub is_counted: bool,
+    /// For which namespaces limits have counted it.
+    pub counted: CountedFor,
+    /// What the client said, where snippets have changed that since: it says who the client is.
+    pub heard: Option<Headers>,
 }
 
 impl Running {
@@ -95,6 +98,8 @@ impl Running {
             let state = &mut running.state;
             (state.path, state.query) = (path.into_owned(), query.into_owned());
             (state.quoted, state.rewritten) = (quoted, false);
+            // The server's program is not the one that led here.
+            state.owner = None;
             return;
         }
         let mut state = State::new(&path, &query, quoted);

@@ -1,6 +1,6 @@
 //! From a server with snippets to its spots: its locations, itself, the locations that snippets have, and `if` blocks.
 
-use super::lower::{at_own_location, lowered, said_by_the_controller};
+use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
 use model::policy::{Policy, TlsRedirect};
 use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
@@ -41,8 +41,9 @@ impl Plan {
         if let Some(http) = http {
             around.inherit(http);
         }
+        let around = Arc::new(around);
         let (locations, regex) = (server.locations.clone(), server.regex);
-        let mut planner = Planner { locations, levels: Vec::new(), own: Vec::new(), regex };
+        let mut planner = Planner { locations, regex, ..Planner::default() };
         planner.levels.resize_with(server.locations.len(), Level::default);
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
@@ -68,13 +69,32 @@ impl Plan {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Planner {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
     own: Vec<Own>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
+    /// What locations of Ingresses without a snippet say.
+    nothing: Arc<Scope>,
+    /// What stands around locations of Ingresses, by what the controller says there.
+    around: HashMap<Said, Arc<Settings>>,
+    /// What scopes come to within settings, by where both are: paths of one Ingress have one and the same.
+    inherited: HashMap<(*const Scope, *const Settings), Inherited>,
+}
+
+/// What a scope comes to within the settings around it.
+#[derive(Clone, Debug)]
+struct Inherited {
+    scope: Arc<Scope>,
+    settings: Arc<Settings>,
+    /// Those of its `if` blocks.
+    branches: Vec<Arc<Settings>>,
+    /// What locations within have from it: whom requests are passed to is not inherited.
+    within: Arc<Settings>,
+    /// Kept, so that nothing else is where it is.
+    _around: Arc<Settings>,
 }
 
 impl Planner {
@@ -86,10 +106,16 @@ impl Planner {
 
     /// A location of an Ingress.
     fn of_ingress(&mut self, index: usize, location: &Location, around: &Settings) {
-        let scope = location.policy.snippet.clone().unwrap_or_default();
-        let mut outer = around.clone();
-        said_by_the_controller(&mut outer, &location.policy);
-        self.fill(index, location, scope, &outer, false);
+        let policy = &location.policy;
+        let scope = policy.snippet.clone().unwrap_or_else(|| Arc::clone(&self.nothing));
+        let outer = self.around.entry(Said::of(policy)).or_insert_with(|| {
+            let mut outer = around.clone();
+            said_by_the_controller(&mut outer, Said::of(policy));
+            Arc::new(outer)
+        });
+        let outer = Arc::clone(outer);
+        let inherited = self.inherited(&scope, &outer);
+        self.fill(index, location, inherited, None);
         let level = &mut self.levels[index];
         if self.regex && level.uses_captures() {
             // A path that is no expression matches nothing.
@@ -99,11 +125,11 @@ impl Planner {
     }
 
     /// The server itself, where a request is until a location is found.
-    fn server(&mut self, scope: &Arc<Scope>, around: &Settings) -> usize {
+    fn server(&mut self, scope: &Arc<Scope>, around: &Arc<Settings>) -> usize {
         let reason = "no location was looked for yet".to_owned();
         let location = Location { backend: Backend::Denied(reason), ..bare() };
         let location = lowered(&location, around);
-        let (scope, settings) = (Some(scope.clone()), around.clone());
+        let (scope, settings) = (Some(Arc::clone(scope)), Arc::clone(around));
         self.push(location, Level { scope, settings, own: true, ..Level::default() })
     }
 
@@ -113,7 +139,7 @@ impl Planner {
         own: &OwnLocation,
         within: Option<usize>,
         base: &Location,
-        around: &Settings,
+        around: &Arc<Settings>,
     ) -> usize {
         let (path, kind) = match &own.kind {
             LocationKind::Prefix { path, .. } => (path.clone(), PathKind::Prefix),
@@ -122,7 +148,9 @@ impl Planner {
         let location = Location { path, kind, whole: true, ..base.clone() };
         let location = with_pages(&location, &own.scope.settings);
         let index = self.push(location.clone(), Level::default());
-        self.fill(index, &location, Arc::new(own.scope.clone()), around, true);
+        let owner = own.owner.clone().or_else(|| namespace(&location));
+        let inherited = self.inherited(&own.scope, around);
+        self.fill(index, &location, inherited, Some(owner));
         let level = &mut self.levels[index];
         level.internal = own.internal;
         if let LocationKind::Regex(regex) = &own.kind
@@ -135,37 +163,66 @@ impl Planner {
         index
     }
 
-    /// Says what a location is, and makes its `if` blocks and the locations within it.
-    fn fill(
-        &mut self,
-        index: usize,
-        base: &Location,
-        scope: Arc<Scope>,
-        around: &Settings,
-        own: bool,
-    ) {
+    /// What a scope comes to within the settings around it.
+    fn inherited(&mut self, scope: &Scope, around: &Arc<Settings>) -> Inherited {
+        let key = (std::ptr::from_ref(scope), Arc::as_ptr(around));
+        if let Some(known) = self.inherited.get(&key) {
+            return known.clone();
+        }
         let mut settings = scope.settings.clone();
         settings.inherit(around);
-        let mut branches = Vec::with_capacity(scope.branches.len());
-        for branch in &scope.branches {
+        let branches = scope.branches.iter().map(|branch| {
             let mut inner = branch.clone();
             inner.inherit(&settings);
             inner.stub_status |= settings.stub_status;
             inner.empty_gif |= settings.empty_gif;
+            Arc::new(inner)
+        });
+        let branches = branches.collect();
+        let within = Arc::new(Settings { pass: None, ..settings.clone() });
+        let inherited = Inherited {
+            scope: Arc::new(scope.clone()),
+            settings: Arc::new(settings),
+            branches,
+            within,
+            _around: Arc::clone(around),
+        };
+        self.inherited.insert(key, inherited.clone());
+        inherited
+    }
+
+    /// Says what a location is, and makes its `if` blocks and the locations within it; `of_snippet` says whose it is if
+    /// a snippet has it.
+    fn fill(
+        &mut self,
+        index: usize,
+        base: &Location,
+        inherited: Inherited,
+        of_snippet: Option<Option<Arc<str>>>,
+    ) {
+        let Inherited { scope, settings, branches: said, within: outer, .. } = inherited;
+        let own = of_snippet.is_some();
+        let owner = of_snippet.unwrap_or_else(|| namespace(base));
+        let mut branches = Vec::with_capacity(said.len());
+        for (branch, inner) in scope.branches.iter().zip(said) {
             let location = lowered(&with_pages(base, branch), &inner);
-            let level = Level { settings: inner, own, ..Level::default() };
+            let owner = owner.clone();
+            let level = Level { settings: inner, own, owner, ..Level::default() };
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
         let within = at_own_location(base, &settings);
-        // Whom requests are passed to is not inherited.
-        let outer = Settings { pass: None, ..settings.clone() };
         for inner in &scope.locations {
             self.own(inner, Some(index), &within, &outer);
         }
-        let level = Level { settings, branches, own, ..Level::default() };
+        let level = Level { settings, branches, own, owner, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };
     }
+}
+
+/// The namespace of a location's Ingress.
+fn namespace(location: &Location) -> Option<Arc<str>> {
+    location.origin.as_ref().map(|origin| Arc::clone(&origin.namespace))
 }
 
 /// The same without the controller's error pages, where a level within has some: they replace all of them.

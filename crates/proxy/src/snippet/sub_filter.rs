@@ -7,8 +7,10 @@ use snippet::run::{Exceeded, Machine, Request};
 use std::sync::Arc;
 use wire::{Body, Response, Search, Substituted};
 
-/// Bytes of all texts of one answer, those that are looked for and those that stand instead.
+/// Bytes of all texts of one answer that stand instead of others.
 const TEXTS: usize = 1 << 20;
+/// Bytes of all that are looked for, where the search has to be made for each answer.
+const SOUGHT: usize = 64 << 10;
 
 /// What is replaced in bodies, compiled.
 #[derive(Debug)]
@@ -61,21 +63,22 @@ impl Filter {
         &self,
         machine: &mut Machine<'_, R>,
     ) -> Result<Option<Texts>, Exceeded> {
-        let mut size = 0;
-        let mut counted = |text: String| {
-            size += text.len();
-            if size > TEXTS { Err(Exceeded) } else { Ok(text) }
+        let counted = |text: String, left: &mut usize| {
+            *left = left.checked_sub(text.len()).ok_or(Exceeded)?;
+            Ok(text)
         };
+        let (mut for_sought, mut for_instead) = (SOUGHT, TEXTS);
         let (mut sought, mut instead) = (Vec::new(), Vec::new());
         for (from, to) in &self.pairs {
             if self.search.is_none() {
-                let text = counted(machine.expand(from)?)?;
+                let text = counted(machine.expand(from)?, &mut for_sought)?;
                 if text.is_empty() {
                     continue;
                 }
                 sought.push(text);
             }
-            instead.push(Bytes::from(counted(machine.expand(to)?)?));
+            let text = counted(machine.expand(to)?, &mut for_instead)?;
+            instead.push(Bytes::from(text));
         }
         let search = self.search.clone().or_else(|| Search::new(&sought));
         Ok(search.map(|search| Texts { search, instead }))

@@ -42,7 +42,7 @@ impl Compiler<'_> {
             }
         }
         if let Some(kind) = kind {
-            scope.locations.push(OwnLocation { kind, internal, scope: inside });
+            scope.locations.push(OwnLocation { kind, internal, scope: inside, owner: None });
         }
     }
 

@@ -23,7 +23,7 @@ impl Compiler<'_> {
             Build::Rewrite => self.rewrite(directive).map(Task::Rewrite),
             _ => Ok(Task::Break),
         };
-        Some(Step { at: directive.at(), task: self.value(task)? })
+        Some(Step { at: directive.at(), owner: None, task: self.value(task)? })
     }
 
     fn set(&mut self, directive: &Directive) -> Result<Task, Mistake> {
@@ -138,7 +138,7 @@ impl Compiler<'_> {
         let branch = (inside == Level::LocationIf).then(|| branch(scope, settings));
         let Some(condition) = condition else { return };
         let task = Task::If(IfBlock { condition, steps, branch });
-        scope.program.steps.push(Step { at: directive.at(), task });
+        scope.program.steps.push(Step { at: directive.at(), owner: None, task });
     }
 
     /// What is between the parentheses of an `if`.

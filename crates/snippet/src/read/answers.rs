@@ -28,7 +28,7 @@ pub(crate) fn error_page(
         None if target.text.starts_with('/') => ErrorTarget::Path(reader.template(target)?),
         None => ErrorTarget::Url(reader.template(target)?),
     };
-    Ok(ErrorPage { statuses, code, target })
+    Ok(ErrorPage { statuses, code, target, owner: None })
 }
 
 fn error_code(word: &Word) -> Result<ErrorCode, Mistake> {

@@ -35,7 +35,16 @@ impl<'m, R: Request> Machine<'m, R> {
 
     /// The text of a template that becomes a header: variables such as `$uri` may hold what would end it early.
     pub fn expand_header(&mut self, template: &Template) -> Result<String, Exceeded> {
-        Ok(escape::header(&self.write(template, false)?))
+        let text = escape::header(&self.write(template, false)?);
+        self.state.field(text.len())?;
+        Ok(text)
+    }
+
+    /// The text of a template that becomes a parameter: it counts as a header does.
+    pub fn expand_parameter(&mut self, template: &Template) -> Result<String, Exceeded> {
+        let text = self.write(template, false)?;
+        self.state.field(text.len())?;
+        Ok(text)
     }
 
     /// The text of a template that becomes part of a query or a redirect.
@@ -93,7 +102,7 @@ impl<'m, R: Request> Machine<'m, R> {
             self.depth -= 1;
             let value = value?;
             if !table.is_volatile() {
-                self.state.remembered.push((name.clone(), value.clone()));
+                self.state.remember(name, &value)?;
             }
             return Ok(value);
         }

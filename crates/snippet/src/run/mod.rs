@@ -116,6 +116,7 @@ impl<R: Request> Run<'_, '_, R> {
     fn steps(&mut self, steps: &[Step]) -> Result<Flow, Exceeded> {
         for step in steps {
             self.machine.state.step()?;
+            self.machine.state.owner.clone_from(&step.owner);
             match self.step(step)? {
                 Flow::Go => {}
                 flow => return Ok(flow),
@@ -230,6 +231,7 @@ impl<R: Request> Run<'_, '_, R> {
                 }
                 state.path = path;
                 state.rewritten = true;
+                state.led_by.clone_from(&state.owner);
                 self.quotes = false;
                 self.changed = *then != Then::Break;
                 Ok(if *then == Then::Next { Flow::Go } else { Flow::End })

@@ -4,6 +4,7 @@ use crate::Position;
 use crate::typed::{Name, Regex};
 use crate::variables::SET_BY_LOCATIONS;
 use model::{Spent, Steps};
+use std::sync::Arc;
 
 /// Steps of all programs of one request: directives, pieces of text, keys and expressions of maps that are tried.
 const STEPS: u32 = 10_000;
@@ -11,6 +12,8 @@ const STEPS: u32 = 10_000;
 pub(super) const TEXT: usize = 64 << 10;
 /// Bytes of all variables of a request.
 const VARIABLES: usize = 256 << 10;
+/// Bytes of all fields of header sections, and of parameters, that are filled in for a request.
+const FIELDS: usize = 256 << 10;
 /// How often the location of a request may be looked for again, as in nginx.
 const SEARCHES: u32 = 10;
 
@@ -27,6 +30,14 @@ pub struct Traced {
     pub text: String,
 }
 
+/// A variable, and the namespace that has set it.
+#[derive(Clone, Debug)]
+struct Own {
+    name: Name,
+    value: String,
+    owner: Option<Arc<str>>,
+}
+
 /// What programs know and change of one request; it lives as long as the request, through every search for a location.
 #[derive(Clone, Debug, Default)]
 pub struct State {
@@ -40,12 +51,17 @@ pub struct State {
     pub rewritten: bool,
     /// The story, if somebody asks for it.
     pub story: Option<Vec<Traced>>,
-    pub(super) own: Vec<(Name, String)>,
+    /// The namespace that acts; none: the operator.
+    pub owner: Option<Arc<str>>,
+    /// The namespace that led the request on by a `rewrite`; none: the operator, or nobody.
+    pub led_by: Option<Arc<str>>,
+    own: Vec<Own>,
     /// Values of maps that are remembered.
     pub(super) remembered: Vec<(Name, String)>,
     captures: Vec<String>,
     steps: u32,
     bytes: usize,
+    fields: usize,
     searches: u32,
     /// What the regular expressions of the request may take yet: those of its location, too.
     pub steps_of_patterns: Steps,
@@ -59,13 +75,34 @@ impl State {
 
     /// A variable that a program or an authenticator has set.
     pub fn own(&self, name: &str) -> Option<&str> {
-        self.own.iter().find(|(known, _)| &*known.0 == name).map(|(_, value)| value.as_str())
+        self.own.iter().find(|own| &*own.name.0 == name).map(|own| own.value.as_str())
     }
 
     /// The request comes to a location of the controller's, which sets some variables anew: what another snippet made
     /// of them leads nowhere from here.
     pub fn meet_controller(&mut self) {
-        self.own.retain(|(name, _)| !SET_BY_LOCATIONS.contains(&&*name.0));
+        self.own.retain(|own| !SET_BY_LOCATIONS.contains(&&*own.name.0));
+    }
+
+    /// The request comes to a location of a namespace, or to one that is nobody's: what other namespaces have set of
+    /// the variables that are everybody's is not for it. A tenant's own variables have its name in theirs.
+    pub fn come_to(&mut self, owner: Option<&Arc<str>>) {
+        self.owner = owner.cloned();
+        let counts = |own: &Own| own.owner.is_none() || own.owner.as_ref() == owner;
+        self.own.retain(|own| own.name.0.contains('/') || counts(own));
+    }
+
+    /// Counts what fills a field of a header section in.
+    pub(super) fn field(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.fields += bytes;
+        if self.fields > FIELDS { Err(Exceeded) } else { Ok(()) }
+    }
+
+    /// Remembers what a table said.
+    pub(super) fn remember(&mut self, name: &Name, value: &str) -> Result<(), Exceeded> {
+        self.bytes += value.len();
+        self.remembered.push((name.clone(), value.to_owned()));
+        if self.bytes > VARIABLES { Err(Exceeded) } else { Ok(()) }
     }
 
     /// Sets a variable; `$args` is the query.
@@ -75,12 +112,13 @@ impl State {
             return Ok(());
         }
         self.bytes += value.len();
-        match self.own.iter_mut().find(|(known, _)| known == name) {
-            Some((_, known)) => {
-                self.bytes -= known.len();
-                *known = value;
+        let owner = self.owner.clone();
+        match self.own.iter_mut().find(|own| own.name == *name) {
+            Some(own) => {
+                self.bytes -= own.value.len();
+                (own.value, own.owner) = (value, owner);
             }
-            None => self.own.push((name.clone(), value)),
+            None => self.own.push(Own { name: name.clone(), value, owner }),
         }
         if self.bytes > VARIABLES { Err(Exceeded) } else { Ok(()) }
     }

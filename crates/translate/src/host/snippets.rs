@@ -5,12 +5,13 @@ use crate::ingress::{Draft, Rank, Role, Target, origin};
 use crate::tenancy::Item;
 use model::policy::{Access, Policy};
 use model::snippet::{
-    AuthBasic, Inherit, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task, Template,
+    AuthBasic, Inherit, Limits, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task,
+    Template,
 };
 use model::{Backend, Location, PathKind, Severity, UpstreamId};
 use objects::ObjectKey;
 use snippet::Needed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 impl Host<'_> {
@@ -49,7 +50,12 @@ impl Host<'_> {
         let own = own.map(|(draft, scope)| {
             let mut scope = Arc::clone(scope);
             rename(&mut scope, &renamed(draft, surroundings));
-            self.without_others_guards(draft, &scope)
+            let scope = self.without_others_guards(draft, &scope);
+            if allowed.allows(Item::ServerSnippet) {
+                scope
+            } else {
+                self.beside_others_guards(draft, scope)
+            }
         });
         let behind = self.ground.snippets.server.clone();
         let all = match (own, behind) {
@@ -87,13 +93,53 @@ impl Host<'_> {
             for location in &mut server.locations {
                 location.scope.settings.inherit(&own);
             }
-            self.change(std::iter::once(ingress), |location| {
-                let mut policy = Policy::clone(&location.policy);
-                let mut scope = policy.snippet.as_deref().cloned().unwrap_or_default();
-                scope.settings.inherit(&own);
-                policy.snippet = Some(Arc::new(scope));
-                location.policy = Arc::new(policy);
-            });
+            let mut made = Made::new();
+            for location in self.locations.iter_mut().filter(|location| location.origin == origin) {
+                inherit(Arc::make_mut(location), &own, &mut made);
+            }
+        }
+        Arc::new(server)
+    }
+
+    /// Rules and limits that a server has take the place of the operator's at every location of the host that has none of
+    /// its own; so they do for locations of their own namespace. For those of others, whom rules keep out stays out
+    /// besides, and limits are the operator's.
+    fn beside_others_guards(&mut self, draft: &Draft, scope: Arc<Scope>) -> Arc<Scope> {
+        let namespace = &draft.ingress.meta.key.namespace;
+        let is_others = |location: &Location| {
+            location.origin.as_ref().is_some_and(|origin| origin.namespace != *namespace)
+        };
+        let Settings { access, limits, .. } = &scope.settings;
+        let says = !access.rules.is_empty() || *limits != Limits::default();
+        if !says || !self.locations.iter().any(|location| is_others(location)) {
+            return scope;
+        }
+        let mut server = Scope::clone(&scope);
+        let mut own = Settings::default();
+        own.access.rules = std::mem::take(&mut server.settings.access.rules);
+        own.limits = std::mem::take(&mut server.settings.limits);
+        let mut others = Settings::default();
+        others.access.besides.clone_from(&own.access.rules);
+        if let Some(behind) = &self.ground.snippets.server {
+            own.access.rules.join(&behind.settings.access.rules);
+            own.limits.join(&behind.settings.limits);
+        }
+        for location in &mut server.locations {
+            location.scope.settings.inherit(&own);
+        }
+        let mut made = Made::new();
+        for location in &mut self.locations {
+            let Policy { access, snippet, .. } = &*location.policy;
+            let has_rules = !access.deny.is_empty()
+                || access.allow.is_some()
+                || snippet.as_ref().is_some_and(|own| !own.settings.access.rules.is_empty());
+            let is_others = is_others(location);
+            // As in nginx, its own rules stand in place of the server's.
+            if is_others && has_rules {
+                continue;
+            }
+            let what = if is_others { &others } else { &own };
+            inherit(Arc::make_mut(location), what, &mut made);
         }
         Arc::new(server)
     }
@@ -168,6 +214,23 @@ impl Host<'_> {
             why.map(|why| format!("{}: location {} within path {path}: {why}", need.at, kind.name()))
         })
     }
+}
+
+/// Scopes that were made of others, by where those and what was added are: locations that shared one still do.
+type Made = HashMap<(Option<*const Scope>, *const Settings), Arc<Scope>>;
+
+/// Says at a location what a level around it would say.
+fn inherit(location: &mut Location, outer: &Settings, made: &mut Made) {
+    let mut policy = Policy::clone(&location.policy);
+    let before = policy.snippet.take();
+    let key = (before.as_ref().map(Arc::as_ptr), std::ptr::from_ref(outer));
+    let scope = made.entry(key).or_insert_with(|| {
+        let mut scope = before.as_deref().cloned().unwrap_or_default();
+        scope.settings.inherit(outer);
+        Arc::new(scope)
+    });
+    policy.snippet = Some(Arc::clone(scope));
+    location.policy = Arc::new(policy);
 }
 
 /// Whether a location lets in some requests only.

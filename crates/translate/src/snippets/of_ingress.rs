@@ -8,6 +8,7 @@ use crate::Options;
 use crate::ingress::annotation_of;
 use crate::pattern_budget::{PatternBudget, Refused};
 use crate::settings::Settings;
+use crate::tenancy::Item;
 use model::policy::Policy;
 use model::snippet::{LocationKind, Scope};
 use model::{Pattern, Severity};
@@ -57,9 +58,14 @@ pub(crate) fn read(
         }
     }
     let mut understood = |name| reader.understood(name, parsed.get(name)?);
-    let own = understood("configuration-snippet");
-    let server = understood("server-snippet");
+    let mut own = understood("configuration-snippet");
+    let mut server = understood("server-snippet");
     let auth = understood("auth-snippet");
+    // Where namespaces trust each other, all of it is everybody's, as in nginx.
+    let owner = Arc::clone(reader.settings.namespace());
+    if !reader.settings.scope().cross_namespace.allows(Item::ServerSnippet) {
+        own.iter_mut().chain(&mut server).for_each(|scope| scope.belong_to(&owner));
+    }
     if let Some(own) = own {
         policy.snippet = Some(joined(policy.snippet.as_ref(), own));
     }
@@ -78,19 +84,31 @@ fn joined(first: Option<&Arc<Scope>>, own: Scope) -> Arc<Scope> {
     Arc::new(all)
 }
 
-/// The lengths of the regular expressions that the snippets of an Ingress have, and the bytes of their texts.
-pub(crate) fn weight(ingress: &Ingress, options: &Options) -> (Vec<usize>, usize) {
+/// What the snippets of an Ingress take.
+#[derive(Debug, Default)]
+pub(crate) struct Weight {
+    /// The lengths of their regular expressions.
+    pub(crate) expressions: Vec<usize>,
+    /// The bytes of their texts.
+    pub(crate) bytes: usize,
+    /// What they say, at each place where they do, in words.
+    pub(crate) settings: u64,
+}
+
+/// What the snippets of an Ingress with so many hosts and paths take.
+pub(crate) fn weight(ingress: &Ingress, options: &Options, hosts: u64, paths: u64) -> Weight {
     let texts = ANNOTATIONS.map(|name| Some((name, annotation_of(ingress, name, options)?)));
-    let mut expressions = Vec::new();
-    let mut bytes = 0;
+    let Weight { mut expressions, mut bytes, mut settings } = Weight::default();
     for (name, text) in texts.into_iter().flatten() {
         bytes += text.len();
         // Who is refused for it takes nothing more.
         if let Ok(snippet) = parse(place(name), &text) {
             expressions.extend(snippet.expressions().map(str::len));
+            let places = if name == "server-snippet" { hosts } else { paths };
+            settings = settings.saturating_add(snippet.said(places.max(1)));
         }
     }
-    (expressions, bytes)
+    Weight { expressions, bytes, settings }
 }
 
 struct Reader<'s, 'a> {
