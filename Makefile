@@ -8,6 +8,8 @@ FAIRWAY := $(BUILD)/debug/fairway
 # What --engine=nginx needs: only what Debian ships.
 MODULES := lua headers-more-filter brotli-filter geoip2 modsecurity
 NGINX := nginx $(MODULES:%=libnginx-mod-http-%) lua-resty-core lua-cjson modsecurity-crs
+# A browser for the tests of the page, and what checks it for people who see or move little.
+BROWSER := chromium chromedriver npm-axe-core@4.14.1
 # What a release is made with: the cross compiler and its emulator, what unpacks Debian, and what runs the images.
 RELEASE := cargo cc jq openssl curl ip setcap mmdebstrap podman runc aarch64-linux-gnu-gcc qemu-aarch64 rust-aarch64
 # Tools that scripts/need fetched come first; the last ones are where rustup, Go
@@ -44,7 +46,7 @@ release: ## Programs, images, chart, bill of materials, provenance, checksums [K
 	@NGINX="$(NGINX)" KEY="$(KEY)" PROFILE="$(PROFILE)" OUT="$(OUT)" BUILDER="$(BUILDER)" nice scripts/release/all
 
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
-	@scripts/need cargo cc pkg-config libssl-dev openssl curl go ip unshare setcap jq haproxy $(NGINX)
+	@scripts/need cargo cc pkg-config libssl-dev openssl curl go ip unshare setcap jq haproxy $(NGINX) $(BROWSER)
 	@$(MAKE) --no-print-directory lint
 	@scripts/totals $(CARGO) test --workspace --no-fail-fast
 

@@ -4,9 +4,10 @@ use crate::configuration;
 use crate::flags::{Listeners, Profiling};
 use crate::front::Front;
 use anyhow::Result;
+use console::Console;
 use exposition::Metrics;
 use runtime::admin::{Admin, Bound, Page};
-use runtime::{Ready, Shutdown, profile};
+use runtime::{Ready, Shutdown, Token, profile};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -21,7 +22,9 @@ pub(crate) fn start(
     (ready, shutdown): (Ready, &Shutdown),
     engine: &Arc<Front>,
     metrics: &Arc<Metrics>,
+    console: &Arc<Console>,
 ) -> Result<SocketAddr> {
+    let token = listeners.admin_token_file.clone().map(Token::new).transpose()?;
     let (served, serving, presenting) = (engine.clone(), engine.clone(), engine.clone());
     let ailment = move || serving.ailment();
     let path = &listeners.health_check_path;
@@ -33,6 +36,7 @@ pub(crate) fn start(
             move || metrics.clone().page()
         });
     let admin = if profiling.is_on() { profile::pages(admin) } else { admin };
+    let admin = console.pages(admin, token.is_some()).with_token(token);
     let address = SocketAddr::new(listeners.healthz_host, listeners.healthz_port);
     let bound = admin.bind(address, "--healthz-port")?;
     let address = bound.address();

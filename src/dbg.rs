@@ -119,6 +119,14 @@ fn short(value: &Value) -> String {
 
 /// A page of the admin port of this machine.
 fn ask(port: u16, page: &str) -> Result<String> {
+    match get(port, page)? {
+        (200, body) => Ok(body),
+        (_, body) => bail!("{}", body.trim()),
+    }
+}
+
+/// The same with its status.
+pub(crate) fn get(port: u16, page: &str) -> Result<(u16, String)> {
     let attempt =
         || format!("cannot ask the Fairway of this machine on port {port} (--healthz-port)");
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).with_context(attempt)?;
@@ -128,8 +136,6 @@ fn ask(port: u16, page: &str) -> Result<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).with_context(attempt)?;
     let (head, body) = answer.split_once("\r\n\r\n").context("that was no HTTP")?;
-    match head.split(' ').nth(1) {
-        Some("200") => Ok(body.to_owned()),
-        _ => bail!("{}", body.trim()),
-    }
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+    Ok((status.context("that was no HTTP")?, body.to_owned()))
 }

@@ -3,41 +3,96 @@
 use crate::flags::{Explain as Flags, Output};
 use crate::reading;
 use anyhow::{Context, Result, bail, ensure};
+use console::{Asked, Explained, Line};
+use controller::Known;
+use model::{Changes, Configuration};
+use objects::Snapshot;
 use proxy::{Decision, Question};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use translate::{Options, Translation};
 
 /// Prints the decisions.
 pub(crate) fn run(flags: Flags) -> Result<()> {
     let Flags { url, method, headers, client, sni, http2, format, source, classes } = flags;
     let url = Url::parse(&url)?;
+    let tls = match sni {
+        Some(name) => Some(name).filter(|name| !name.is_empty()),
+        None => Some(url.host.clone()),
+    };
     let question = Question {
-        head: head(&url, &method, &headers)?.into(),
         http2,
-        tls: url.secure.then(|| match sni {
-            Some(name) => Some(name).filter(|name| !name.is_empty()),
-            None => Some(url.host.clone()),
-        }),
-        client: SocketAddr::new(client, 40_000),
-        ports: if url.secure { (80, url.port) } else { (url.port, 443) },
+        tls: url.secure.then_some(tls),
+        ..question(&url, &method, &headers, client)?
     };
     let (snapshot, options) = reading::read(source, &classes)?;
     let translation = translate::translate(&snapshot, &options);
-    for other in translate::others_of_host(&url.host, &snapshot, &options) {
-        eprintln!(
-            "Ingress {} names {}, but is not ours: {}",
-            other.ingress, url.host, other.reason
-        );
+    for note in notes(&url.host, &snapshot, &options, &translation) {
+        eprintln!("{note}");
     }
-    for (ingress, problem) in translate::not_heard_of_host(&url.host, &snapshot, &translation) {
-        eprintln!("near miss: Ingress {ingress} names {}, but {problem}", url.host);
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let decisions = runtime.block_on(proxy::explain(&translation.configuration, question))?;
+    let decisions = decide(&translation.configuration, question)?;
     match format {
         Output::Json => println!("{}", serde_json::to_string_pretty(&decisions)?),
         Output::Text => decisions.iter().for_each(print),
     }
     Ok(())
+}
+
+/// Explains what somebody asks the page, of what is in force.
+pub(crate) fn of_known(options: Options) -> console::Explain {
+    Box::new(move |asked, known| {
+        explained(asked, known, &options).map_err(|error| crate::line(&error))
+    })
+}
+
+fn explained(asked: &Asked, known: &Known, options: &Options) -> Result<Explained> {
+    let url = Url::parse(&asked.url)?;
+    let question = question(&url, &asked.method, &asked.headers, asked.client)?;
+    let translation = Translation {
+        configuration: known.serving.clone(),
+        problems: known.problems.clone(),
+        served: known.served.clone(),
+        changes: Changes::default(),
+    };
+    let decisions = decide(&known.serving, question)?.into_iter().map(|decision| Line {
+        step: decision.step.to_owned(),
+        outcome: decision.outcome,
+        by: decision.by,
+    });
+    let notes = notes(&url.host, &known.snapshot, options, &translation);
+    Ok(Explained { notes, decisions: decisions.collect() })
+}
+
+fn question(url: &Url, method: &str, headers: &[String], client: IpAddr) -> Result<Question> {
+    Ok(Question {
+        head: head(url, method, headers)?.into(),
+        http2: false,
+        tls: url.secure.then(|| Some(url.host.clone())),
+        client: SocketAddr::new(client, 40_000),
+        ports: if url.secure { (80, url.port) } else { (url.port, 443) },
+    })
+}
+
+/// Ingresses that name the host, and why they are not heard.
+fn notes(
+    host: &str,
+    snapshot: &Snapshot,
+    options: &Options,
+    translation: &Translation,
+) -> Vec<String> {
+    let others = translate::others_of_host(host, snapshot, options);
+    let others = others.into_iter().map(|other| {
+        format!("Ingress {} names {host}, but is not ours: {}", other.ingress, other.reason)
+    });
+    let vain = translate::not_heard_of_host(host, snapshot, translation);
+    let vain = vain.into_iter().map(|(ingress, problem)| {
+        format!("near miss: Ingress {ingress} names {host}, but {problem}")
+    });
+    others.chain(vain).collect()
+}
+
+fn decide(configuration: &Configuration, question: Question) -> Result<Vec<Decision>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    Ok(runtime.block_on(proxy::explain(configuration, question))?)
 }
 
 fn print(decision: &Decision) {
@@ -82,6 +137,8 @@ impl Url {
 
 /// The request as it is written over HTTP/1.1.
 fn head(url: &Url, method: &str, headers: &[String]) -> Result<String> {
+    let is_token = !method.is_empty() && method.bytes().all(|byte| byte.is_ascii_graphic());
+    ensure!(is_token, "{method:?} is no method: write one such as GET");
     let mut head = format!("{method} {} HTTP/1.1\r\n", url.target);
     let mut host = url.authority.as_str();
     let mut fields = String::new();

@@ -21,6 +21,7 @@ mod room;
 mod run;
 mod sources;
 mod streams;
+mod top;
 mod version;
 mod webhook_certificate;
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Translate(flags) => run::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
+        Command::Top(flags) => top::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::Dbg(flags) => dbg::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WebhookCertificate(flags) => {

@@ -20,7 +20,7 @@ const USUAL_ENDS: [&str; 3] =
 
 /// Where kubectl looks for a cluster, if nothing else is said and this is no Pod: `kubectl fairway check` needs no
 /// flag.
-fn as_kubectl(mut source: Source) -> Source {
+pub(crate) fn as_kubectl(mut source: Source) -> Source {
     let is_said = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_elsewhere = !source.manifests.is_empty()
         || source.kubeconfig.is_some()

@@ -5,8 +5,9 @@ use crate::flags::{Classes, EngineName, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::room::Room;
 use crate::sources::{client, feed, first_snapshot, of_source, options};
-use crate::{admin, bodies, engines, logs, overload, own_pod, ports, streams, version};
+use crate::{admin, bodies, engines, explain, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result};
+use console::Console;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
@@ -88,8 +89,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     }
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(Front::clone(&engine), identity(&classes), following.clone());
-    let admin =
-        admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
+    let console = Console::new(Front::clone(&engine), who(&classes));
+    let health = (ready.clone(), &shutdown);
+    let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
     let options = Options { reserved_ports, raw, ..of_source(&classes, &source).await };
@@ -105,11 +107,18 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let streams =
         streams::follow(controller.known(), listeners.bind_address, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
+    console.explain_with(explain::of_known(options.clone()));
+    console.follow(loops.clone(), known.clone());
     metrics.follow(exposition::Controller { loops, known, streams: streams.clone() });
     controller.follow(&mut feed).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    metrics.follow_leader(election, writes.leadership());
+    let leads = writes.leadership();
+    if election.is_some() {
+        let leads = leads.clone();
+        console.follow_leader(move || leads.is_leader());
+    }
+    metrics.follow_leader(election, leads);
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
@@ -126,6 +135,15 @@ fn identity(classes: &Classes) -> Identity {
     Identity {
         class: classes.controller_class.clone(),
         namespace: own_pod::variable(own_pod::NAMESPACE).unwrap_or_else(|| "default".to_owned()),
+        pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
+    }
+}
+
+/// The same for people.
+fn who(classes: &Classes) -> console::Identity {
+    console::Identity {
+        version: version::short(),
+        class: classes.controller_class.clone(),
         pod: own_pod::variable(own_pod::NAME).unwrap_or_default(),
     }
 }

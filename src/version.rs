@@ -11,3 +11,9 @@ pub(crate) fn banner() -> String {
         option_env!("FAIRWAY_REPOSITORY").unwrap_or("unknown"),
     )
 }
+
+/// In one word.
+pub(crate) fn short() -> String {
+    let commit = option_env!("FAIRWAY_COMMIT").unwrap_or("unknown commit");
+    format!("{} ({commit})", env!("CARGO_PKG_VERSION"))
+}

@@ -33,6 +33,10 @@ pub(crate) struct Listeners {
     /// Port of the admin server; 0 lets the system choose.
     #[arg(long, value_name = "PORT", default_value_t = 10254)]
     pub(crate) healthz_port: u16,
+    /// A file with a token: whoever shows it reads the admin pages that are for this machine from elsewhere, too. It is
+    /// read anew for each request.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) admin_token_file: Option<PathBuf>,
     /// A file with a secret: requests with it in X-Fairway-Trace are answered with every decision about them.
     #[arg(long, value_name = "FILE")]
     pub(crate) trace_secret_file: Option<PathBuf>,

@@ -18,6 +18,7 @@ mod source;
 #[cfg(test)]
 mod spellings;
 mod status;
+mod top;
 mod webhook;
 mod webhook_certificate;
 
@@ -33,6 +34,7 @@ pub(crate) use pflag::seconds;
 pub(crate) use profiling::Profiling;
 pub(crate) use source::Source;
 pub(crate) use status::Status;
+pub(crate) use top::{By, Top};
 pub(crate) use webhook::Webhook;
 pub(crate) use webhook_certificate::WebhookCertificate;
 
@@ -67,6 +69,8 @@ pub(crate) enum Command {
     Check(Box<Check>),
     /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.
     Explain(Box<Explain>),
+    /// Show the routes with most requests, errors or latency, live; once, as plain text, where there is no terminal.
+    Top(Box<Top>),
     /// Print what a folder of YAML means: the configuration as JSON, its problems on standard error.
     Translate(Box<Translate>),
     /// Ask the Fairway of this container to end, and wait until it has: the preStop hook of a Pod.

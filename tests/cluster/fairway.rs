@@ -183,7 +183,7 @@ async fn healthy(health: SocketAddr) -> Result<()> {
 }
 
 /// The binary under test: cargo's, or another one named by FAIRWAY_BINARY, such as a release build.
-fn binary() -> PathBuf {
+pub(crate) fn binary() -> PathBuf {
     let named = std::env::var_os("FAIRWAY_BINARY").map(PathBuf::from);
     named.unwrap_or_else(|| env!("CARGO_BIN_EXE_fairway").into())
 }

@@ -4,6 +4,7 @@ mod admission;
 mod balancer;
 mod changes;
 mod classes;
+mod console;
 mod events;
 mod fairway;
 mod faults;

@@ -110,6 +110,16 @@ pub enum Error {
         /// What is missing, and why.
         missing: String,
     },
+    /// A Pod cannot be asked.
+    #[error(
+        "cannot ask Pod {pod} through the API server: {reason}; check its name and the right to get pods/proxy"
+    )]
+    Pod {
+        /// Its namespace and name.
+        pod: String,
+        /// Why not.
+        reason: String,
+    },
     /// A list was refused as wrong: the selector is.
     #[error(
         "the API server refuses to list {what}: {reason}; check --watch-namespace-selector and --watch-namespace"

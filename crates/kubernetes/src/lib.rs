@@ -6,6 +6,7 @@ mod error;
 mod feed;
 mod following;
 mod manifests;
+mod pod_page;
 mod watch;
 mod zone;
 
@@ -16,4 +17,5 @@ pub use feed::Feed;
 pub use following::Following;
 pub use kube::Client;
 pub use manifests::manifests;
+pub use pod_page::{PodPort, pod_page};
 pub use zone::zone;

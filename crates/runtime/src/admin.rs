@@ -1,10 +1,11 @@
 //! The admin server: health and whatever else operators read, over plain HTTP/1.1, with everything bounded.
 
 use crate::exposition;
+use crate::guard::{self, Token};
 use crate::places::{Place, Places};
 use crate::{Content, Ready, Shutdown};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
 
 /// Connections at a time; a further one takes the place of another ([`crate::places`]), so that probes are answered
 /// whatever is done to the port.
@@ -33,9 +35,9 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may live; whoever reads an answer slower than that is cut off.
 const CONNECTION_TIME: Duration = Duration::from_secs(300);
 
-/// What others than this machine are told.
-const NEAR_ONLY: &str =
-    "this page is for the machine itself: kubectl port-forward reaches it from there\n";
+/// What a page for people may do in a browser: nothing but what comes from here.
+const FOR_PEOPLE: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                          base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'";
 
 /// An answer of the admin server.
 #[derive(Debug)]
@@ -75,6 +77,23 @@ impl Page {
         Self { status: StatusCode::OK, content_type: "application/json", body: json.into().into() }
     }
 
+    /// What people or their browsers read, such as `text/html`, with status 200.
+    pub fn of_type(content_type: &'static str, text: impl Into<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type, body: text.into().into() }
+    }
+
+    /// The same with another status; one that there is not is 500.
+    #[must_use]
+    pub fn with_status(self, status: u16) -> Self {
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { status, ..self }
+    }
+
+    /// What is sent as it comes, until the sender is gone, with status 200.
+    pub fn stream(content_type: &'static str, pieces: mpsc::Receiver<Bytes>) -> Self {
+        Self { status: StatusCode::OK, content_type, body: Content::stream(pieces) }
+    }
+
     /// Numbers for Prometheus, piece by piece, with status 200.
     pub fn metrics(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         let (content_type, body) = (exposition::CONTENT_TYPE, Content::pieces(pieces));
@@ -90,7 +109,8 @@ type Handler = Box<dyn Fn(&str) -> Pin<Box<dyn Future<Output = Page> + Send>> + 
 enum Readers {
     /// Whoever reaches the port.
     All,
-    /// Whoever is on this machine, or in this Pod: what `kubectl port-forward` and `kubectl exec` are.
+    /// Whoever is on this machine, or in this Pod: what `kubectl port-forward` and `kubectl exec` are; and whoever
+    /// shows the token.
     Near,
 }
 
@@ -98,6 +118,7 @@ enum Readers {
 #[derive(Default)]
 pub struct Admin {
     pages: BTreeMap<String, (Readers, Handler)>,
+    token: Option<Token>,
 }
 
 /// The address that was asked for cannot be listened on.
@@ -186,6 +207,17 @@ impl Admin {
         self
     }
 
+    /// Whoever shows this token may read what is for this machine, from wherever.
+    #[must_use]
+    pub fn with_token(self, token: Option<Token>) -> Self {
+        Self { token, ..self }
+    }
+
+    /// Whether there is a page at `path`.
+    pub fn has(&self, path: &str) -> bool {
+        self.pages.contains_key(path)
+    }
+
     /// Lets whoever reaches the port read all pages: for an address that was chosen for them.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
@@ -209,11 +241,17 @@ impl Admin {
 
     async fn answer(&self, request: &Request<Incoming>, peer: IpAddr) -> Response<Content> {
         let (method, uri) = (request.method(), request.uri());
-        let mut page = match self.pages.get(uri.path()) {
-            None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
-            Some((Readers::Near, _)) if !peer.to_canonical().is_loopback() => {
-                Page::text(StatusCode::FORBIDDEN, NEAR_ONLY)
+        let found = self.pages.get(uri.path());
+        let refused = match found {
+            Some((Readers::Near, _)) => {
+                let asked = (method, uri, request.headers());
+                guard::may_read(asked, peer, self.token.as_ref()).err()
             }
+            _ => None,
+        };
+        let mut page = match found {
+            None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
+            Some(_) if let Some((status, why)) = refused => Page::text(status, why),
             Some(_) if method != Method::GET && method != Method::HEAD => {
                 Page::text(StatusCode::METHOD_NOT_ALLOWED, "this page is for GET\n")
             }
@@ -229,6 +267,24 @@ impl Admin {
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(page.content_type));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if page.content_type.starts_with("text/html") {
+            headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(FOR_PEOPLE));
+            headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        }
+        if found.is_some_and(|(readers, _)| *readers == Readers::Near) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            let policy = HeaderName::from_static("cross-origin-resource-policy");
+            headers.insert(policy, HeaderValue::from_static("same-origin"));
+        }
+        match page.status {
+            StatusCode::UNAUTHORIZED => {
+                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            }
+            StatusCode::TOO_MANY_REQUESTS => {
+                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            _ => {}
+        }
         if page.status == StatusCode::METHOD_NOT_ALLOWED {
             headers.insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
         }
@@ -382,7 +438,8 @@ mod tests {
     }
 
     async fn get(address: SocketAddr, path: &str) -> (u16, String) {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         let answer = exchange(address, &request).await;
         let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
         let status =
@@ -462,7 +519,21 @@ mod tests {
             assert_eq!(statuses(near(), peer, "/open").await.0, 200, "{peer}");
         }
         assert_eq!(statuses(near(), "::1", "/configuration?a=1").await.1, "a=1");
+        let head = exchange_of(near(), "evil.test").await;
+        assert!(head.starts_with("HTTP/1.1 403 "), "{head}");
+        let head = exchange_of(near(), "localhost").await;
+        assert!(head.contains("cache-control: no-store"), "{head}");
         assert_eq!(statuses(near().open_to_all(), "10.0.0.1", "/configuration").await.0, 200);
+    }
+
+    /// Asks this machine for what is near, by a name.
+    async fn exchange_of(admin: Admin, host: &str) -> String {
+        let bound = admin.bind(any(), "--healthz-port").expect("the system chooses a free port");
+        let address = bound.address();
+        tokio::spawn(bound.serve());
+        let request =
+            format!("GET /configuration HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        exchange(address, &request).await
     }
 
     #[tokio::test]

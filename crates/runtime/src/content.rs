@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc};
 
 /// Contents that are compressed at a time; each takes about 300 KiB for it. Further ones are sent as they are.
 const COMPRESSED: usize = 8;
@@ -29,6 +29,8 @@ enum Form {
     Whole(Bytes),
     /// Each piece is asked for when the one before it is on its way.
     Pieces(Pieces),
+    /// They come when they come; the end is the end of the sender.
+    Stream(mpsc::Receiver<Bytes>),
 }
 
 type Pieces = Box<dyn Iterator<Item = Bytes> + Send>;
@@ -37,6 +39,11 @@ impl Content {
     /// Content in pieces, for what is too long to be held at once.
     pub fn pieces(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         Self::of(Form::Pieces(Box::new(pieces)))
+    }
+
+    /// Content that comes as it is made elsewhere.
+    pub fn stream(pieces: mpsc::Receiver<Bytes>) -> Self {
+        Self::of(Form::Stream(pieces))
     }
 
     fn of(form: Form) -> Self {
@@ -92,6 +99,7 @@ impl fmt::Debug for Content {
         match &self.form {
             Form::Whole(bytes) => f.debug_tuple("Whole").field(&bytes.len()).finish(),
             Form::Pieces(_) => f.write_str("Pieces"),
+            Form::Stream(_) => f.write_str("Stream"),
         }
     }
 }
@@ -107,6 +115,10 @@ impl Body for Content {
         let Self { form, rested, .. } = &mut *self;
         let next = match form {
             Form::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            Form::Stream(pieces) => match pieces.poll_recv(context) {
+                Poll::Ready(next) => next,
+                Poll::Pending => return Poll::Pending,
+            },
             // Whoever takes a long page fast keeps nobody waiting: between two pieces others have their turn.
             Form::Pieces(pieces) => match rested.then(|| pieces.next()) {
                 Some(next) if next.as_ref().is_none_or(|piece| !piece.is_empty()) => {
@@ -133,7 +145,7 @@ impl Body for Content {
     fn size_hint(&self) -> SizeHint {
         match &self.form {
             Form::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Form::Pieces(_) => SizeHint::default(),
+            Form::Pieces(_) | Form::Stream(_) => SizeHint::default(),
         }
     }
 }

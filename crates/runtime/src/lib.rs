@@ -4,6 +4,7 @@ pub mod admin;
 mod content;
 pub mod exposition;
 pub mod farewell;
+mod guard;
 pub mod limits;
 pub mod log;
 pub mod overload;
@@ -17,6 +18,7 @@ mod stderr;
 mod usage;
 
 pub use content::Content;
+pub use guard::{TOKEN, Token, TokenError};
 pub use ready::{Block, Ready};
 pub use shutdown::{Shutdown, Stage};
 pub use usage::Usage;

@@ -1,0 +1,120 @@
+//! What the API has: each path with its parameters, what it says, and what makes the answer.
+
+use crate::Now;
+use crate::query::{Query, Refusal};
+use crate::views;
+
+/// What describes the API, generated of these and of the types of the answers.
+pub(crate) const OPENAPI: &str = include_str!("openapi.json");
+/// Where that is.
+pub(crate) const DESCRIPTION: &str = "/api/v1/openapi.json";
+
+/// A path of the API.
+pub(crate) struct Endpoint {
+    pub(crate) path: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the description"))]
+    pub(crate) about: &'static str,
+    pub(crate) parameters: &'static [Parameter],
+    /// Whether it says how much traffic there is.
+    pub(crate) sampled: bool,
+    pub(crate) make: fn(&Now, &Query) -> Result<String, Refusal>,
+}
+
+/// A parameter of a query.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the description"))]
+    pub(crate) about: &'static str,
+}
+
+const SEARCH: Parameter =
+    Parameter { name: "search", about: "Words that all have to be found, in any case." };
+const OFFSET: Parameter =
+    Parameter { name: "offset", about: "The number of the first row, from 0." };
+const LIMIT: Parameter =
+    Parameter { name: "limit", about: "Rows at most: 100 by default, 500 at most." };
+
+/// All of them.
+pub(crate) const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        path: "/api/v1/overview",
+        about: "What serves: traffic, problems, what is in force, who this is.",
+        parameters: &[],
+        sampled: true,
+        make: views::overview::make,
+    },
+    Endpoint {
+        path: "/api/v1/routes",
+        about: "Host, path, Ingress, Service and endpoints, each with its traffic.",
+        parameters: &[
+            SEARCH,
+            Parameter {
+                name: "sort",
+                about: "host (the default), rate, errors or latency; the latter begin with the most.",
+            },
+            OFFSET,
+            LIMIT,
+        ],
+        sampled: true,
+        make: views::routes::make,
+    },
+    Endpoint {
+        path: "/api/v1/route",
+        about: "One route: its endpoints, the settings that differ from the defaults, the annotations of its Ingress.",
+        parameters: &[
+            Parameter { name: "host", about: "The host, as /api/v1/routes has it." },
+            Parameter { name: "path", about: "The path, as /api/v1/routes has it." },
+            Parameter { name: "kind", about: "Exact or Prefix (the default)." },
+        ],
+        sampled: true,
+        make: views::route::make,
+    },
+    Endpoint {
+        path: "/api/v1/problems",
+        about: "Mistakes in objects: which object, which key, what is wrong and how to mend it, since when.",
+        parameters: &[
+            SEARCH,
+            Parameter { name: "namespace", about: "Those of one namespace only." },
+            OFFSET,
+            LIMIT,
+        ],
+        sampled: false,
+        make: views::problems::make,
+    },
+    Endpoint {
+        path: "/api/v1/certificates",
+        about: "Certificates in the order of expiry: names, issuer, and the hosts that use them.",
+        parameters: &[SEARCH, OFFSET, LIMIT],
+        sampled: false,
+        make: views::certificates::make,
+    },
+    Endpoint {
+        path: "/api/v1/changes",
+        about: "The last 200 generations, the newest first: what each changed in meaning, and since when.",
+        parameters: &[OFFSET, LIMIT],
+        sampled: false,
+        make: views::changes::make,
+    },
+    Endpoint {
+        path: "/api/v1/limits",
+        about: "What is full and what was turned away.",
+        parameters: &[],
+        sampled: true,
+        make: views::limits::make,
+    },
+    Endpoint {
+        path: "/api/v1/explain",
+        about: "Why a request would go where it goes; nothing is sent to anybody.",
+        parameters: &[
+            Parameter { name: "url", about: "The URL, as a client writes it." },
+            Parameter { name: "method", about: "The method; GET by default." },
+            Parameter {
+                name: "header",
+                about: "A header field, such as `Cookie: a=b`; may be repeated.",
+            },
+            Parameter { name: "client", about: "The client's address; 192.0.2.1 by default." },
+        ],
+        sampled: false,
+        make: views::explain::make,
+    },
+];

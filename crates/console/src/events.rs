@@ -1,0 +1,60 @@
+//! What tells a page that something changed: Server-Sent Events, one for each change and one every few seconds.
+
+use crate::{Console, lock};
+use bytes::Bytes;
+use runtime::admin::Page;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc};
+
+/// Where they are.
+pub(crate) const PATH: &str = "/api/v1/events";
+/// Streams at a time.
+pub(crate) const STREAMS: usize = 32;
+static OPEN: Semaphore = Semaphore::const_new(STREAMS);
+/// Between two that only say that time has passed.
+const BEAT: Duration = Duration::from_secs(5);
+/// Changes that come faster than that are told together.
+const REST: Duration = Duration::from_millis(250);
+
+/// Streams that are open.
+pub(crate) fn open() -> usize {
+    STREAMS - OPEN.available_permits()
+}
+
+impl Console {
+    pub(crate) fn events(self: &Arc<Self>) -> Page {
+        let Ok(permit) = OPEN.try_acquire() else {
+            let error = format!(
+                r#"{{"error":"{STREAMS} pages look already: close one, or reload by hand"}}"#
+            );
+            return Page::json(error).with_status(503);
+        };
+        let (sender, pieces) = mpsc::channel(1);
+        let (console, mut news) = (self.clone(), self.news.subscribe());
+        tokio::spawn(async move {
+            let _permit = permit;
+            let mut what = "hello";
+            loop {
+                let generation = lock(&console.history).generation();
+                let event = format!("event: {what}\ndata: {{\"generation\":{generation}}}\n\n");
+                if sender.send(Bytes::from(event)).await.is_err() {
+                    return;
+                }
+                what = tokio::select! {
+                    changed = news.changed() => match changed {
+                        Ok(()) => "change",
+                        Err(_) => return,
+                    },
+                    () = tokio::time::sleep(BEAT) => "beat",
+                    () = sender.closed() => return,
+                };
+                if what == "change" {
+                    tokio::time::sleep(REST).await;
+                    news.mark_unchanged();
+                }
+            }
+        });
+        Page::stream("text/event-stream", pieces)
+    }
+}

@@ -1,0 +1,51 @@
+//! How many requests a second the API answers, so that nobody who looks takes much of the processor.
+
+use crate::lock;
+use crate::query::Refusal;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Requests at once, and in each second after that.
+const AT_ONCE: f64 = 120.0;
+const A_SECOND: f64 = 30.0;
+
+/// A bucket of requests.
+#[derive(Debug)]
+pub(crate) struct Gate(Mutex<(Instant, f64)>);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Mutex::new((Instant::now(), AT_ONCE)))
+    }
+}
+
+impl Gate {
+    /// Takes one out, if there is one.
+    pub(crate) fn pass(&self) -> Result<(), Refusal> {
+        self.pass_at(Instant::now())
+    }
+
+    fn pass_at(&self, now: Instant) -> Result<(), Refusal> {
+        let mut bucket = lock(&self.0);
+        let (since, left) = *bucket;
+        let left = (left + now.duration_since(since).as_secs_f64() * A_SECOND).min(AT_ONCE);
+        let passes = left >= 1.0;
+        *bucket = (now.max(since), if passes { left - 1.0 } else { left });
+        if passes { Ok(()) } else { Err(Refusal::TooMany) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{A_SECOND, AT_ONCE, Gate};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn a_burst_passes_and_then_so_many_a_second() {
+        let (gate, start) = (Gate::default(), Instant::now() + Duration::from_secs(1));
+        let passed = |at| (0..1000).filter(|_| gate.pass_at(at).is_ok()).count();
+        assert_eq!(passed(start), AT_ONCE as usize);
+        assert_eq!(passed(start), 0);
+        assert_eq!(passed(start + Duration::from_secs(2)), 2 * A_SECOND as usize);
+    }
+}

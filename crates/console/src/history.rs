@@ -1,0 +1,183 @@
+//! What changed, generation by generation, and since when there have been which problems.
+
+use crate::difference::{Difference, differences};
+use controller::Known;
+use imbl::ordmap::DiffItem;
+use model::{Changes, Problem};
+use serde::Serialize;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Generations that are kept.
+pub(crate) const GENERATIONS: usize = 200;
+/// Differences of one generation that are kept.
+pub(crate) const DIFFERENCES: usize = 40;
+
+/// What changed so far.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// The newest first.
+    generations: VecDeque<Generation>,
+    /// When each problem appeared, by its hash.
+    since: HashMap<u64, f64>,
+    refused: Option<Arc<str>>,
+}
+
+/// A change that came into force, or one that was refused.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Generation {
+    /// Its number; that of the one before where it was refused.
+    pub(crate) generation: u64,
+    /// Since when it is in force, in seconds since 1970.
+    pub(crate) at: f64,
+    /// Why the engine refused it; what was in force before stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+    /// Hosts, upstreams, certificates and stream ports that differ.
+    pub(crate) hosts: usize,
+    /// Upstreams that differ.
+    pub(crate) upstreams: usize,
+    /// Certificates that differ.
+    pub(crate) certificates: usize,
+    /// What it changed, 40 of them at most.
+    pub(crate) differences: Vec<Difference>,
+    /// Whether there were more.
+    pub(crate) more: bool,
+}
+
+impl History {
+    /// Notes what became of a round of the loop.
+    pub(crate) fn note(&mut self, before: &Known, now: &Known, generation: u64, at: f64) {
+        self.note_problems(before, now, at);
+        if now.refused.is_some() && now.refused != self.refused {
+            let refused = now.refused.as_ref().map(crate::query::told);
+            self.add(Generation { refused, ..Generation::of(generation, at, &Changes::default()) });
+        }
+        self.refused = now.refused.clone();
+        let changes = Changes::between(&before.serving, &now.serving);
+        if changes.is_empty() {
+            return;
+        }
+        let (differences, more) = match before.is_serving() {
+            true => differences(&before.serving, &now.serving, &changes, DIFFERENCES),
+            // The first one is everything.
+            false => (Vec::new(), false),
+        };
+        self.add(Generation { differences, more, ..Generation::of(generation, at, &changes) });
+    }
+
+    fn add(&mut self, generation: Generation) {
+        self.generations.push_front(generation);
+        self.generations.truncate(GENERATIONS);
+    }
+
+    fn note_problems(&mut self, before: &Known, now: &Known, at: f64) {
+        for item in before.problems.by_origin().diff(now.problems.by_origin()) {
+            let (old, new): (&[Problem], &[Problem]) = match &item {
+                DiffItem::Add(_, now) => (&[], now),
+                DiffItem::Remove(_, before) => (before, &[]),
+                DiffItem::Update { old: (_, before), new: (_, now) } => (before, now),
+            };
+            for gone in old.iter().filter(|problem| !new.contains(problem)) {
+                self.since.remove(&hash(gone));
+            }
+            for appeared in new.iter().filter(|problem| !old.contains(problem)) {
+                self.since.insert(hash(appeared), at);
+            }
+        }
+    }
+
+    /// When a problem appeared.
+    pub(crate) fn since(&self, problem: &Problem) -> Option<f64> {
+        self.since.get(&hash(problem)).copied()
+    }
+
+    /// What changed, the newest first.
+    pub(crate) fn generations(&self) -> &VecDeque<Generation> {
+        &self.generations
+    }
+
+    /// The newest one.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generations.front().map_or(0, |newest| newest.generation)
+    }
+}
+
+impl Generation {
+    fn of(generation: u64, at: f64, changes: &Changes) -> Self {
+        Self {
+            generation,
+            at,
+            refused: None,
+            hosts: changes.servers.len(),
+            upstreams: changes.upstreams.len(),
+            certificates: changes.certificates.len(),
+            differences: Vec::new(),
+            more: false,
+        }
+    }
+}
+
+fn hash(problem: &Problem) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    problem.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GENERATIONS, History};
+    use controller::Known;
+    use model::{Configuration, Kind, Origin, Problem, Server, ServerName, Severity};
+    use std::sync::Arc;
+
+    fn serving(hosts: &[&str]) -> Known {
+        let server = |name: &&str| {
+            let name = ServerName::new(*name);
+            (name.clone(), Arc::new(Server::new(name)))
+        };
+        let servers = hosts.iter().map(server).collect();
+        Known { serving: Configuration { servers, ..Configuration::default() }, ..Known::default() }
+    }
+
+    #[test]
+    fn generations_have_a_bound_and_the_newest_is_first() {
+        let (mut history, mut before) = (History::default(), Known::default());
+        for number in 0..300_u64 {
+            let now = serving(&["_", &format!("h{number}.test")]);
+            history.note(&before, &now, number, number as f64);
+            before = now;
+        }
+        assert_eq!(history.generations().len(), GENERATIONS);
+        let newest = &history.generations()[0];
+        assert_eq!((newest.generation, newest.hosts, newest.differences.len()), (299, 2, 2));
+        history.note(&before, &before.clone(), 300, 300.0);
+        assert_eq!(history.generation(), 299, "nothing changed");
+        let refused = Known { refused: Some("no".into()), ..before.clone() };
+        history.note(&before, &refused, 299, 301.0);
+        history.note(&refused, &refused, 299, 302.0);
+        assert_eq!(history.generations()[0].refused.as_deref(), Some("no"));
+        assert_eq!(history.generations()[1].generation, 299);
+    }
+
+    #[test]
+    fn a_problem_has_the_time_at_which_it_appeared_until_it_goes() {
+        let problem = Problem {
+            origin: Origin::new(Kind::Ingress, "a", "b"),
+            key: None,
+            severity: Severity::Error,
+            message: "m".to_owned(),
+        };
+        let none = Known::default();
+        let problems = none.problems.with(std::slice::from_ref(&problem));
+        let one = Known { problems, ..Known::default() };
+        let mut history = History::default();
+        history.note(&none, &one, 1, 5.0);
+        history.note(&one, &one, 1, 6.0);
+        assert_eq!(history.since(&problem), Some(5.0));
+        history.note(&one, &none, 1, 7.0);
+        assert_eq!(history.since(&problem), None);
+    }
+}

@@ -1,0 +1,172 @@
+//! Certificates in the order in which they expire, with the hosts that use them.
+
+use super::json;
+use crate::Now;
+use crate::query::{Query, Refusal, shown};
+use model::{Certificate, CertificateId, Configuration};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Hosts of a certificate that are named.
+const HOSTS: usize = 100;
+
+/// Certificates.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Certificates {
+    /// How many are served.
+    pub(crate) total: usize,
+    /// How many were found.
+    pub(crate) found: usize,
+    /// The number of the first row.
+    pub(crate) offset: usize,
+    /// Hosts with TLS whose own certificate cannot be used, or that name none: they get the default one. 100 at most;
+    /// the problems of their Ingresses say why.
+    pub(crate) on_default: Vec<String>,
+    /// The Secret of the default certificate; none while the process makes its own.
+    pub(crate) default: Option<String>,
+    /// The rows.
+    pub(crate) certificates: Vec<Row>,
+}
+
+/// A certificate.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Row {
+    /// `namespace/name` of its Secret.
+    pub(crate) secret: String,
+    /// The names that it is valid for.
+    pub(crate) names: Vec<String>,
+    /// Who signed it.
+    pub(crate) issuer: String,
+    /// When it expires.
+    pub(crate) not_after: i64,
+    /// Days until then; negative once it has expired.
+    pub(crate) days: i64,
+    /// The hosts that use it, 100 at most.
+    pub(crate) hosts: Vec<String>,
+    /// Those of them that it is not valid for.
+    pub(crate) mismatched: Vec<String>,
+}
+
+pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
+    let ((offset, limit), words) = (query.window()?, query.words());
+    let serving = &now.known.serving;
+    let (hosts, on_default) = users(serving);
+    let mut found: Vec<&Certificate> = serving
+        .certificates
+        .values()
+        .map(|certificate| &**certificate)
+        .filter(|certificate| {
+            let of = hosts.get(&certificate.id).map(|hosts| hosts.join(" ")).unwrap_or_default();
+            let text =
+                format!("{} {} {of}", certificate.id, certificate.names.join(" ")).to_lowercase();
+            words.iter().all(|word| text.contains(word.as_str()))
+        })
+        .collect();
+    found.sort_by_key(|certificate| certificate.not_after);
+    let rows = found.iter().skip(offset).take(limit);
+    let hosts_of = |one: &Certificate| hosts.get(&one.id).map(Vec::as_slice).unwrap_or_default();
+    json(&Certificates {
+        total: serving.certificates.len(),
+        found: found.len(),
+        offset,
+        on_default,
+        default: serving.default_certificate.as_ref().map(shown),
+        certificates: rows.map(|one| Row::new(one, hosts_of(one))).collect(),
+    })
+}
+
+/// The hosts that use each certificate, and those that get the default one.
+fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<String>) {
+    let (mut hosts, mut on_default) = (BTreeMap::<_, Vec<&str>>::new(), Vec::new());
+    for server in serving.servers.values() {
+        let host = server.name.as_str();
+        let Some(id) = &server.certificate else { continue };
+        if serving.certificates.contains_key(id) {
+            hosts.entry(id.clone()).or_default().push(host);
+        } else if on_default.len() < HOSTS {
+            on_default.push(shown(host));
+        }
+    }
+    (hosts, on_default)
+}
+
+impl Row {
+    fn new(certificate: &Certificate, hosts: &[&str]) -> Self {
+        let mismatched = hosts.iter().filter(|host| !certificate.covers(host));
+        let left = certificate.not_after as f64 - crate::seconds();
+        Self {
+            secret: shown(&certificate.id),
+            names: certificate.names.iter().map(shown).collect(),
+            issuer: certificate.chain.first().and_then(|der| issuer(der)).unwrap_or_default(),
+            not_after: certificate.not_after,
+            days: (left / 86_400.0).floor() as i64,
+            hosts: hosts.iter().take(HOSTS).map(shown).collect(),
+            mismatched: mismatched.take(HOSTS).map(shown).collect(),
+        }
+    }
+}
+
+fn issuer(der: &[u8]) -> Option<String> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(shown(certificate.issuer()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Row, users};
+    use model::{Certificate, CertificateId, Configuration, PrivateKey, Server, ServerName};
+    use std::sync::Arc;
+
+    fn certificate() -> Certificate {
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let mut params = rcgen::CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
+        params.distinguished_name = rcgen::DistinguishedName::new();
+        params.distinguished_name.push(rcgen::DnType::CommonName, "Own <b>");
+        let der = params.self_signed(&key).expect("a certificate").der().to_vec();
+        Certificate {
+            id: CertificateId::new("shop/tls"),
+            chain: vec![der],
+            key: PrivateKey(key.serialize_der()),
+            names: vec!["a.test".to_owned()],
+            not_after: 1000,
+        }
+    }
+
+    #[test]
+    fn a_certificate_says_who_uses_it_and_who_should_not_and_never_its_key() {
+        let certificate = certificate();
+        let row = Row::new(&certificate, &["a.test", "b.test"]);
+        assert_eq!((row.mismatched.as_slice(), row.days < 0), (&["b.test".to_owned()][..], true));
+        assert_eq!(row.issuer, "CN=Own <b>");
+        let text = serde_json::to_string(&row).expect("JSON");
+        let fields: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(fields.as_object().expect("an object").len(), 7, "no field more: {text}");
+    }
+
+    #[test]
+    fn hosts_whose_certificate_is_not_there_get_the_default_one() {
+        let server = |name: &str, id: Option<&str>| {
+            let (name, certificate) = (ServerName::new(name), id.map(CertificateId::new));
+            (name.clone(), Arc::new(Server { certificate, ..Server::new(name) }))
+        };
+        let own = certificate();
+        let servers = [
+            server("a.test", Some("shop/tls")),
+            server("b.test", Some("default")),
+            server("c.test", None),
+        ];
+        let configuration = Configuration {
+            servers: servers.into_iter().collect(),
+            certificates: [(own.id.clone(), Arc::new(own.clone()))].into_iter().collect(),
+            ..Configuration::default()
+        };
+        let (hosts, on_default) = users(&configuration);
+        assert_eq!(
+            (hosts[&own.id].as_slice(), on_default.as_slice()),
+            (&["a.test"][..], &["b.test".to_owned()][..])
+        );
+    }
+}

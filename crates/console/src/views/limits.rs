@@ -1,0 +1,118 @@
+//! Limits: what is full, and what was turned away.
+
+use super::json;
+use super::overview::pressure_text;
+use crate::query::{Query, Refusal};
+use crate::sample::Sample;
+use crate::{Now, events};
+use serde::Serialize;
+
+/// What is bounded.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Limits {
+    /// `normal`, `high` or `full`; none with `--engine=nginx`.
+    pub(crate) pressure: Option<&'static str>,
+    /// What has room for so many.
+    pub(crate) rooms: Vec<Room>,
+    /// What was turned away or lost since the start.
+    pub(crate) shed: Vec<Shed>,
+}
+
+/// What has room for so many.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Room {
+    /// What.
+    pub(crate) what: &'static str,
+    /// How many there are.
+    pub(crate) now: u64,
+    /// How many there may be.
+    pub(crate) most: Option<u64>,
+    /// What becomes of more.
+    pub(crate) beyond: &'static str,
+}
+
+/// What was turned away or lost.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Shed {
+    /// What.
+    pub(crate) what: &'static str,
+    /// Why, and the remedy.
+    pub(crate) why: &'static str,
+    /// How often.
+    pub(crate) count: u64,
+}
+
+pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
+    let Some(sample) = now.sample.as_deref() else {
+        return Err(Refusal::Broken("nothing was sampled".to_owned()));
+    };
+    let pressure = sample.within.as_ref().map(|within| pressure_text(within.pressure));
+    json(&Limits { pressure, rooms: rooms(sample), shed: shed(sample) })
+}
+
+fn rooms(sample: &Sample) -> Vec<Room> {
+    let room = |what, now, most, beyond| Room { what, now, most, beyond };
+    let processes = &sample.traffic.processes;
+    let files = processes.iter().map(|usage| usage.open_files).sum();
+    let most_files = processes.iter().map(|usage| usage.most_open_files).sum();
+    let mut rooms = vec![room("open files", files, most_files, "connections are refused")];
+    if let Some((series, most, _)) = sample.series {
+        let beyond = "requests are counted under overflow (--metrics-series-limit)";
+        rooms.push(room("series of request metrics", series as u64, Some(most as u64), beyond));
+    }
+    if let Some(connections) = &sample.traffic.connections {
+        rooms.push(room("connections of clients", connections.active, None, "see docs/limits.md"));
+    }
+    let (open, most) = (events::open() as u64, events::STREAMS as u64);
+    rooms.push(room("pages that follow changes", open, Some(most), "503 for the page"));
+    rooms
+}
+
+fn shed(sample: &Sample) -> Vec<Shed> {
+    let mut all = Vec::new();
+    let mut add = |what, why, count| all.push(Shed { what, why, count });
+    if let Some(within) = &sample.within {
+        for (reason, count) in within.refused {
+            let why = match reason {
+                "bound" => "too many at a time: more replicas, or max-worker-connections",
+                "descriptors" => "no file descriptors: raise the limit of open files",
+                _ => "no memory: raise the memory limit, or add replicas",
+            };
+            add("connections refused", why, count);
+        }
+        add(
+            "requests answered 503",
+            "full pressure: raise the memory limit",
+            within.refused_requests,
+        );
+        add(
+            "connections ended unread",
+            "their clients took or sent too little under pressure",
+            within.unread,
+        );
+        add("connections not accepted", "the system refused them", within.accept_failures);
+        add("panics", "a fault of Fairway: report it", within.panics);
+        for (log, count) in within.dropped_lines {
+            let what = if log == "access" {
+                "lines of the access log dropped"
+            } else {
+                "lines of the error log dropped"
+            };
+            add(what, "what takes them is too slow", count);
+        }
+        for (outcome, count) in within.spans {
+            match outcome {
+                "exported" => {}
+                "dropped" => add("spans dropped", "too many waited for the collector", count),
+                _ => add("spans failed", "the collector refused them, or was away", count),
+            }
+        }
+    }
+    if let Some((_, _, overflowed)) = sample.series {
+        add("requests counted under overflow", "too many combinations of labels", overflowed);
+    }
+    all
+}

@@ -1,0 +1,90 @@
+// Host, path, Ingress, Service and endpoints, each with its traffic; and one route with all that is in force there.
+
+import { ask } from "/ui/api.js";
+import { count, facts, latency, make, name, rate, search, table, time } from "/ui/dom.js";
+import { List } from "/ui/list.js";
+
+const cell = (kind, ...children) => make("span", { role: "cell", class: kind }, ...children);
+const head = (text, kind = "") => make("span", { role: "columnheader", class: kind }, text);
+
+function endpoints(row) {
+  if (row.external) return "name";
+  if (row.backend === "404") return "–";
+  return row.draining ? `${row.ready} + ${row.draining}` : String(row.ready);
+}
+
+async function details(dialog, row) {
+  const all = await ask("route", { host: row.host, path: row.path, kind: row.kind });
+  const { traffic } = all.route;
+  const failures = Object.entries(traffic.failures ?? {}).map(([status, times]) => `${status}: ${count(times)}`).join(", ");
+  dialog.replaceChildren(
+    make("h2", { id: "details-title" }, name(`${all.route.host}${all.route.path}`)),
+    facts([
+      ["Ingress", name(all.route.ingress)],
+      ["Service", name(all.route.service)],
+      ["Goes to", name(all.route.backend)],
+      ["Certificate", name(all.certificate)],
+      ["Requests a second", rate(traffic.rate)],
+      ["p50 / p99", `${latency(traffic.p50)} / ${latency(traffic.p99)}`],
+      ["5xx since the start", failures || "none"],
+      ["Last failure seen", traffic.failed ? make("span", {}, `${traffic.failed.status} `, time(traffic.failed.at)) : "–"],
+    ]),
+    all.problems.length ? make("h2", {}, "Problems of its Ingress") : "",
+    make("ul", { class: "tight" }, all.problems.map((text) => make("li", {}, name(text)))),
+    make("h2", {}, "Endpoints"),
+    all.route.external ? make("p", {}, "The addresses of ", name(all.route.external)) : "",
+    table("Endpoints", ["Endpoint", "State"], all.endpoints.map((one) => [name(one.address), one.state])),
+    make("h2", {}, "Settings that are not the defaults"),
+    table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])),
+    make("h2", {}, "Annotations of its Ingress"),
+    make("ul", { class: "tight" }, all.annotations.map((text) => make("li", {}, name(text)))),
+    make("p", {}, make("a", { href: `#explain?url=${encodeURIComponent(`http://${all.route.host}${all.route.path}`)}`, click: () => dialog.close() }, "Explain a request to it")),
+    make("button", { type: "button", click: () => dialog.close() }, "Close"),
+  );
+}
+
+export function open(place, query) {
+  let words = query.get("search") ?? "";
+  let sort = query.get("sort") ?? "host";
+  const number = make("p", { class: "quiet", id: "found", role: "status" });
+  const dialog = make("dialog", { "aria-labelledby": "details-title" });
+  const show = (row) => [
+    cell("", make("a", {
+      href: "#routes",
+      "data-key": `${row.host} ${row.path} ${row.kind}`,
+      click: (event) => {
+        event.preventDefault();
+        details(dialog, row).then(() => dialog.open || dialog.showModal(), (error) => window.alert(error.message));
+      },
+    }, name(`${row.host}${row.path}`)), make("small", {}, row.regex ? "regular expression" : row.kind)),
+    cell("", name(row.ingress), make("small", {}, name(row.service ?? row.backend))),
+    cell(row.ready || row.external || row.backend === "404" ? "number" : "number bad", endpoints(row)),
+    cell("number", rate(row.traffic.rate)),
+    cell(row.traffic.errors > 0 ? "number bad" : "number", rate(row.traffic.errors)),
+    cell("number", latency(row.traffic.p99)),
+  ];
+  const list = new List("Routes", [
+    head("Host and path"), head("Ingress and Service"), head("Ready", "number"), head("Req/s", "number"), head("5xx/s", "number"), head("p99", "number"),
+  ], async (offset, limit) => {
+    const all = await ask("routes", { search: words, sort, offset, limit });
+    const text = all.found === all.total ? `${count(all.total)} routes` : `${count(all.found)} of ${count(all.total)} routes`;
+    if (number.textContent !== text) number.textContent = text;
+    return { found: all.found, rows: all.routes };
+  }, show);
+  const order = make("select", { name: "sort", change: (event) => {
+    sort = event.target.value;
+    list.box.scrollTop = 0;
+    list.refresh();
+  } }, [["host", "Host"], ["rate", "Most requests"], ["errors", "Most errors"], ["latency", "Slowest"]].map(([value, text]) => make("option", { value, selected: value === sort }, text)));
+  place.append(
+    make("form", { role: "search", submit: (event) => event.preventDefault() },
+      search("Host, path, namespace, Ingress, Service, certificate or address", words, (text) => {
+        words = text;
+        list.box.scrollTop = 0;
+        list.refresh();
+      }),
+      make("label", {}, "Order", order)),
+    number, list.box, dialog,
+  );
+  return { refresh: () => list.refresh() };
+}

@@ -1,0 +1,144 @@
+//! The API as programs ask it: who may, how often, and what never leaves.
+
+use crate::bed::{CLASS, Fairway, ask, ingress, services};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// Contents of a Secret, and where they are used.
+const PASSWORD: &str = "hunter2-of-the-shop";
+
+fn guarded() -> String {
+    let annotations = json!({
+        "nginx.ingress.kubernetes.io/auth-type": "basic",
+        "nginx.ingress.kubernetes.io/auth-secret": "users",
+        "nginx.ingress.kubernetes.io/affinity": "cookie",
+        "nginx.ingress.kubernetes.io/auth-url": format!("http://10.0.0.9/check?token={PASSWORD}"),
+    });
+    // No URL may have a user: it is refused, which is told with what was written.
+    let wrong = json!({
+        "nginx.ingress.kubernetes.io/auth-url": format!("http://me:{PASSWORD}@10.0.0.9/check"),
+    });
+    let wrong = ingress("shop", "wrong", &wrong, &["wrong.test".to_owned()]);
+    let secret = format!(
+        "---\napiVersion: v1\nkind: Secret\nmetadata: {{name: users, namespace: shop}}\nstringData: {{auth: \"ann:{{PLAIN}}{PASSWORD}\"}}\n"
+    );
+    let shop = ingress("shop", "front", &annotations, &["shop.test".to_owned()]);
+    format!("{CLASS}{}{secret}{shop}{wrong}", services(&["shop"]))
+}
+
+const ALL: [&str; 10] = [
+    "/api/v1/overview",
+    "/api/v1/routes",
+    "/api/v1/route?host=shop.test&path=/",
+    "/api/v1/route?host=wrong.test&path=/",
+    "/api/v1/explain?url=http://wrong.test/",
+    "/api/v1/problems",
+    "/api/v1/certificates",
+    "/api/v1/changes",
+    "/api/v1/limits",
+    "/api/v1/explain?url=http://shop.test/?token=hunter2-of-the-shop&header=Authorization:+Bearer+hunter2-of-the-shop",
+];
+
+#[test]
+fn no_password_leaves_by_any_path() {
+    let fairway = Fairway::start(&guarded(), &[]);
+    let changed = guarded().replace("hunter2-of-the-shop@", "hunter2-of-the-shop-too@");
+    fairway.write("objects.yaml", &changed);
+    crate::bed::until("the change is in force", || {
+        fairway.api("/api/v1/changes")["total"].as_u64() >= Some(2)
+    });
+    for path in ALL {
+        let text = fairway.api(path).to_string();
+        assert!(!text.contains("hunter2"), "{path}: {text}");
+    }
+    let details = fairway.api("/api/v1/route?host=shop.test&path=/");
+    let settings: BTreeSet<&str> = details["settings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|one| one["name"].as_str())
+        .collect();
+    let has = |family: &str| settings.iter().any(|name| name.split('.').next() == Some(family));
+    assert!(has("auth_basic") && has("balance"), "{settings:?}");
+}
+
+#[test]
+fn every_answer_has_the_fields_that_the_description_promises() {
+    let fairway = Fairway::start(&guarded(), &[]);
+    let description = fairway.api("/api/v1/openapi.json");
+    for path in ALL {
+        let (name, answer) = (path.split('?').next().unwrap_or_default(), fairway.api(path));
+        let schema = &description["paths"][name]["get"]["responses"]["200"]["content"]["application/json"]
+            ["schema"];
+        let reference = schema["$ref"].as_str().expect("a reference").trim_start_matches('#');
+        let schema = description.pointer(reference).expect("a schema");
+        let fields = |value: &Value| -> BTreeSet<String> {
+            value.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()
+        };
+        assert_eq!(fields(&answer), fields(&schema["properties"]), "{path}");
+    }
+}
+
+#[test]
+fn strangers_other_names_other_sites_and_wrong_words_get_one_line_with_the_remedy() {
+    let fairway = Fairway::start(&guarded(), &[]);
+    let told = |path: &str, fields: &str| ask(fairway.admin, path, fields).expect("an answer");
+    let (status, text) = told("/api/v1/overview", "Host: evil.test\r\n");
+    assert_eq!(status, 403);
+    assert!(text.contains("ask for it by localhost"), "{text}");
+    let fields = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: cors\r\nSec-Fetch-Dest: empty\r\n";
+    assert_eq!(told("/api/v1/overview", fields).0, 403);
+    for (path, status, says) in [
+        ("/api/v1/routes?limit=many", 400, "write one such as 100"),
+        ("/api/v1/routes?sort=name", 400, "host, rate, errors, latency"),
+        ("/api/v1/routes?find=a", 400, "known are search, sort, offset, limit"),
+        ("/api/v1/route?host=a.test", 400, "path=/"),
+        ("/api/v1/route?host=a.test&path=/", 404, "/api/v1/routes lists all"),
+        ("/api/v1/explain", 400, "url=https://shop.example/cart"),
+        ("/api/v1/explain?url=shop", 400, "write one such as https://shop.example/cart"),
+        ("/api/v1/explain?url=http://a/&client=me", 400, "write one such as 203.0.113.7"),
+        ("/api/v1/explain?url=http://a/&method=G%20T", 400, "write one such as GET"),
+    ] {
+        let (found, text) = told(path, "Host: localhost\r\n");
+        assert_eq!(found, status, "{path}: {text}");
+        let answer: Value = serde_json::from_str(&text).expect("JSON");
+        assert!(
+            answer["error"].as_str().is_some_and(|error| error.contains(says)),
+            "{path}: {text}"
+        );
+    }
+    let refused = (0..400).any(|_| told("/api/v1/problems", "").0 == 429);
+    assert!(refused, "requests are bounded");
+    assert_eq!(told("/healthz", "").0, 200, "probes are not");
+}
+
+#[test]
+fn with_a_token_the_page_is_for_all_and_what_it_asks_for_the_token() {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(file.path(), "a-token-of-the-admin-port\n").expect("it is written");
+    let flag = format!("--admin-token-file={}", file.path().display());
+    let fairway = Fairway::start(&guarded(), &[&flag]);
+    let ask = |path: &str, fields: &str| ask(fairway.admin, path, fields).expect("an answer").0;
+    // Whoever shows a token is judged by it, whatever name was asked for.
+    assert_eq!(
+        ask("/api/v1/overview", "Host: a.test\r\nFairway-Token: a-token-of-the-admin-port\r\n"),
+        200
+    );
+    assert_eq!(
+        ask(
+            "/api/v1/overview",
+            "Host: a.test\r\nAuthorization: Bearer a-token-of-the-admin-port\r\n"
+        ),
+        200
+    );
+    assert_eq!(
+        ask("/api/v1/overview", "Host: localhost\r\nFairway-Token: another-token-of-the-port\r\n"),
+        401
+    );
+    assert_eq!(ask("/ui", "Host: a.test\r\n"), 200);
+    std::fs::write(file.path(), "another-token-of-the-port\n").expect("it is written");
+    assert_eq!(
+        ask("/api/v1/overview", "Host: a.test\r\nFairway-Token: another-token-of-the-port\r\n"),
+        200
+    );
+}
