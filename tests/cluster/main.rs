@@ -7,6 +7,7 @@ mod classes;
 mod events;
 mod fairway;
 mod faults;
+mod gateways;
 mod leader;
 mod lies;
 mod load;

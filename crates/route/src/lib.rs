@@ -5,10 +5,12 @@
 //! rewrite is written by [`path::encode`].
 
 mod aliases;
+mod gateway;
 pub mod host;
 mod locations;
 pub mod path;
 mod routes;
 
+pub use gateway::{Rank, RouteTable, RulePaths};
 pub use locations::{Found, Locations, Own};
 pub use routes::Routes;

@@ -12,7 +12,7 @@ use model::snippet::Regex;
 use model::{Part, Template};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
-    if !to_target(exchange)? {
+    if !super::route_filters::rewrite(exchange) && !to_target(exchange)? {
         as_it_is(exchange);
     }
     Ok(())
