@@ -2,10 +2,11 @@
 
 use super::Stop;
 use crate::exchange::Exchange;
-use crate::http::Response;
+
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::{HeaderEdits, PathChange, RouteFilters};
+use wire::Response;
 
 /// What filters do at the location of a request; none if it is of an Ingress, or of nobody.
 fn filters(exchange: &Exchange) -> Option<&RouteFilters> {
@@ -46,7 +47,7 @@ pub(super) fn redirect(exchange: &Exchange) -> Result<(), Stop> {
 pub(super) fn rewrite(exchange: &mut Exchange) -> bool {
     let path = filters(exchange).and_then(|filters| filters.path.as_ref());
     let Some(path) = path.and_then(|change| changed(exchange, change)) else { return false };
-    exchange.rewritten = Some(path);
+    exchange.visit.rewritten = Some(path);
     true
 }
 
