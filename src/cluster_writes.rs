@@ -118,7 +118,7 @@ impl ClusterWrites {
             Some(leadership) => {
                 let client =
                     kubernetes::client(&client).await.context("for the status of Ingresses")?;
-                let own = status_options(flags, pod, client);
+                let own = status_options(flags, pod, client, &options.gateway_controller);
                 let recorder: Recorder = events.recorder();
                 status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
             }
@@ -146,12 +146,19 @@ impl ClusterWrites {
     }
 }
 
-fn status_options(flags: Status, pod: OwnPod, client: kubernetes::Client) -> StatusOptions {
+fn status_options(
+    flags: Status,
+    pod: OwnPod,
+    client: kubernetes::Client,
+    gateway_controller: &str,
+) -> StatusOptions {
     let source = match (flags.publish_service, flags.publish_status_address) {
         (Some(service), _) => AddressSource::Service(service),
         (None, addresses) if !addresses.is_empty() => AddressSource::Fixed(addresses),
         (None, _) => AddressSource::Nodes { internal: flags.report_node_internal_ip_address },
     };
     let interval = flags.status_update_interval;
-    StatusOptions { client, source, pod, interval, clear_at_end: flags.update_status_on_shutdown }
+    let clear_at_end = flags.update_status_on_shutdown;
+    let gateway_controller = gateway_controller.into();
+    StatusOptions { client, source, pod, interval, gateway_controller, clear_at_end }
 }

@@ -74,6 +74,7 @@ pub(crate) async fn feed(
         secrets_of: Arc::new(move |referrer| match referrer {
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),
+            Referrer::Gateway(gateway) => translate::gateway::secrets_of(gateway),
         }),
         patience: PATIENCE,
         once,
@@ -143,6 +144,7 @@ pub(crate) fn options(classes: &Classes) -> Options {
     let Classes {
         ingress_class,
         controller_class,
+        gateway_controller_name,
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
@@ -163,6 +165,8 @@ pub(crate) fn options(classes: &Classes) -> Options {
     Options {
         ingress_class,
         controller_class,
+        gateway_controller: gateway_controller_name,
+        gateway_ports: (80, 443),
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,

@@ -17,6 +17,9 @@ pub(crate) struct Classes {
     /// spec.controller of the IngressClasses to serve.
     #[arg(long, value_name = "NAME", default_value = "k8s.io/ingress-nginx")]
     pub(crate) controller_class: String,
+    /// spec.controllerName of the GatewayClasses to serve.
+    #[arg(long, value_name = "NAME", default_value = translate::GATEWAY_CONTROLLER)]
+    pub(crate) gateway_controller_name: String,
     /// Serve the IngressClass named like --ingress-class whatever its spec.controller.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) ingress_class_by_name: bool,

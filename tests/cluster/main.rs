@@ -8,6 +8,7 @@ mod console;
 mod events;
 mod fairway;
 mod faults;
+mod gateways;
 mod leader;
 mod lies;
 mod load;

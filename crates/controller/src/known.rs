@@ -5,6 +5,7 @@ use model::Configuration;
 use objects::{ObjectKey, ReverseIndex, Snapshot};
 use std::sync::Arc;
 use translate::Problems;
+use translate::gateway::Statuses;
 
 /// What there is to know at one moment. It is published once for each round, after the engine has spoken.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Known {
     pub problems: Problems,
     /// The Ingresses that are served.
     pub served: OrdSet<ObjectKey>,
+    /// What objects of the Gateway API are told about themselves, as far as it is served.
+    pub statuses: Statuses,
     /// What is in force: `configuration`, unless the engine refused it.
     pub serving: Configuration,
     /// Changes so far that touched more than endpoints and certificates: ingress-nginx would have reloaded.

@@ -78,7 +78,7 @@ impl<E: Engine> Controller<E> {
     pub async fn follow(&mut self, feed: &mut Feed) {
         let (snapshot, seen) = feed.take();
         let began = Instant::now();
-        let Translation { configuration, problems, served, changes: _ } =
+        let Translation { configuration, problems, served, statuses, changes: _ } =
             self.translator.update(&snapshot);
         let before = self.known.borrow().clone();
         let changes = Changes::between(&before.serving, &configuration);
@@ -88,6 +88,7 @@ impl<E: Engine> Controller<E> {
             references: self.translator.references().clone(),
             problems,
             served,
+            statuses,
             serving: before.serving.clone(),
             routes: before.routes,
             refused: None,
@@ -97,6 +98,10 @@ impl<E: Engine> Controller<E> {
             if let Some(seen) = seen.filter(|_| known.refused.is_none()) {
                 self.metrics.propagation.add(seen.elapsed());
             }
+        }
+        if known.refused.is_some() {
+            // Nobody is told that something is served which is not.
+            known.statuses = before.statuses.clone();
         }
         // What the engine left out is a problem of its owner like any other.
         known.problems = known.problems.with(&self.left_out);
@@ -116,7 +121,8 @@ impl<E: Engine> Controller<E> {
                 self.metrics.applied(applied.generation, self.fingerprint, took);
                 self.left_out = applied.left_out;
                 known.serving = known.configuration.clone();
-                known.routes += u64::from(changes.global || !changes.servers.is_empty());
+                let routes = !changes.servers.is_empty() || !changes.routes.is_empty();
+                known.routes += u64::from(changes.global || routes);
             }
             Err(rejected) => {
                 tracing::error!(%rejected, "the engine refused changes; what was served stays");

@@ -112,7 +112,7 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
         ($level:ident) => {
             tracing::$level!(
                 generation,
-                hosts = changes.servers.len(),
+                hosts = changes.servers.len() + changes.routes.len(),
                 upstreams = changes.upstreams.len(),
                 certificates = changes.certificates.len(),
                 settings = changes.global,
@@ -122,8 +122,10 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
             )
         };
     }
-    let endpoints_only =
-        changes.servers.is_empty() && changes.certificates.is_empty() && !changes.global;
+    let endpoints_only = changes.servers.is_empty()
+        && changes.routes.is_empty()
+        && changes.certificates.is_empty()
+        && !changes.global;
     if endpoints_only { tell!(debug) } else { tell!(info) }
 }
 

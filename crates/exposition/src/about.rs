@@ -41,33 +41,21 @@ pub(crate) fn orphans(known: &Known) -> BTreeMap<(Arc<str>, Arc<str>), Lacks> {
     all
 }
 
-/// How many problems there are of each kind of object and severity; zero is said, too.
+/// How many problems there are of each kind of object and severity; zero is said, too, but for
+/// kinds of the Gateway API, which most clusters do not have.
 pub(crate) fn problems(known: &Known) -> BTreeMap<(&'static str, &'static str), u64> {
     let severities = [Severity::Error, Severity::Warning, Severity::Notice];
     let kinds = [Kind::Ingress, Kind::IngressClass, Kind::Service, Kind::EndpointSlice];
     let others = [Kind::Secret, Kind::ConfigMap, Kind::Namespace, Kind::File];
     let none = kinds.iter().chain(&others).flat_map(|kind| {
-        severities.iter().map(|severity| ((kind_text(*kind), severity_text(*severity)), 0))
+        severities.iter().map(|severity| ((kind.name(), severity_text(*severity)), 0))
     });
     let mut counts: BTreeMap<_, u64> = none.collect();
     for problem in known.problems.iter() {
-        let key = (kind_text(problem.origin.kind), severity_text(problem.severity));
+        let key = (problem.origin.kind.name(), severity_text(problem.severity));
         *counts.entry(key).or_default() += 1;
     }
     counts
-}
-
-fn kind_text(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Ingress => "Ingress",
-        Kind::IngressClass => "IngressClass",
-        Kind::Service => "Service",
-        Kind::EndpointSlice => "EndpointSlice",
-        Kind::Secret => "Secret",
-        Kind::ConfigMap => "ConfigMap",
-        Kind::Namespace => "Namespace",
-        Kind::File => "File",
-    }
 }
 
 fn severity_text(severity: Severity) -> &'static str {

@@ -83,6 +83,11 @@ impl Report {
         self.change(|one| (one.listed, one.lost, one.forbidden) = (true, None, false));
     }
 
+    /// The API server does not have the kind.
+    pub(crate) fn absent(&self) {
+        self.change(|one| (one.listed, one.lost, one.forbidden) = (false, None, true));
+    }
+
     /// What was listed before is followed again.
     pub(crate) fn followed(&self) {
         self.change(|one| (one.lost, one.forbidden) = (None, false));

@@ -12,6 +12,8 @@ pub struct Changes {
     pub global: bool,
     /// Hosts whose server appeared, changed or went.
     pub servers: Vec<ServerName>,
+    /// Hosts of Gateways that appeared, changed or went.
+    pub routes: Vec<ServerName>,
     /// Upstreams that appeared or whose endpoints changed or that went.
     pub upstreams: Vec<UpstreamId>,
     /// Certificates that appeared, changed or went, and whether the default one did.
@@ -28,6 +30,7 @@ impl Changes {
         Self {
             global: !Arc::ptr_eq(&old.global, &new.global) && old.global != new.global,
             servers: differing(&old.servers, &new.servers),
+            routes: differing(&old.routes, &new.routes),
             upstreams: differing(&old.upstreams, &new.upstreams),
             certificates: differing(&old.certificates, &new.certificates),
             default_certificate: old.default_certificate != new.default_certificate,

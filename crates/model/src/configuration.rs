@@ -1,8 +1,8 @@
 //! The whole of what should be served.
 
 use crate::{
-    Certificate, CertificateId, Global, Server, ServerName, Stream, StreamPort, Upstream,
-    UpstreamId,
+    Certificate, CertificateId, Global, RouteHost, Server, ServerName, Stream, StreamPort,
+    Upstream, UpstreamId,
 };
 use imbl::OrdMap;
 use serde::Serialize;
@@ -15,6 +15,9 @@ pub struct Configuration {
     pub global: Arc<Global>,
     /// The servers by host; `_` is always present once translated.
     pub servers: OrdMap<ServerName, Arc<Server>>,
+    /// The hosts of Gateways, beside the servers of Ingresses.
+    #[serde(skip_serializing_if = "OrdMap::is_empty")]
+    pub routes: OrdMap<ServerName, Arc<RouteHost>>,
     /// The upstreams that locations name.
     pub upstreams: OrdMap<UpstreamId, Arc<Upstream>>,
     /// The certificates that servers name.

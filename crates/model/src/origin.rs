@@ -21,8 +21,36 @@ pub enum Kind {
     ConfigMap,
     /// v1 Namespace.
     Namespace,
+    /// gateway.networking.k8s.io/v1 GatewayClass.
+    GatewayClass,
+    /// gateway.networking.k8s.io/v1 Gateway.
+    Gateway,
+    /// gateway.networking.k8s.io/v1 HTTPRoute.
+    HttpRoute,
+    /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
+    ReferenceGrant,
     /// A file of `--manifests`; its name says path, line and column.
     File,
+}
+
+impl Kind {
+    /// `kind`, as objects say it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ingress => "Ingress",
+            Self::IngressClass => "IngressClass",
+            Self::Service => "Service",
+            Self::EndpointSlice => "EndpointSlice",
+            Self::Secret => "Secret",
+            Self::ConfigMap => "ConfigMap",
+            Self::Namespace => "Namespace",
+            Self::GatewayClass => "GatewayClass",
+            Self::Gateway => "Gateway",
+            Self::HttpRoute => "HTTPRoute",
+            Self::ReferenceGrant => "ReferenceGrant",
+            Self::File => "File",
+        }
+    }
 }
 
 /// The object (or file) that a setting or a problem belongs to.
@@ -47,8 +75,8 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.kind, self.namespace.is_empty()) {
             (Kind::File, _) => f.write_str(&self.name),
-            (kind, true) => write!(f, "{kind:?} {}", self.name),
-            (kind, false) => write!(f, "{kind:?} {}/{}", self.namespace, self.name),
+            (kind, true) => write!(f, "{} {}", kind.name(), self.name),
+            (kind, false) => write!(f, "{} {}/{}", kind.name(), self.namespace, self.name),
         }
     }
 }

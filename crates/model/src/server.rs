@@ -110,6 +110,8 @@ pub enum Backend {
     NotFound,
     /// Nowhere, for the reason given: 503.
     Denied(String),
+    /// To a backend that a route names in vain, for the reason given: 500.
+    Broken(String),
 }
 
 /// A Service port as an Ingress names it.

@@ -20,11 +20,19 @@ pub enum Kind {
     ConfigMap,
     /// v1 Namespace.
     Namespace,
+    /// gateway.networking.k8s.io/v1 GatewayClass.
+    GatewayClass,
+    /// gateway.networking.k8s.io/v1 Gateway.
+    Gateway,
+    /// gateway.networking.k8s.io/v1 HTTPRoute.
+    HttpRoute,
+    /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
+    ReferenceGrant,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 11] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -32,6 +40,10 @@ impl Kind {
         Self::Secret,
         Self::ConfigMap,
         Self::Namespace,
+        Self::GatewayClass,
+        Self::Gateway,
+        Self::HttpRoute,
+        Self::ReferenceGrant,
     ];
 
     /// `kind`.
@@ -44,6 +56,10 @@ impl Kind {
             Self::Secret => "Secret",
             Self::ConfigMap => "ConfigMap",
             Self::Namespace => "Namespace",
+            Self::GatewayClass => "GatewayClass",
+            Self::Gateway => "Gateway",
+            Self::HttpRoute => "HTTPRoute",
+            Self::ReferenceGrant => "ReferenceGrant",
         }
     }
 
@@ -53,12 +69,20 @@ impl Kind {
             Self::Ingress | Self::IngressClass => "networking.k8s.io/v1",
             Self::EndpointSlice => "discovery.k8s.io/v1",
             Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
+            Self::GatewayClass | Self::Gateway | Self::HttpRoute => "gateway.networking.k8s.io/v1",
+            Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
         }
+    }
+
+    /// Whether an object of this kind is read in that version; ReferenceGrants have the same fields in both of theirs.
+    pub fn is_read_as(self, api_version: &str) -> bool {
+        api_version == self.api_version()
+            || (self == Self::ReferenceGrant && api_version == "gateway.networking.k8s.io/v1")
     }
 
     /// Whether its objects are in namespaces.
     pub fn is_namespaced(self) -> bool {
-        !matches!(self, Self::IngressClass | Self::Namespace)
+        !matches!(self, Self::IngressClass | Self::Namespace | Self::GatewayClass)
     }
 
     /// How messages name one object: `Ingress shop/web`, `IngressClass nginx`.

@@ -1,6 +1,7 @@
 //! The objects of Kubernetes that Fairway reads: what it keeps of each, how they are read from text, and one immutable
 //! [`Snapshot`] of them all. Nothing here waits for anything.
 
+pub mod gateway;
 mod index;
 mod kind;
 mod kinds;
@@ -9,6 +10,7 @@ mod snapshot;
 mod store;
 mod trim;
 
+pub use gateway::{Gateway, GatewayClass, HttpRoute, ObjectRef, ReferenceGrant};
 pub use index::{Reference, ReverseIndex};
 pub use kind::Kind;
 pub use kinds::{

@@ -2,7 +2,8 @@
 //! are compared by what differs.
 
 use crate::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Namespace, ObjectKey, Secret, Service,
+    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
+    Namespace, ObjectKey, ReferenceGrant, Secret, Service,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -22,8 +23,16 @@ pub struct Snapshot {
     pub secrets: OrdMap<ObjectKey, Arc<Secret>>,
     /// ConfigMaps.
     pub config_maps: OrdMap<ObjectKey, Arc<ConfigMap>>,
-    /// Namespaces, where a selector makes them matter.
+    /// Namespaces, where a selector or a Gateway makes them matter.
     pub namespaces: OrdMap<ObjectKey, Arc<Namespace>>,
+    /// GatewayClasses of all controllers.
+    pub gateway_classes: OrdMap<ObjectKey, Arc<GatewayClass>>,
+    /// Gateways of all classes.
+    pub gateways: OrdMap<ObjectKey, Arc<Gateway>>,
+    /// HTTPRoutes.
+    pub http_routes: OrdMap<ObjectKey, Arc<HttpRoute>>,
+    /// ReferenceGrants.
+    pub grants: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
     /// Objects and files that could not be read: what is wrong with each.
     pub malformed: OrdMap<Arc<str>, Arc<Malformed>>,
 }

@@ -1,8 +1,8 @@
 //! The Snapshot that is being built: objects come and go one by one, and taking a copy costs a few pointers.
 
 use crate::{
-    ConfigMap, EndpointSlice, Ingress, IngressClass, Kind, Malformed, Namespace, ObjectKey, Secret,
-    Service, Snapshot,
+    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
+    Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot,
 };
 use imbl::OrdMap;
 use std::collections::HashMap;
@@ -25,6 +25,14 @@ pub enum Object {
     ConfigMap(Arc<ConfigMap>),
     /// v1 Namespace.
     Namespace(Arc<Namespace>),
+    /// gateway.networking.k8s.io/v1 GatewayClass.
+    GatewayClass(Arc<GatewayClass>),
+    /// gateway.networking.k8s.io/v1 Gateway.
+    Gateway(Arc<Gateway>),
+    /// gateway.networking.k8s.io/v1 HTTPRoute.
+    HttpRoute(Arc<HttpRoute>),
+    /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
+    ReferenceGrant(Arc<ReferenceGrant>),
 }
 
 impl Object {
@@ -38,6 +46,10 @@ impl Object {
             Self::Secret(object) => &object.meta,
             Self::ConfigMap(object) => &object.meta,
             Self::Namespace(object) => &object.meta,
+            Self::GatewayClass(object) => &object.meta,
+            Self::Gateway(object) => &object.meta,
+            Self::HttpRoute(object) => &object.meta,
+            Self::ReferenceGrant(object) => &object.meta,
         };
         &meta.key
     }
@@ -52,6 +64,10 @@ impl Object {
             Self::Secret(_) => Kind::Secret,
             Self::ConfigMap(_) => Kind::ConfigMap,
             Self::Namespace(_) => Kind::Namespace,
+            Self::GatewayClass(_) => Kind::GatewayClass,
+            Self::Gateway(_) => Kind::Gateway,
+            Self::HttpRoute(_) => Kind::HttpRoute,
+            Self::ReferenceGrant(_) => Kind::ReferenceGrant,
         }
     }
 }
@@ -94,6 +110,10 @@ impl Store {
             Object::Secret(object) => drop(self.snapshot.secrets.insert(key, object)),
             Object::ConfigMap(object) => drop(self.snapshot.config_maps.insert(key, object)),
             Object::Namespace(object) => drop(self.snapshot.namespaces.insert(key, object)),
+            Object::GatewayClass(object) => drop(self.snapshot.gateway_classes.insert(key, object)),
+            Object::Gateway(object) => drop(self.snapshot.gateways.insert(key, object)),
+            Object::HttpRoute(object) => drop(self.snapshot.http_routes.insert(key, object)),
+            Object::ReferenceGrant(object) => drop(self.snapshot.grants.insert(key, object)),
         }
     }
 
@@ -116,6 +136,10 @@ impl Store {
             Object::Secret(new) => all.secrets.get(key) == Some(new),
             Object::ConfigMap(new) => all.config_maps.get(key) == Some(new),
             Object::Namespace(new) => all.namespaces.get(key) == Some(new),
+            Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
+            Object::Gateway(new) => all.gateways.get(key) == Some(new),
+            Object::HttpRoute(new) => all.http_routes.get(key) == Some(new),
+            Object::ReferenceGrant(new) => all.grants.get(key) == Some(new),
         }
     }
 
@@ -132,6 +156,10 @@ impl Store {
             Kind::Secret => all.secrets.remove(key).is_some(),
             Kind::ConfigMap => all.config_maps.remove(key).is_some(),
             Kind::Namespace => all.namespaces.remove(key).is_some(),
+            Kind::GatewayClass => all.gateway_classes.remove(key).is_some(),
+            Kind::Gateway => all.gateways.remove(key).is_some(),
+            Kind::HttpRoute => all.http_routes.remove(key).is_some(),
+            Kind::ReferenceGrant => all.grants.remove(key).is_some(),
         };
     }
 
@@ -164,6 +192,9 @@ impl Store {
         found.extend(within(&all.services, namespace).map(|o| Object::Service(o.clone())));
         found.extend(within(&all.secrets, namespace).map(|o| Object::Secret(o.clone())));
         found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
+        found.extend(within(&all.gateways, namespace).map(|o| Object::Gateway(o.clone())));
+        found.extend(within(&all.http_routes, namespace).map(|o| Object::HttpRoute(o.clone())));
+        found.extend(within(&all.grants, namespace).map(|o| Object::ReferenceGrant(o.clone())));
         for slices in within(&all.slices, namespace) {
             found.extend(slices.values().map(|o| Object::EndpointSlice(o.clone())));
         }

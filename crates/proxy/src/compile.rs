@@ -2,7 +2,7 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
+use crate::generation::{Copies, ErrorPages, Generation, Routed, Site, Spot, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Level, OwnServers, Plan};
@@ -11,11 +11,11 @@ use imbl::OrdMap;
 use model::policy::{AnswerRewrites, ClientCertificate, Mirror, Protocol};
 use model::snippet::{GlobalScope, Scope, Settings};
 use model::{
-    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, Server,
-    ServerName, Severity, UpstreamId,
+    Backend, Changes, Configuration, Endpoints, Global, Location, Outside, Problem, RouteHost,
+    Server, ServerName, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
-use route::{Locations, Routes};
+use route::{Locations, RouteTable, Routes, RulePaths};
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -56,6 +56,7 @@ impl Compiler {
             number: 0,
             configuration,
             sites,
+            routes: RouteTable::default(),
             certificates,
             front,
             groups,
@@ -108,6 +109,7 @@ impl Compiler {
             }
             changed.push((name.clone(), site));
         }
+        let routes = self.routes(before, configuration, changes, &mut groups);
         let own = |groups: &mut _| self.own_servers(&around, groups);
         let own_servers =
             if everything_changes { own(&mut groups) } else { before.own_servers.clone() };
@@ -122,6 +124,7 @@ impl Compiler {
             number: before.number + 1,
             configuration: configuration.clone(),
             sites,
+            routes,
             certificates,
             front,
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
@@ -138,6 +141,41 @@ impl Compiler {
             passthrough,
             left_out,
         })
+    }
+
+    /// The hosts of Gateways, of which those that differ are compiled.
+    fn routes(
+        &self,
+        before: &Generation,
+        configuration: &Configuration,
+        changes: &Changes,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> RouteTable<Routed> {
+        let mut routes = before.routes.clone();
+        for name in &changes.routes {
+            let host = configuration.routes.get(name);
+            routes.set(name, host.map(|host| Arc::new(self.routed(host, groups))));
+        }
+        routes
+    }
+
+    /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
+    fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
+        let bare = Server::new(host.name.clone());
+        let spots = host
+            .locations
+            .iter()
+            .map(|location| self.spot(location, None, Outgoing::default(), None, groups));
+        let site = Site {
+            clients: None,
+            hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
+            locations: Locations::compile(&bare),
+            spots: spots.collect(),
+            server: Arc::new(Server { locations: host.locations.clone(), ..bare }),
+            snippet: None,
+        };
+        let paths = RulePaths::compile(host.rules.iter().map(|rule| &rule.matches));
+        Routed { host: host.clone(), site: Arc::new(site), paths }
     }
 
     /// The servers that the http level itself has.
@@ -270,7 +308,7 @@ impl Compiler {
     ) -> Spot {
         let group = match &location.backend {
             Backend::Upstream(id) => Some(group(groups, id)),
-            Backend::NotFound | Backend::Denied(_) => None,
+            Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => None,
         };
         let policy = &location.policy;
         let rule = group.as_ref().and_then(|group| Rule::compile(&policy.balance, group));

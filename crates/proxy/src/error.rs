@@ -18,6 +18,9 @@ pub(crate) enum Error {
     /// The location is closed by configuration.
     #[error("denied: {0}")]
     Denied(String),
+    /// A route names a backend in vain.
+    #[error("the backend of the route cannot be had: {0}")]
+    Broken(String),
     /// Nobody is there to answer.
     #[error("upstream {0} has no endpoints")]
     NoEndpoints(model::UpstreamId),
@@ -114,6 +117,7 @@ impl Error {
             | Self::SnippetTooHard(_)
             | Self::LedNowhere(_)
             | Self::Authenticator(_)
+            | Self::Broken(_)
             | Self::Onward(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -123,6 +127,7 @@ impl Error {
         match self {
             Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
             | Self::BadRewrite(_)
+            | Self::Broken(_)
             | Self::Denied(_) => Blame::Proxy,
             Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
             Self::LedNowhere(_) | Self::NotItsUpstream(_) => Blame::Proxy,

@@ -5,9 +5,11 @@
 //! rewrite is written by [`path::encode`].
 
 mod aliases;
+mod gateway;
 mod locations;
 pub mod path;
 mod routes;
 
+pub use gateway::{Rank, RouteTable, RulePaths};
 pub use locations::{Found, Locations, Own};
 pub use routes::Routes;

@@ -12,6 +12,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Certificates {
     hosts: OrdMap<ServerName, CertificateId>,
+    /// Those of Gateways; wildcards are below all of their names.
+    routes: OrdMap<ServerName, CertificateId>,
     /// Whether one of them is a wildcard.
     wildcards: bool,
     aliases: AliasCertificates,
@@ -25,6 +27,7 @@ impl Certificates {
     pub fn new(fallback: Arc<CertifiedKey>) -> Self {
         Self {
             hosts: OrdMap::new(),
+            routes: OrdMap::new(),
             wildcards: false,
             aliases: AliasCertificates::default(),
             keys: OrdMap::new(),
@@ -53,6 +56,12 @@ impl Certificates {
                 None => next.hosts.remove(name),
             };
         }
+        for name in &changes.routes {
+            match configuration.routes.get(name).and_then(|host| host.certificate.clone()) {
+                Some(id) => next.routes.insert(name.clone(), id),
+                None => next.routes.remove(name),
+            };
+        }
         // They stand before all other names.
         let first = next.hosts.keys().next();
         next.wildcards = first.is_some_and(|name| name.as_str().starts_with("*."));
@@ -71,6 +80,18 @@ impl Certificates {
             of(&format!("*.{parent}"))
         };
         of(host).or_else(wildcard)
+    }
+
+    /// The entry of a host among those of Gateways: its own, or that of the longest wildcard above it.
+    fn routed(&self, host: &str) -> Option<&CertificateId> {
+        if self.routes.is_empty() {
+            return None;
+        }
+        let above = || {
+            let mut dots = host.match_indices('.').filter(|(at, _)| *at > 0);
+            dots.find_map(|(at, _)| self.routes.get(format!("*{}", &host[at..]).as_str()))
+        };
+        self.routes.get(host).or_else(above)
     }
 
     /// Whether a host has a certificate, if only the default one.
@@ -92,8 +113,9 @@ impl Certificates {
     /// In words, which certificate a handshake with this name gets.
     pub fn describe(&self, name: Option<&str>) -> String {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let own = name.and_then(|name| self.entry(&name).cloned());
-        match own.filter(|id| self.keys.contains_key(id)).or_else(|| self.default.clone()) {
+        let own = name.and_then(|name| self.entry(&name).or_else(|| self.routed(&name)).cloned());
+        let own = own.filter(|id| self.keys.contains_key(id)).or_else(|| self.default.clone());
+        match own.or_else(|| self.routes.get("_").cloned()) {
             Some(id) => id.to_string(),
             None => "the self-signed one of this process".to_owned(),
         }
@@ -102,9 +124,11 @@ impl Certificates {
     /// The certificate for a handshake with this name.
     pub fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
         let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
-        let own = name.and_then(|name| self.keys.get(self.entry(&name)?));
+        let own = name.as_deref().and_then(|name| self.keys.get(self.entry(name)?));
+        let routed = || self.keys.get(self.routed(name.as_deref()?)?);
         let default = || self.keys.get(self.default.as_ref()?);
-        own.or_else(default).unwrap_or(&self.fallback).clone()
+        let last = || self.keys.get(self.routes.get("_")?);
+        own.or_else(routed).or_else(default).or_else(last).unwrap_or(&self.fallback).clone()
     }
 }
 

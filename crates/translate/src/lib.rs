@@ -10,6 +10,7 @@ mod certificate;
 mod check;
 mod ciphers;
 mod config_map;
+pub mod gateway;
 mod host;
 mod ingress;
 mod names;
@@ -33,7 +34,7 @@ pub use check::{
     Check, Finding, Other, Remark, Standing, check, not_heard_of_host, others_of_host,
 };
 pub use ingress::references;
-pub use options::Options;
+pub use options::{GATEWAY_CONTROLLER, Options};
 pub use passwords::PasswordFile;
 pub use problems::Problems;
 pub use review::{Review, is_concerned, needs, review};

@@ -5,6 +5,9 @@ use model::Outside;
 use objects::ObjectKey;
 use std::collections::BTreeSet;
 
+/// The default of `--gateway-controller-name`.
+pub const GATEWAY_CONTROLLER: &str = "fairway/gateway-controller";
+
 /// What the command line says about the meaning of objects; the defaults are those of ingress-nginx
 /// (compat/flags.csv).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +26,10 @@ pub struct Options {
     pub disable_catch_all: bool,
     /// `--disable-svc-external-name`: Services of type ExternalName have no endpoints.
     pub disable_external_names: bool,
+    /// `--gateway-controller-name`: `spec.controllerName` of accepted GatewayClasses.
+    pub gateway_controller: String,
+    /// `--http-port` and `--https-port`: listeners of Gateways may name them besides 80 and 443.
+    pub gateway_ports: (u16, u16),
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -64,6 +71,8 @@ impl Default for Options {
             watch_ingress_without_class: false,
             disable_catch_all: false,
             disable_external_names: false,
+            gateway_controller: GATEWAY_CONTROLLER.to_owned(),
+            gateway_ports: (80, 443),
             zone: None,
             watch_namespace: None,
             deep_inspect: true,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use translate::gateway::{Condition, Statuses};
 use translate::{Options, translate};
 
 /// Stands beside the objects of every case.
@@ -25,8 +26,12 @@ fn every_case_means_what_its_goldens_say() {
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
         let translation = translate(&snapshot, &options());
         let model = yaml(&translation.configuration);
+        let told = statuses(&translation.statuses);
+        let told = (!told.is_empty()).then_some(("statuses.txt", told));
         for (name, content) in
             [("model.yaml", model), ("problems.txt", translation.problems.to_string())]
+                .into_iter()
+                .chain(told)
         {
             if !is_golden(&case.join(name), &content) {
                 wrong.push(format!("{}:\n{content}", case.join(name).display()));
@@ -105,8 +110,54 @@ fn yaml(configuration: &Configuration) -> String {
         }
         without_nothing(server);
     }
+    let routes = value.get_mut("routes").and_then(Value::as_object_mut);
+    for host in routes.into_iter().flat_map(Map::values_mut) {
+        for location in host["locations"].as_array_mut().expect("a list") {
+            location["policy"] =
+                differing(&location["policy"], &policy).unwrap_or_else(|| json!({}));
+            without_nothing(location);
+        }
+    }
     short_snippets(&mut value);
     serde_saphyr::to_string(&value).expect("JSON is YAML")
+}
+
+/// What objects of the Gateway API are told, a line for each condition.
+fn statuses(all: &Statuses) -> String {
+    let mut text = String::new();
+    let mut tell = |who: String, conditions: &[Condition]| {
+        for condition in conditions {
+            let Condition { kind, holds, reason, message } = condition;
+            let status = if *holds { "True" } else { "False" };
+            let line = format!("{who}: {kind}={status} {reason} {message}");
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+    };
+    for (key, status) in &all.classes {
+        tell(format!("GatewayClass {}", key.name), &status.conditions);
+    }
+    for (key, status) in &all.gateways {
+        let who =
+            format!("Gateway {}/{} of generation {}", key.namespace, key.name, status.generation);
+        tell(who.clone(), &status.conditions);
+        for listener in &status.listeners {
+            let kinds = if listener.takes_http_routes { "HTTPRoute" } else { "nothing" };
+            let who = format!("{who}, {} with {} of {kinds}", listener.name, listener.attached);
+            tell(who, &listener.conditions);
+        }
+    }
+    for (key, status) in &all.routes {
+        for (parent, conditions) in &status.parents {
+            let section = parent.section.as_deref().unwrap_or("any listener");
+            let who = format!(
+                "HTTPRoute {}/{} at {}, {section}",
+                key.namespace, key.name, parent.object.name
+            );
+            tell(who, conditions);
+        }
+    }
+    text
 }
 
 /// Takes out of what snippets mean everything that they do not say.

@@ -14,6 +14,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Problems that last are told again that often: the API server forgets Events after an hour.
+/// Of kinds of the Gateway API.
+const GATEWAY_V1: &str = "gateway.networking.k8s.io/v1";
 const AGAIN: Duration = Duration::from_secs(1800);
 
 /// What is told.
@@ -227,6 +229,21 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
         }
         model::Kind::Namespace => {
             ("v1", "Namespace", uid(snapshot.namespaces.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::GatewayClass => {
+            let found = snapshot.gateway_classes.get(&key);
+            (GATEWAY_V1, "GatewayClass", uid(found.map(|found| &found.meta)))
+        }
+        model::Kind::Gateway => {
+            (GATEWAY_V1, "Gateway", uid(snapshot.gateways.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::HttpRoute => {
+            (GATEWAY_V1, "HTTPRoute", uid(snapshot.http_routes.get(&key).map(|found| &found.meta)))
+        }
+        model::Kind::ReferenceGrant => {
+            let found = snapshot.grants.get(&key);
+            let version = "gateway.networking.k8s.io/v1beta1";
+            (version, "ReferenceGrant", uid(found.map(|found| &found.meta)))
         }
         model::Kind::EndpointSlice => ("discovery.k8s.io/v1", "EndpointSlice", Arc::default()),
         model::Kind::File => return None,

@@ -2,7 +2,9 @@
 //! never in a quarrel with another writer.
 
 mod address;
+mod document;
 mod farewell;
+mod gateways;
 mod plan;
 mod write;
 
@@ -16,6 +18,7 @@ use crate::lease::Leadership;
 use crate::pod::OwnPod;
 use crate::task::{Stop, Task};
 use address::{Address, AtHand, Patience};
+use gateways::Gateways;
 use kube::Client;
 use objects::ObjectKey;
 use plan::{Plan, Quarrel};
@@ -48,13 +51,18 @@ pub struct StatusOptions {
     pub pod: OwnPod,
     /// How often everything is looked at anew: `--status-update-interval`.
     pub interval: Duration,
+    /// `--gateway-controller-name`: whose part of the status of routes is ours.
+    pub gateway_controller: Arc<str>,
     /// The last replica takes the addresses away when it ends: `--update-status-on-shutdown`.
     pub clear_at_end: bool,
 }
 
 /// Keeps the status of Ingresses current.
 #[derive(Debug)]
-pub struct StatusWriter(Task);
+pub struct StatusWriter {
+    ingresses: Task,
+    gateways: Task,
+}
 
 impl StatusWriter {
     /// Begins. Must be called within a tokio runtime.
@@ -65,7 +73,15 @@ impl StatusWriter {
         recorder: Recorder,
     ) -> Self {
         let now = Moment::now();
+        let published = watch::Sender::new(None);
+        let gateways = Gateways {
+            client: options.client.clone(),
+            leadership: leadership.clone(),
+            controller: options.gateway_controller.clone(),
+            addresses: published.subscribe(),
+        };
         let keeper = Keeper {
+            published,
             writer: Writer::new(options.client.clone(), leadership.clone()),
             options,
             leadership,
@@ -79,13 +95,19 @@ impl StatusWriter {
             unknown: None,
             patience: Patience::default(),
         };
-        Self(Task::start(|stop| keeper.run(known, stop)))
+        let others = known.clone();
+        Self {
+            ingresses: Task::start(|stop| keeper.run(known, stop)),
+            gateways: Task::start(|stop| gateways.run(others, stop)),
+        }
     }
 
     /// Ends; the last replica takes its addresses away, if it was told to.
     pub async fn stop(self) {
-        if !self.0.end(FAREWELL).await {
-            tracing::warn!("the status of Ingresses could not be finished in time");
+        let gateways = self.gateways.end(FAREWELL);
+        let (ingresses, gateways) = tokio::join!(self.ingresses.end(FAREWELL), gateways);
+        if !(ingresses && gateways) {
+            tracing::warn!("the status of Ingresses and Gateways could not be finished in time");
         }
     }
 }
@@ -97,6 +119,8 @@ struct Pause {
 }
 
 struct Keeper {
+    /// The addresses, for whoever tells them besides.
+    published: watch::Sender<Option<Arc<[Address]>>>,
     options: StatusOptions,
     leadership: Leadership,
     recorder: Recorder,
@@ -192,6 +216,13 @@ impl Keeper {
     }
 
     fn want(&mut self, addresses: Vec<Address>) {
+        self.published.send_if_modified(|known| {
+            let is_new = known.as_deref() != Some(&addresses[..]);
+            if is_new {
+                *known = Some(addresses.clone().into());
+            }
+            is_new
+        });
         self.plan.want(addresses);
         self.unknown = None;
     }

@@ -125,9 +125,9 @@ impl Follower {
         while let Some(fetched) = self.fetches.try_join_next() {
             self.fetched(fetched);
         }
-        if self
-            .is_complete(|kind| matches!(kind, Kind::Ingress | Kind::ConfigMap | Kind::Namespace))
-        {
+        if self.is_complete(|kind| {
+            matches!(kind, Kind::Ingress | Kind::ConfigMap | Kind::Namespace | Kind::Gateway)
+        }) {
             self.contents.know_wanted();
         }
         for secret in self.contents.settle() {

@@ -2,11 +2,12 @@
 
 mod contents;
 mod follow;
+mod gateway_kinds;
 mod watches;
 
 use crate::{Error, Feed, Following};
 use follow::Follower;
-use objects::{ConfigMap, Ingress, ObjectKey, Reference};
+use objects::{ConfigMap, Gateway, Ingress, ObjectKey, Reference};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +47,8 @@ pub enum Referrer<'a> {
     Ingress(&'a Ingress),
     /// A ConfigMap.
     ConfigMap(&'a ConfigMap),
+    /// A Gateway.
+    Gateway(&'a Gateway),
 }
 
 /// Which Secrets an object refers to.

@@ -1,6 +1,7 @@
 //! Which watches a cluster needs, and whether its API server can be talked to at all.
 
 use super::ClusterOptions;
+use super::gateway_kinds::{self, Present};
 use crate::Error;
 use crate::client::reason;
 use crate::watch::{Guarded, News, Watch, WatchId, Watchable, backoff};
@@ -11,6 +12,7 @@ use k8s_openapi::api::networking::v1::{Ingress, IngressClass};
 use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
+use objects::gateway::{RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant};
 use objects::{Kind, Object, ObjectKey, Reference};
 use std::sync::Arc;
 use std::time::Duration;
@@ -117,6 +119,7 @@ impl Watches {
         if let Some(selector) = &options.namespace_selector {
             start.namespaces(selector);
         }
+        start.gateways(here);
         if let Some(here) = here {
             start.pinned_elsewhere(here, wanted);
         }
@@ -173,6 +176,32 @@ impl Start<'_> {
     fn classes(&mut self) {
         let watch = self.watch::<IngressClass>(Api::all(self.client()), self.config(), true);
         self.tasks.spawn(watch.run());
+    }
+
+    /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
+    fn gateways(&mut self, here: Option<&str>) {
+        let Present { classes, gateways, routes, grants } =
+            gateway_kinds::follow(self.client(), self.tasks);
+        let config = self.config();
+        let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
+        self.tasks.spawn(watch.run_while(classes));
+        self.while_present::<RawGateway>(here, config.clone(), gateways.clone());
+        self.while_present::<RawHttpRoute>(here, config.clone(), routes);
+        self.while_present::<RawReferenceGrant>(None, config.clone(), grants);
+        if self.options.namespace_selector.is_none() {
+            let watch = self.watch::<Namespace>(Api::all(self.client()), config, true);
+            self.tasks.spawn(watch.run_while(gateways));
+        }
+    }
+
+    fn while_present<K: Watchable<Scope = NamespaceResourceScope>>(
+        &mut self,
+        namespace: Option<&str>,
+        config: Config,
+        present: watch::Receiver<Option<bool>>,
+    ) {
+        let watch = self.watch::<K>(api(self.client(), namespace), config, true);
+        self.tasks.spawn(watch.run_while(present));
     }
 
     /// The API server applies the selector: a namespace that no longer matches is told as gone.

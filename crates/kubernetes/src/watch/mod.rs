@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::marker::PhantomData;
 use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// What happened to one object.
@@ -122,10 +122,36 @@ enum Next {
 impl<K: Watchable> Watch<K> {
     /// Tells everything for ever; ends when nobody listens any more.
     pub(crate) async fn run(mut self) {
-        let mut progress = Progress::new();
+        self.follow_all(&mut Progress::new()).await;
+    }
+
+    /// Tells everything as long as the API server has the kind: one that it does not have has no objects, which is no
+    /// trouble.
+    pub(crate) async fn run_while(mut self, mut present: watch::Receiver<Option<bool>>) {
+        while !self.sender.is_closed() {
+            let Ok(is_there) = present.wait_for(Option::is_some).await.map(|known| *known) else {
+                return;
+            };
+            let mut progress = Progress::new();
+            if is_there == Some(true) {
+                tokio::select! {
+                    () = self.follow_all(&mut progress) => return,
+                    gone = until(&mut present, false) => if !gone { return },
+                }
+            }
+            let gone = progress.known.into_keys().map(|key| Change::Removed(K::KIND, key));
+            self.report.absent();
+            let told = self.tell(News::Listed(gone.collect())).await;
+            if !told || !until(&mut present, true).await {
+                return;
+            }
+        }
+    }
+
+    async fn follow_all(&mut self, progress: &mut Progress) {
         while !self.sender.is_closed() {
             let mut stream = pin!(watcher(self.api.clone(), self.config.clone()));
-            self.follow(&mut stream, &mut progress).await;
+            self.follow(&mut stream, progress).await;
         }
     }
 
@@ -279,6 +305,11 @@ impl<K: Watchable> Watch<K> {
     async fn tell(&self, news: News) -> bool {
         self.sender.send((self.id, news)).await.is_ok()
     }
+}
+
+/// Waits until it is so; false if nobody will ever say.
+async fn until(present: &mut watch::Receiver<Option<bool>>, wanted: bool) -> bool {
+    present.wait_for(|known| *known == Some(wanted)).await.is_ok()
 }
 
 /// Short at first, since most interruptions are; with jitter, so that replicas do not come back in step.

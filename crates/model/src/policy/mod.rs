@@ -26,6 +26,7 @@ mod raw;
 mod redirects;
 mod retries;
 mod rewrite;
+mod route_filters;
 mod timeouts;
 mod upstream_tls;
 
@@ -55,6 +56,7 @@ pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
+pub use route_filters::{HeaderEdits, PathChange, RouteFilters, RouteRedirect};
 pub use timeouts::Timeouts;
 pub use upstream_tls::{Identity, UpstreamTls};
 
@@ -130,6 +132,9 @@ pub struct Policy {
     /// the nginx engine reads them itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snippet: Option<Arc<Scope>>,
+    /// Filters of a route of the Gateway API; none at what is of an Ingress.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Box<RouteFilters>>,
     /// What only the nginx engine understands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<Box<Raw>>,

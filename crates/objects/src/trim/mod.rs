@@ -243,12 +243,12 @@ impl Trim for core::Namespace {
 }
 
 /// Whether anybody reads the annotations of a kind.
-enum Annotations {
+pub(crate) enum Annotations {
     Kept,
     Dropped,
 }
 
-fn meta(meta: ObjectMeta, annotations: Annotations) -> Result<Meta, String> {
+pub(crate) fn meta(meta: ObjectMeta, annotations: Annotations) -> Result<Meta, String> {
     let kept: BTreeMap<String, String> = match annotations {
         Annotations::Dropped => BTreeMap::new(),
         Annotations::Kept => {
@@ -285,7 +285,7 @@ fn each<T, U>(
     Ok(kept)
 }
 
-fn port_number(number: i32, field: impl FnOnce() -> String) -> Result<u16, String> {
+pub(crate) fn port_number(number: i32, field: impl FnOnce() -> String) -> Result<u16, String> {
     match u16::try_from(number) {
         Ok(port) if port > 0 => Ok(port),
         _ => Err(format!("{} is {number}; a port is a number from 1 to 65535", field())),

@@ -3,10 +3,12 @@
 mod copies;
 mod cors;
 mod error_pages;
+mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
 pub(crate) use error_pages::ErrorPages;
+pub(crate) use routed::Routed;
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
@@ -16,7 +18,7 @@ use crate::snippet::{Effects, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
 use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
-use route::{Locations, Routes};
+use route::{Locations, RouteTable, Routes};
 use snippet::run::Tables;
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -33,6 +35,8 @@ pub struct Generation {
     pub configuration: Configuration,
     /// Hosts.
     pub sites: Routes<Site>,
+    /// Hosts of Gateways; nearly always none.
+    pub routes: RouteTable<Routed>,
     /// Certificates by host.
     pub certificates: Certificates,
     /// TLS towards clients.
@@ -164,6 +168,12 @@ impl Generation {
         Ok(site.is_some_and(|site| site.server.name.as_str() != "_"))
     }
 
+    /// Whether a Gateway names a host.
+    fn has_route(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.').to_ascii_lowercase();
+        self.routes.find(&host).any(|routed| routed.host.name.as_str() != "_")
+    }
+
     /// Requests that were sent over new and over kept connections, by upstream; none that had no request.
     pub fn reuse(&self) -> impl Iterator<Item = (&str, Reuse)> {
         let all = self.groups.iter().map(|(id, group)| (id.as_str(), group.reuse()));
@@ -185,6 +195,6 @@ impl Hosts for Generation {
     }
 
     fn has(&self, host: &str, steps: &Steps) -> bool {
-        self.has_host(host, steps) == Ok(true)
+        self.has_host(host, steps) == Ok(true) || self.has_route(host)
     }
 }

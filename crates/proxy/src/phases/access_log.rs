@@ -125,6 +125,7 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
         Some(place) => {
             place.site.server.name.as_str() == "_"
                 && matches!(place.spot().location.backend, Backend::NotFound)
+                && place.spot().location.policy.route.is_none()
         }
         // The health path of the catch-all server is never logged.
         None if exchange.log.status == 200 => return true,

@@ -1,6 +1,6 @@
 //! Which server and location answer: the one meaning of the path, then host, then path (compat/behaviour.md 4 and 5).
 
-use super::{Stop, client_certificate, program, redirects};
+use super::{Stop, client_certificate, program, redirects, routes};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
@@ -30,7 +30,12 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let port = exchange.connection.local.port();
     let found = generation.site(port, main, &exchange.host, &exchange.steps);
     let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
-    let Some(site) = found.map_err(too_hard)? else {
+    let found = found.map_err(too_hard)?;
+    if let Some(place) = routes::choose(exchange, &canonical, found) {
+        (exchange.path, exchange.place) = (path, Some(place));
+        return stays(exchange);
+    }
+    let Some(site) = found else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
@@ -103,6 +108,7 @@ fn stays(exchange: &Exchange) -> Result<(), Stop> {
     fits(exchange)?;
     match &exchange.spot().location.backend {
         Backend::Denied(reason) => Err(Error::Denied(reason.clone()).into()),
+        Backend::Broken(reason) => Err(Error::Broken(reason.clone()).into()),
         // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }

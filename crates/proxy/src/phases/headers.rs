@@ -1,6 +1,7 @@
 //! The header section of the answer: what stays between proxy and upstream goes, what Fairway adds comes
 //! (ngx_http_proxy_module's hidden fields; compat/behaviour.md sections 12 and 15).
 
+use super::route_filters;
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
 use crate::snippet::Effects;
@@ -63,6 +64,7 @@ pub(super) fn filter(
         .as_ref()
         .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
         .filter(|_| !exchange.visit.authenticated.to_sign_in)
+        .filter(|_| !route_filters::is_of_gateway(exchange))
     {
         response
             .headers

@@ -31,6 +31,8 @@ mod read_body;
 mod redirects;
 mod request_headers;
 mod rewrite;
+mod route_filters;
+mod routes;
 mod stop;
 pub(crate) mod x_accel;
 
@@ -57,6 +59,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     errors::replace(exchange, &mut response).await;
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, &mut response, watch);
+    route_filters::answer(exchange, &mut response);
     choose_backend::tell(exchange, &mut response);
     effects::body(exchange, &mut response);
     compression::filter(exchange, &mut response);
@@ -125,6 +128,7 @@ async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
         exchange.enter(Phase::Preflight);
         cors::preflight(exchange)?; // rewrite
         exchange.enter(Phase::Redirect);
+        route_filters::redirect(exchange)?;
         redirects::configured(exchange)?;
         exchange.enter(Phase::Rewrite);
         if exchange.snippet.is_none() {

@@ -1,7 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::{client_address, client_fields, errors};
+use super::{client_address, client_fields, errors, route_filters};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
@@ -44,6 +44,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let password = policy.auth_basic.is_some();
     let span = exchange.span.as_deref();
     let told = exchange.told();
+    let edits = route_filters::of_request(exchange);
     let none = exchange.effects().is_some_and(|effects| !effects.passes_headers);
     client_fields::end_to_end(&exchange.request.headers).filter(move |field| {
         let replaced = none
@@ -55,7 +56,8 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || is_said(policy, field)
             || span.is_some_and(|span| span.replaces(&field.name))
             || (exchange.visit.stands_in && errors::is_about(field))
-            || configured.has(&field.name);
+            || configured.has(&field.name)
+            || edits.is_some_and(|edits| route_filters::replaces(edits, &field.name));
         !replaced
     })
 }
@@ -128,8 +130,10 @@ fn proxy_host(exchange: &Exchange) -> Bytes {
 
 fn set_by_fairway(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     let configured = &exchange.generation.request_headers;
+    let edits = route_filters::of_request(exchange);
+    let is_edited = |name: &[u8]| edits.is_some_and(|edits| route_filters::replaces(edits, name));
     let mut own = |name: &[u8], value: &[u8]| {
-        if !configured.has(name) {
+        if !configured.has(name) && !is_edited(name) {
             put(name, value);
         }
     };
@@ -142,10 +146,15 @@ fn set_by_fairway(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
         own(name, value);
     }
     configured.each(variables::filler(exchange), |name, value| {
-        if !value.is_empty() {
+        if !value.is_empty() && !is_edited(name) {
             put(name, &value);
         }
     });
+}
+
+/// The fields that the filters of a route bring.
+fn brought(exchange: &Exchange) -> impl Iterator<Item = (&[u8], &[u8])> {
+    route_filters::of_request(exchange).into_iter().flat_map(route_filters::brought)
 }
 
 /// The fields that Fairway sets, in the order of ingress-nginx.
@@ -282,6 +291,10 @@ fn http1(exchange: &Exchange) -> Bytes {
     for field in travelling(exchange) {
         write::field(&mut out, &field.name, &field.value);
     }
+    // What is added stands behind what the client sent.
+    for (name, value) in brought(exchange) {
+        write::field(&mut out, name, value);
+    }
     out.put_slice(b"\r\n");
     out.freeze()
 }
@@ -336,6 +349,9 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     for field in travelling(exchange) {
         put(&field.name, &field.value);
     }
+    for (name, value) in brought(exchange) {
+        put(name, value);
+    }
     if !request.body.is_empty() {
         head.extensions_mut().insert(trailers(exchange));
     }
@@ -361,6 +377,11 @@ fn trailers(exchange: &Exchange) -> TrailerRule {
             || client_fields::is_among(&field.name, &HEAD_ONLY)
             || is_said(&location.policy, field)
             || errors::is_about(field)
+            || location
+                .policy
+                .route
+                .as_ref()
+                .is_some_and(|filters| route_filters::replaces(&filters.request, &field.name))
             || generation.request_headers.has(&field.name))
     })
 }

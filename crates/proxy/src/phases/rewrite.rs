@@ -11,7 +11,7 @@ use model::{Part, Template};
 use wire::{Response, percent};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
-    if !to_target(exchange)? {
+    if !super::route_filters::rewrite(exchange) && !to_target(exchange)? {
         as_it_is(exchange);
     }
     Ok(())

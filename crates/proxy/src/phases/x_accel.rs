@@ -38,7 +38,9 @@ pub(super) fn follow(
     exchange: &mut Exchange,
     response: &mut Response,
 ) -> Result<Option<Begin>, Stop> {
-    let Some(address) = exchange.onward.asked.take() else { return Ok(None) };
+    let asked = exchange.onward.asked.take();
+    let asked = asked.filter(|_| !super::route_filters::is_of_gateway(exchange));
+    let Some(address) = asked else { return Ok(None) };
     if exchange.onward.tries.len() >= MOST {
         return Err(Error::Onward("is one too many for this request").into());
     }

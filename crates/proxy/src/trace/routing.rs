@@ -108,6 +108,7 @@ fn location(story: &mut Story<'_>) {
     match &location.backend {
         Backend::Upstream(id) => story.say("backend", id.as_str()),
         Backend::NotFound => story.say("backend", "none: 404"),
+        Backend::Broken(reason) => story.say("backend", format!("broken, 500: {reason}")),
         Backend::Denied(reason) => story.say("backend", format!("denied, 503: {reason}")),
     }
 }

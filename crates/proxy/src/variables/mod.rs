@@ -281,7 +281,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             Backend::Upstream(id) => out.push_str(id.as_str()),
             Backend::NotFound => out.push_str("upstream-default-backend"),
             // The template of ingress-nginx starts with this value.
-            Backend::Denied(_) => out.push('-'),
+            Backend::Denied(_) | Backend::Broken(_) => out.push('-'),
         },
         V::Namespace => {
             let own = location.origin.as_ref().map(|origin| &*origin.namespace);

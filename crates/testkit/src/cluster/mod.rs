@@ -32,6 +32,7 @@ use anyhow::{Context, Result, anyhow};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::{Api, Client};
+use serde_json::Value;
 use tokio::time::Instant;
 
 pub use self::http::{Answer, Connection};
@@ -130,6 +131,19 @@ impl Cluster {
             std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
         self.apply(&text).await?;
         self.kubeconfig_of("fairway", "fairway").await
+    }
+
+    /// The definitions of the Gateway API's standard channel, each with its name.
+    pub fn gateway_api(&self) -> Result<Vec<Value>> {
+        let folder = Programs::ready()?.gateway_api;
+        let mut definitions = Vec::new();
+        for entry in std::fs::read_dir(&folder).context("read the definitions")? {
+            let text = std::fs::read_to_string(entry?.path()).context("read a definition")?;
+            let values: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+            let is_definition = |value: &Value| value["kind"] == "CustomResourceDefinition";
+            definitions.extend(values.into_iter().filter(is_definition));
+        }
+        Ok(definitions)
     }
 
     /// Ends the API server and starts it again on the same port; everything else keeps running.

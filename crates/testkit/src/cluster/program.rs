@@ -8,6 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+/// The version of the Gateway API whose definitions tests use.
+const GATEWAY_API: &str = "v1.7.0";
+
 /// The programs of a test cluster, built and ready to start.
 #[derive(Clone, Debug)]
 pub(super) struct Programs {
@@ -15,6 +18,8 @@ pub(super) struct Programs {
     pub(super) control_plane: PathBuf,
     /// The HTTP server that runs in Pods.
     pub(super) pod: PathBuf,
+    /// The definitions of the Gateway API, a folder of YAML.
+    pub(super) gateway_api: PathBuf,
 }
 
 impl Programs {
@@ -22,21 +27,49 @@ impl Programs {
     pub(super) fn ready() -> Result<Self> {
         let sources = workspace().join("tests/cluster");
         let folder = cache().join(fingerprint(&sources)?);
-        let programs = Self { control_plane: folder.join("controlplane"), pod: folder.join("pod") };
+        let programs = Self {
+            control_plane: folder.join("controlplane"),
+            pod: folder.join("pod"),
+            gateway_api: cache().join(format!("gateway-api-{GATEWAY_API}")),
+        };
         if programs.exist() {
             return Ok(programs);
         }
         fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
         let lock = File::create(folder.join("lock")).context("create the build lock")?;
         lock.lock().context("wait for another build of the same sources")?;
-        if !programs.exist() {
+        if !(programs.control_plane.exists() && programs.pod.exists()) {
             programs.build(&sources, &folder)?;
+        }
+        if !programs.gateway_api.exists() {
+            programs.fetch(&sources)?;
         }
         Ok(programs)
     }
 
     fn exist(&self) -> bool {
-        self.control_plane.exists() && self.pod.exists()
+        self.control_plane.exists() && self.pod.exists() && self.gateway_api.exists()
+    }
+
+    /// Puts the definitions of the Gateway API's standard channel in their place, from the Go module that has them.
+    fn fetch(&self, sources: &Path) -> Result<()> {
+        let module = format!("sigs.k8s.io/gateway-api@{GATEWAY_API}");
+        let mut asked = Command::new("go");
+        asked.args(["mod", "download", "-json", &module]).current_dir(sources);
+        let output = asked.output().context("start `go`")?;
+        let said = String::from_utf8_lossy(&output.stdout);
+        let told: serde_json::Value = serde_json::from_str(&said).context("read what `go` says")?;
+        let folder = told["Dir"].as_str().with_context(|| format!("no {module}: {said}"))?;
+        let fresh = cache().join("gateway-api.fresh");
+        fs::create_dir_all(&fresh).with_context(|| format!("create {}", fresh.display()))?;
+        let from = Path::new(folder).join("config/crd/standard");
+        for entry in fs::read_dir(&from).with_context(|| format!("read {}", from.display()))? {
+            let path = entry.context("read a folder")?.path();
+            let text = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
+            let name = path.file_name().expect("entries have names");
+            fs::write(fresh.join(name), text).context("copy a definition")?;
+        }
+        fs::rename(&fresh, &self.gateway_api).context("put the definitions in their place")
     }
 
     /// Builds beside the final place and renames, so that an interrupted build leaves nothing half done.

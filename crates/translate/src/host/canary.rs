@@ -115,7 +115,7 @@ fn beside(
                 balance: Balance { algorithm: asked.algorithm.clone(), affinity },
             })
         }
-        Backend::Denied(_) => Err(format!("path {path} answers 503 itself")),
+        Backend::Denied(_) | Backend::Broken(_) => Err(format!("path {path} answers 503 itself")),
         Backend::Upstream(_) | Backend::NotFound => {
             Err(format!("path {path} has no Ingress of its own"))
         }

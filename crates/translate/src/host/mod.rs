@@ -458,7 +458,7 @@ fn of_the_catch_all(policy: &Policy, backend: &Backend) -> Policy {
     let tls_redirect = TlsRedirect { with_certificate: false, ..TlsRedirect::default() };
     let access = match backend {
         Backend::NotFound => Access::default(),
-        Backend::Upstream(_) | Backend::Denied(_) => policy.access.clone(),
+        Backend::Upstream(_) | Backend::Denied(_) | Backend::Broken(_) => policy.access.clone(),
     };
     Policy { tls_redirect, access, ..policy.clone() }
 }

@@ -74,7 +74,7 @@ impl Host<'_> {
         }
         match &root?.backend {
             Backend::Upstream(id) => Some(id.clone()),
-            Backend::NotFound | Backend::Denied(_) => None,
+            Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => None,
         }
     }
 

@@ -22,6 +22,10 @@ fn kind_of_origin(kind: objects::Kind) -> Kind {
         objects::Kind::Secret => Kind::Secret,
         objects::Kind::ConfigMap => Kind::ConfigMap,
         objects::Kind::Namespace => Kind::Namespace,
+        objects::Kind::GatewayClass => Kind::GatewayClass,
+        objects::Kind::Gateway => Kind::Gateway,
+        objects::Kind::HttpRoute => Kind::HttpRoute,
+        objects::Kind::ReferenceGrant => Kind::ReferenceGrant,
     }
 }
 
@@ -354,7 +358,9 @@ impl Translator {
     pub(super) fn make_certificates(&mut self, work: &Work) {
         for secret in &work.certificates {
             let is_default = self.options.default_ssl_certificate.as_ref() == Some(secret);
-            let is_used = is_default || self.certificate_users.contains_key(secret);
+            let is_used = is_default
+                || self.certificate_users.contains_key(secret)
+                || self.gateway.secrets.contains(secret);
             let found = is_used.then(|| self.certificates.get(secret, &self.snapshot));
             let certificates = &mut self.configuration.certificates;
             match &found {

@@ -2,6 +2,7 @@
 
 mod apply;
 mod certificates;
+mod routes;
 mod secrets;
 mod streams;
 mod touched;
@@ -9,6 +10,7 @@ mod users;
 
 use crate::aliases::Aliases;
 use crate::budget::Budgets;
+use crate::gateway::{Front, Statuses};
 use crate::host::Surroundings;
 use crate::ingress::{Classes, Draft, Ground, Rank, Target, is_ours, names_by_annotation};
 use crate::names::{Registry, Wishes};
@@ -20,7 +22,7 @@ use crate::{Options, annotations, config_map};
 use certificates::Certificates;
 use imbl::OrdSet;
 use model::policy::Policy;
-use model::{Backend, Certificate, Changes, Configuration, ServerName, UpstreamId};
+use model::{Backend, Certificate, Changes, Configuration, Kind, ServerName, UpstreamId};
 use objects::{Ingress, ObjectKey, Reference, ReverseIndex, Snapshot};
 use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,6 +39,8 @@ pub struct Translation {
     pub problems: Problems,
     /// The Ingresses that are served, be it in their last valid version: those whose status tells an address.
     pub served: OrdSet<ObjectKey>,
+    /// What objects of the Gateway API are told about themselves.
+    pub statuses: Statuses,
     /// What differs from the translation before.
     pub changes: Changes,
 }
@@ -71,6 +75,7 @@ pub struct Translator {
     /// Services that TCP and UDP services lead to.
     stream_services: BTreeSet<ObjectKey>,
     budgets: Budgets,
+    gateway: Front,
     configuration: Configuration,
     ledger: Ledger<Finder>,
 }
@@ -87,6 +92,7 @@ enum Finder {
     Ingress(ObjectKey),
     Backends(ObjectKey),
     Host(ServerName),
+    Gateway(Kind, ObjectKey),
 }
 
 /// What has to be made again.
@@ -127,6 +133,7 @@ impl Translator {
             targets_for_all: BTreeSet::new(),
             stream_services: BTreeSet::new(),
             budgets: Budgets::default(),
+            gateway: Front::default(),
             configuration: Configuration::default(),
             ledger: Ledger::default(),
         }
@@ -171,6 +178,7 @@ impl Translator {
         self.take_names(&ground, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
+        self.make_routes(&old, &touched.services, &touched.secrets, &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
         if make_streams {
@@ -183,6 +191,7 @@ impl Translator {
             configuration: self.configuration.clone(),
             problems: self.ledger.publish(budget.problems()),
             served: self.served.clone(),
+            statuses: self.gateway.statuses.clone(),
             changes,
         }
     }

@@ -9,7 +9,13 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingresses/status]
   verbs: [patch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways/status, httproutes/status]
+  verbs: [update]
 {{- end }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gateways, httproutes]
+  verbs: [get, list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]
@@ -26,6 +32,14 @@
 - apiGroups: [networking.k8s.io]
   resources: [ingressclasses]
   verbs: [get, list, watch]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses, referencegrants]
+  verbs: [get, list, watch]
+{{- if ne (index (.Values.controller.extraArgs | default dict) "update-status" | toString) "false" }}
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [gatewayclasses/status]
+  verbs: [update]
+{{- end }}
 - apiGroups: [""]
   resources: [nodes]
   verbs: [get]

@@ -20,6 +20,7 @@ pub(super) struct Contents {
     secrets_of: SecretsOf,
     by_ingress: ReverseIndex,
     by_config_map: ReverseIndex,
+    by_gateway: ReverseIndex,
     /// The Secrets whose data are kept, for the watches to know.
     wanted: watch::Sender<Option<OrdSet<ObjectKey>>>,
     /// Secrets about whose data something may have to be done.
@@ -40,6 +41,7 @@ impl Contents {
             secrets_of,
             by_ingress: ReverseIndex::default(),
             by_config_map: ReverseIndex::default(),
+            by_gateway: ReverseIndex::default(),
             wanted,
             unsettled: BTreeSet::new(),
         };
@@ -62,6 +64,7 @@ impl Contents {
         let unknown = self.wanted.borrow().is_none();
         if unknown {
             let referenced = self.by_ingress.referenced().chain(self.by_config_map.referenced());
+            let referenced = referenced.chain(self.by_gateway.referenced());
             let wanted = referenced.chain(&self.pinned).filter_map(|reference| match reference {
                 Reference::Secret(key) => Some(key.clone()),
                 Reference::ConfigMap(_) | Reference::Service(_) => None,
@@ -112,6 +115,10 @@ impl Contents {
                 let secrets = (self.secrets_of)(Referrer::ConfigMap(map));
                 self.refer(Kind::ConfigMap, object.key(), secrets);
             }
+            Object::Gateway(gateway) => {
+                let secrets = (self.secrets_of)(Referrer::Gateway(gateway));
+                self.refer(Kind::Gateway, object.key(), secrets);
+            }
             Object::Secret(secret) => drop(self.unsettled.insert(secret.meta.key.clone())),
             Object::Namespace(namespace) => {
                 let name = namespace.meta.key.name.clone();
@@ -120,14 +127,19 @@ impl Contents {
                     return self.place_namespace(&name);
                 }
             }
-            Object::IngressClass(_) | Object::Service(_) | Object::EndpointSlice(_) => {}
+            Object::IngressClass(_)
+            | Object::Service(_)
+            | Object::EndpointSlice(_)
+            | Object::GatewayClass(_)
+            | Object::HttpRoute(_)
+            | Object::ReferenceGrant(_) => {}
         }
         self.shown.put(object);
     }
 
     fn hide(&mut self, kind: Kind, key: &ObjectKey) {
         match kind {
-            Kind::Ingress | Kind::ConfigMap => self.refer(kind, key, Vec::new()),
+            Kind::Ingress | Kind::ConfigMap | Kind::Gateway => self.refer(kind, key, Vec::new()),
             _ => {}
         }
         self.shown.remove(kind, key);
@@ -161,14 +173,17 @@ impl Contents {
                 namespace: key.namespace.clone(),
                 name: slice.service.clone().unwrap_or_default(),
             }),
-            Object::Ingress(_) | Object::IngressClass(_) | Object::Namespace(_) => return false,
+            _ => return false,
         })
     }
 
     /// Notes which Secrets an object refers to now.
     fn refer(&mut self, kind: Kind, key: &ObjectKey, secrets: Vec<ObjectKey>) {
-        let index =
-            if kind == Kind::Ingress { &mut self.by_ingress } else { &mut self.by_config_map };
+        let index = match kind {
+            Kind::Ingress => &mut self.by_ingress,
+            Kind::Gateway => &mut self.by_gateway,
+            _ => &mut self.by_config_map,
+        };
         let before = index.references_of(key);
         if before.is_empty() && secrets.is_empty() {
             return;
@@ -187,6 +202,7 @@ impl Contents {
         self.pinned.contains(&reference)
             || self.by_ingress.is_referenced(&reference)
             || self.by_config_map.is_referenced(&reference)
+            || self.by_gateway.is_referenced(&reference)
     }
 
     /// Drops the data that nothing refers to any more, and returns the Secrets whose data are missing.

@@ -134,7 +134,7 @@ fn variables(at: &mut At<'_, '_>) {
     let upstream = match backend {
         Backend::Upstream(id) => id.as_str(),
         Backend::NotFound => "upstream-default-backend",
-        Backend::Denied(_) => return,
+        Backend::Denied(_) | Backend::Broken(_) => return,
     };
     put!(block, "set", "$proxy_upstream_name", Word::literal(upstream));
     // Lua can only write what is set somewhere.
@@ -205,6 +205,8 @@ fn policies(at: &mut At<'_, '_>) {
         balance: _,
         // nginx reads the texts themselves.
         snippet: _,
+        // Only locations of Gateways have any, and none of those comes here: their class is refused.
+        route: _,
         raw,
     } = &*location.policy;
     client_certificate::of_location(client_certificate.as_ref(), at);

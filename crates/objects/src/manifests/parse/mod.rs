@@ -3,6 +3,7 @@
 use super::document::{Document, Place, Source, documents};
 use crate::ObjectKey;
 use crate::Trim;
+use crate::gateway;
 use crate::{Kind, Object};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1 as discovery;
@@ -126,7 +127,7 @@ fn head(value: &mut Value) -> Head {
         (Some(kind), _) => kind.as_str().unwrap_or_default(),
     };
     if let Some(known) = Kind::ALL.into_iter().find(|known| known.name() == kind) {
-        return if api_version == known.api_version() {
+        return if known.is_read_as(api_version) {
             Head::Object(known)
         } else if is_meant(api_version) {
             Head::Wrong(format!(
@@ -150,7 +151,10 @@ fn head(value: &mut Value) -> Head {
 /// Whether somebody who wrote this version of a kind that we know meant the kind that we know.
 fn is_meant(api_version: &str) -> bool {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    matches!(group, "" | "networking.k8s.io" | "discovery.k8s.io" | "extensions")
+    matches!(
+        group,
+        "" | "networking.k8s.io" | "discovery.k8s.io" | "extensions" | "gateway.networking.k8s.io"
+    )
 }
 
 /// Items of an `IngressList` need not repeat what they are.
@@ -190,6 +194,10 @@ fn typed(kind: Kind, source: Source<'_>) -> Result<Object, (Option<Place>, Strin
         Kind::Secret => read::<core::Secret>(source),
         Kind::ConfigMap => read::<core::ConfigMap>(source),
         Kind::Namespace => read::<core::Namespace>(source),
+        Kind::GatewayClass => read::<gateway::RawGatewayClass>(source),
+        Kind::Gateway => read::<gateway::RawGateway>(source),
+        Kind::HttpRoute => read::<gateway::RawHttpRoute>(source),
+        Kind::ReferenceGrant => read::<gateway::RawReferenceGrant>(source),
     }
 }
 

@@ -1,0 +1,263 @@
+//! The status of an object of the Gateway API as it should stand: what is ours is replaced, what is anybody else's stays.
+
+use super::address::Address;
+use k8s_openapi::jiff::Timestamp;
+use objects::gateway::ParentRef;
+use serde_json::{Map, Value, json};
+use std::net::IpAddr;
+use std::sync::Arc;
+use translate::gateway::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus};
+
+/// What an object is told.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Wanted {
+    Class(Arc<ClassStatus>),
+    /// With the addresses that are published.
+    Gateway(Arc<GatewayStatus>, Arc<[Address]>),
+    /// None: nothing of ours is left.
+    Route(Option<Arc<RouteStatus>>),
+}
+
+impl Wanted {
+    /// Of which generation it is; none: of any.
+    pub(super) fn generation(&self) -> Option<i64> {
+        match self {
+            Self::Class(status) => Some(status.generation),
+            Self::Gateway(status, _) => Some(status.generation),
+            Self::Route(status) => status.as_ref().map(|status| status.generation),
+        }
+    }
+
+    /// The status with what is ours; what has not changed keeps its time.
+    pub(super) fn within(&self, status: &Value, controller: &str, now: Timestamp) -> Value {
+        let mut made = status.clone();
+        if !made.is_object() {
+            made = json!({});
+        }
+        match self {
+            Self::Class(wanted) => {
+                made["conditions"] =
+                    conditions(&status["conditions"], &wanted.conditions, wanted.generation, now);
+            }
+            Self::Gateway(wanted, published) => {
+                let (addresses, unusable) = addresses(wanted, published);
+                let mut own = wanted.conditions.clone();
+                if let Some((reason, message)) = unusable {
+                    let programmed =
+                        own.iter_mut().filter(|one| one.kind == "Programmed" && one.holds);
+                    programmed.for_each(|one| {
+                        (one.holds, one.reason, one.message) = (false, reason, message.clone());
+                    });
+                }
+                made["addresses"] = addresses;
+                made["conditions"] =
+                    conditions(&status["conditions"], &own, wanted.generation, now);
+                let listeners = wanted.listeners.iter();
+                let listeners = listeners
+                    .map(|one| listener(&status["listeners"], one, wanted.generation, now));
+                made["listeners"] = listeners.collect();
+            }
+            Self::Route(wanted) => {
+                let known = status["parents"].as_array().cloned().unwrap_or_default();
+                let (ours, mut all): (Vec<_>, Vec<_>) =
+                    known.into_iter().partition(|one| one["controllerName"] == controller);
+                for (parent, own) in wanted.iter().flat_map(|wanted| &wanted.parents) {
+                    let parent = parent_ref(parent);
+                    let before = ours.iter().find(|one| one["parentRef"] == parent);
+                    let before = before.map(|one| one["conditions"].clone()).unwrap_or_default();
+                    let generation = self.generation().unwrap_or_default();
+                    all.push(json!({
+                        "parentRef": parent,
+                        "controllerName": controller,
+                        "conditions": conditions(&before, own, generation, now),
+                    }));
+                }
+                made["parents"] = Value::Array(all);
+            }
+        }
+        made
+    }
+}
+
+/// Conditions with ours in their places; those of other types stay.
+fn conditions(before: &Value, own: &[Condition], generation: i64, now: Timestamp) -> Value {
+    let mut all = before.as_array().cloned().unwrap_or_default();
+    for condition in own {
+        let status = if condition.holds { "True" } else { "False" };
+        let known = all.iter().position(|one| one["type"] == condition.kind);
+        let since = known.map(|at| &all[at]).filter(|one| one["status"] == status);
+        let since = since.map(|one| one["lastTransitionTime"].clone());
+        let made = json!({
+            "type": condition.kind,
+            "status": status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": generation,
+            "lastTransitionTime": since.unwrap_or_else(|| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()),
+        });
+        match known {
+            Some(at) => all[at] = made,
+            None => all.push(made),
+        }
+    }
+    Value::Array(all)
+}
+
+fn listener(before: &Value, wanted: &ListenerStatus, generation: i64, now: Timestamp) -> Value {
+    let known = before.as_array().into_iter().flatten().find(|one| one["name"] == wanted.name);
+    let mut made = known.cloned().unwrap_or_else(|| json!({"name": wanted.name}));
+    let kinds = wanted
+        .takes_http_routes
+        .then(|| json!({"group": objects::gateway::GROUP, "kind": "HTTPRoute"}));
+    made["supportedKinds"] = kinds.into_iter().collect();
+    made["attachedRoutes"] = wanted.attached.into();
+    made["conditions"] = conditions(&made["conditions"], &wanted.conditions, generation, now);
+    made
+}
+
+/// The addresses that a Gateway has: those that are published, of which it may ask for some; and why that is not right.
+fn addresses(
+    wanted: &GatewayStatus,
+    published: &[Address],
+) -> (Value, Option<(&'static str, String)>) {
+    let texts = published.iter().filter_map(|(host, ip)| host.as_ref().or(ip.as_ref()));
+    let asked: Vec<&String> =
+        wanted.wanted.iter().map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
+    let missing = asked.iter().find(|value| {
+        !published
+            .iter()
+            .any(|(host, ip)| host.as_ref() == Some(**value) || ip.as_ref() == Some(**value))
+    });
+    let wrong = match missing {
+        Some(value) => Some((
+            "AddressNotUsable",
+            format!(
+                "spec.addresses: {value} is not published; all Gateways share the addresses of Fairway"
+            ),
+        )),
+        None if published.is_empty() => {
+            Some(("AddressNotAssigned", "no address is published yet".to_owned()))
+        }
+        None => None,
+    };
+    let given = texts.filter(|text| asked.is_empty() || asked.contains(text));
+    let given = given.map(|text| {
+        let kind = if text.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
+        json!({"type": kind, "value": text})
+    });
+    // The field takes 16.
+    (given.take(16).collect(), wrong)
+}
+
+fn parent_ref(parent: &ParentRef) -> Value {
+    let ParentRef { object, section, port } = parent;
+    let mut made = Map::new();
+    made.insert("group".to_owned(), object.group.as_str().into());
+    made.insert("kind".to_owned(), object.kind.as_str().into());
+    made.insert("name".to_owned(), object.name.as_str().into());
+    for (field, value) in [("namespace", &object.namespace), ("sectionName", section)] {
+        if let Some(value) = value {
+            made.insert(field.to_owned(), value.as_str().into());
+        }
+    }
+    if let Some(port) = port {
+        made.insert("port".to_owned(), (*port).into());
+    }
+    Value::Object(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(kind: &'static str, holds: bool) -> Condition {
+        Condition { kind, holds, reason: kind, message: String::new() }
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).expect("a time")
+    }
+
+    fn gateway(wanted: &[(&str, &str)]) -> Arc<GatewayStatus> {
+        Arc::new(GatewayStatus {
+            generation: 2,
+            conditions: vec![condition("Accepted", true), condition("Programmed", true)],
+            listeners: vec![ListenerStatus {
+                name: "web".to_owned(),
+                takes_http_routes: true,
+                attached: 0,
+                conditions: vec![condition("Accepted", true)],
+            }],
+            wanted: wanted
+                .iter()
+                .map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned()))
+                .collect(),
+        })
+    }
+
+    #[test]
+    fn what_is_anybody_else_s_stays_and_what_holds_as_before_keeps_its_time() {
+        let published: Arc<[Address]> = vec![(None, Some("192.0.2.1".to_owned()))].into();
+        let wanted = Wanted::Gateway(gateway(&[]), published);
+        let foreign = json!({"type": "Theirs", "status": "True"});
+        let before = json!({
+            "conditions": [foreign, {"type": "Accepted", "status": "Unknown"}],
+            "listeners": [
+                {"name": "web", "attachedRoutes": 3, "supportedKinds": [], "conditions": [foreign]},
+                {"name": "gone", "attachedRoutes": 1, "supportedKinds": [], "conditions": []},
+            ],
+        });
+        let made = wanted.within(&before, "us", at(60));
+        assert_eq!(made["conditions"][0], foreign);
+        assert_eq!(made["conditions"][1]["status"], "True");
+        assert_eq!(made["conditions"][1]["lastTransitionTime"], "1970-01-01T00:01:00Z");
+        assert_eq!(made["addresses"], json!([{"type": "IPAddress", "value": "192.0.2.1"}]));
+        let listeners = made["listeners"].as_array().expect("listeners");
+        assert_eq!((listeners.len(), &listeners[0]["attachedRoutes"]), (1, &json!(0)));
+        assert_eq!(listeners[0]["conditions"][0], foreign);
+        assert_eq!(wanted.within(&made, "us", at(120)), made, "nothing changed");
+    }
+
+    #[test]
+    fn a_gateway_that_asks_for_an_address_that_is_not_there_is_not_programmed() {
+        let published: Arc<[Address]> = vec![(None, Some("192.0.2.1".to_owned()))].into();
+        let told = |wanted: &[(&str, &str)], published: &Arc<[Address]>| {
+            let wanted = Wanted::Gateway(gateway(wanted), published.clone());
+            wanted.within(&Value::Null, "us", at(0))["conditions"][1]["reason"].clone()
+        };
+        assert_eq!(told(&[("IPAddress", "192.0.2.1")], &published), "Programmed");
+        assert_eq!(told(&[("IPAddress", "")], &published), "Programmed");
+        assert_eq!(told(&[("IPAddress", "192.0.2.9")], &published), "AddressNotUsable");
+        assert_eq!(told(&[], &Vec::new().into()), "AddressNotAssigned");
+    }
+
+    #[test]
+    fn of_the_parents_of_a_route_only_ours_are_replaced() {
+        let theirs =
+            json!({"controllerName": "them", "parentRef": {"name": "a"}, "conditions": []});
+        let before =
+            json!({"parents": [theirs, {"controllerName": "us", "parentRef": {"name": "old"}}]});
+        let parent = ParentRef {
+            object: objects::ObjectRef {
+                group: "g".to_owned(),
+                kind: "Gateway".to_owned(),
+                namespace: None,
+                name: "a".to_owned(),
+            },
+            section: Some("web".to_owned()),
+            port: None,
+        };
+        let status = RouteStatus {
+            generation: 7,
+            parents: vec![(parent, vec![condition("Accepted", false)])],
+        };
+        let made = Wanted::Route(Some(Arc::new(status))).within(&before, "us", at(0));
+        let parents = made["parents"].as_array().expect("parents");
+        assert_eq!((parents.len(), &parents[0]), (2, &theirs));
+        let expected = json!({"group": "g", "kind": "Gateway", "name": "a", "sectionName": "web"});
+        assert_eq!(parents[1]["parentRef"], expected);
+        assert_eq!(parents[1]["conditions"][0]["observedGeneration"], 7);
+        let without = Wanted::Route(None).within(&made, "us", at(0));
+        assert_eq!(without["parents"], json!([theirs]));
+    }
+}

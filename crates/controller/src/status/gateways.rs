@@ -1,0 +1,314 @@
+//! The status of GatewayClasses, Gateways and HTTPRoutes: written by the leader, after the engine serves what it says,
+//! only where it differs, and patiently where somebody else insists on another.
+
+use super::address::Address;
+use super::document::Wanted;
+use super::write::{MANAGER, Outcome};
+use crate::Known;
+use crate::answer::{Answer, ask};
+use crate::budget::Budget;
+use crate::clock::Moment;
+use crate::lease::Leadership;
+use crate::task::Stop;
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use kube::{Api, Client};
+use objects::ObjectKey;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// Writes at a time, and each second.
+const AT_A_TIME: usize = 10;
+const RATE: u32 = 200;
+/// How long the API server may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After a failure, and after what was written was undone as often as `QUARRELS`: doubled with each further time.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const QUARRELS: u32 = 3;
+
+/// Which kind of object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Which {
+    Class,
+    Gateway,
+    Route,
+}
+
+type Id = (Which, ObjectKey);
+
+/// What was done about one object.
+#[derive(Debug, Default)]
+struct Track {
+    /// What was written last, and how often in a row that was undone.
+    written: Option<Wanted>,
+    times: u32,
+    /// Nothing before.
+    until: Option<Moment>,
+    busy: bool,
+}
+
+/// Keeps the status of the Gateway API's objects current.
+pub(super) struct Gateways {
+    pub(super) client: Client,
+    pub(super) leadership: Leadership,
+    /// `spec.controllerName` of our classes.
+    pub(super) controller: Arc<str>,
+    /// What is published of addresses, once that is known.
+    pub(super) addresses: watch::Receiver<Option<Arc<[Address]>>>,
+}
+
+struct Keeper {
+    own: Gateways,
+    known: Arc<Known>,
+    tracks: BTreeMap<Id, Track>,
+    pending: BTreeSet<Id>,
+    writes: JoinSet<(Id, Wanted, Outcome)>,
+    budget: Budget,
+    pause: Duration,
+    until: Moment,
+}
+
+impl Gateways {
+    /// Runs until it is asked to end.
+    pub(super) async fn run(self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
+        let (mut leadership, mut addresses) = (self.leadership.clone(), self.addresses.clone());
+        let now = Moment::now();
+        let mut keeper = Keeper {
+            own: self,
+            known: Arc::default(),
+            tracks: BTreeMap::new(),
+            pending: BTreeSet::new(),
+            writes: JoinSet::new(),
+            budget: Budget::new(RATE, f64::from(RATE), now),
+            pause: FIRST_PAUSE,
+            until: now,
+        };
+        loop {
+            if keeper.own.leadership.is_leader() {
+                keeper.follow(known.borrow_and_update().clone());
+            } else {
+                // Whoever leads next looks at everything.
+                (keeper.known, keeper.tracks) = (Arc::default(), BTreeMap::new());
+                keeper.pending.clear();
+            }
+            let wait = keeper.send();
+            tokio::select! {
+                () = stop.asked() => break,
+                () = leadership.changed() => {}
+                Ok(()) = known.changed() => {}
+                Ok(()) = addresses.changed() => keeper.look_at_gateways(),
+                Some(Ok(done)) = keeper.writes.join_next() => keeper.done(done),
+                () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            }
+        }
+        while keeper.writes.join_next().await.is_some() {}
+    }
+}
+
+impl Keeper {
+    /// Notes what differs: what is to be said, or the version of the object, which may mean that somebody wrote.
+    fn follow(&mut self, known: Arc<Known>) {
+        let (old, new) = (&self.known, &known);
+        let mut touched = BTreeSet::new();
+        let mut note = |which, keys: Vec<ObjectKey>| {
+            touched.extend(keys.into_iter().map(|key| (which, key)));
+        };
+        note(Which::Class, differing(&old.statuses.classes, &new.statuses.classes));
+        note(Which::Gateway, differing(&old.statuses.gateways, &new.statuses.gateways));
+        note(Which::Route, differing(&old.statuses.routes, &new.statuses.routes));
+        let (before, now) = (&old.snapshot, &new.snapshot);
+        note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
+        note(Which::Gateway, differing(&before.gateways, &now.gateways));
+        note(Which::Route, differing(&before.http_routes, &now.http_routes));
+        let told = &new.statuses;
+        touched.retain(|id| {
+            let (which, key) = id;
+            let is_there = match which {
+                Which::Class => told.classes.contains_key(key),
+                Which::Gateway => told.gateways.contains_key(key),
+                // One that has left us is told so.
+                Which::Route => told.routes.contains_key(key) || self.tracks.contains_key(id),
+            };
+            if !is_there {
+                self.tracks.remove(id);
+            }
+            is_there
+        });
+        self.pending.extend(touched);
+        self.known = known;
+    }
+
+    fn look_at_gateways(&mut self) {
+        let all = self.known.statuses.gateways.keys();
+        self.pending.extend(all.map(|key| (Which::Gateway, key.clone())));
+    }
+
+    /// What an object is to be told; none: nothing now.
+    fn wanted(&self, (which, key): &Id) -> Option<Wanted> {
+        let told = &self.known.statuses;
+        match which {
+            Which::Class => told.classes.get(key).cloned().map(Wanted::Class),
+            Which::Gateway => {
+                let addresses = self.own.addresses.borrow().clone()?;
+                told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
+            }
+            Which::Route => Some(Wanted::Route(told.routes.get(key).cloned())),
+        }
+    }
+
+    /// Sends as much as may be sent now; how long to wait for more.
+    fn send(&mut self) -> Option<Duration> {
+        if !self.own.leadership.is_leader() {
+            return None;
+        }
+        let mut wait: Option<Duration> = None;
+        for id in self.pending.clone() {
+            let now = Moment::now();
+            let pause = now.until(self.until);
+            if self.writes.len() >= AT_A_TIME || !pause.is_zero() {
+                return Some(pause).filter(|pause| !pause.is_zero()).or(wait);
+            }
+            let track = self.tracks.entry(id.clone()).or_default();
+            if track.busy {
+                continue;
+            }
+            if let Some(pause) =
+                track.until.map(|until| now.until(until)).filter(|left| !left.is_zero())
+            {
+                wait = Some(wait.map_or(pause, |least| least.min(pause)));
+                continue;
+            }
+            if let Err(pause) = self.budget.take(now) {
+                return Some(pause);
+            }
+            self.pending.remove(&id);
+            let Some(wanted) = self.wanted(&id) else { continue };
+            if let Some(track) = self.tracks.get_mut(&id) {
+                track.busy = true;
+            }
+            let (client, leadership) = (self.own.client.clone(), self.own.leadership.clone());
+            let controller = self.own.controller.clone();
+            self.writes.spawn(async move {
+                let outcome = write(client, &leadership, &controller, &id, &wanted).await;
+                (id, wanted, outcome.unwrap_or_else(|outcome| outcome))
+            });
+        }
+        wait
+    }
+
+    fn done(&mut self, (id, wanted, outcome): (Id, Wanted, Outcome)) {
+        let now = Moment::now();
+        let track = self.tracks.entry(id.clone()).or_default();
+        track.busy = false;
+        match outcome {
+            Outcome::Written => {
+                self.pause = FIRST_PAUSE;
+                track.times =
+                    if track.written.as_ref() == Some(&wanted) { track.times + 1 } else { 0 };
+                if track.times >= QUARRELS {
+                    let pause = FIRST_PAUSE * 2_u32.saturating_pow(track.times.min(12));
+                    let pause = pause.min(LONGEST_PAUSE);
+                    track.until = Some(now + pause);
+                    tracing::warn!(
+                        kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name,
+                        "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
+                    );
+                }
+                let gone = matches!(wanted, Wanted::Route(None));
+                track.written = Some(wanted);
+                if gone {
+                    self.tracks.remove(&id);
+                }
+            }
+            // It stands as it should, or a later version is on its way.
+            Outcome::Gone => {}
+            Outcome::Conflict => drop(self.pending.insert(id)),
+            Outcome::Refused(reason) => tracing::error!(
+                kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
+                "the API server does not take the status"
+            ),
+            Outcome::Failed(reason) => {
+                if self.pause == FIRST_PAUSE {
+                    tracing::warn!(
+                        reason,
+                        "cannot write the status of the Gateway API's objects, trying again"
+                    );
+                }
+                self.until = now + self.pause;
+                self.pause = (self.pause * 2).min(LONGEST_PAUSE / 10);
+                self.pending.insert(id);
+            }
+            Outcome::NotLeader => {}
+        }
+    }
+}
+
+/// Reads an object and writes its status where that differs; `Gone` where there is nothing to do.
+async fn write(
+    client: Client,
+    leadership: &Leadership,
+    controller: &str,
+    (which, key): &Id,
+    wanted: &Wanted,
+) -> Result<Outcome, Outcome> {
+    let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
+    let api = api(client, *which, key);
+    let mut found = outcome(ask(left.min(PATIENCE), api.get(&key.name)).await)?;
+    let generation = found.metadata.generation.unwrap_or_default();
+    if wanted.generation().is_some_and(|judged| judged != generation) {
+        return Ok(Outcome::Gone);
+    }
+    let status = wanted.within(&found.data["status"], controller, Timestamp::now());
+    if found.data["status"] == status {
+        return Ok(Outcome::Gone);
+    }
+    found.data["status"] = status;
+    let as_fairway = PostParams { field_manager: Some(MANAGER.to_owned()), ..Default::default() };
+    let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
+    let update = api.replace_status(&key.name, &as_fairway, &found);
+    outcome(ask(left.min(PATIENCE), update).await)?;
+    Ok(Outcome::Written)
+}
+
+fn outcome<T>(answer: Answer<T>) -> Result<T, Outcome> {
+    match answer {
+        Answer::Good(good) => Ok(good),
+        Answer::Bad { code: Some(404), .. } => Err(Outcome::Gone),
+        Answer::Bad { code: Some(409), .. } => Err(Outcome::Conflict),
+        Answer::Bad { code: Some(400 | 422), reason } => Err(Outcome::Refused(reason)),
+        Answer::Bad { reason, .. } => Err(Outcome::Failed(reason)),
+    }
+}
+
+/// Untyped, so that nothing is lost of what others have written.
+fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
+    let (kind, plural) = match which {
+        Which::Class => ("GatewayClass", "gatewayclasses"),
+        Which::Gateway => ("Gateway", "gateways"),
+        Which::Route => ("HTTPRoute", "httproutes"),
+    };
+    let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
+    match which {
+        Which::Class => Api::all_with(client, &resource),
+        Which::Gateway | Which::Route => Api::namespaced_with(client, &key.namespace, &resource),
+    }
+}
+
+fn differing<V: PartialEq>(
+    old: &OrdMap<ObjectKey, Arc<V>>,
+    new: &OrdMap<ObjectKey, Arc<V>>,
+) -> Vec<ObjectKey> {
+    let keys = old.diff(new).filter_map(|item| match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
+        DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),
+    });
+    keys.cloned().collect()
+}

@@ -1,0 +1,123 @@
+//! What filters of the Gateway API do at a location.
+
+use serde::Serialize;
+
+/// Filters of a route; what has any is of the Gateway API, and nothing that is said of Ingresses counts there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct RouteFilters {
+    /// Header fields towards the upstream.
+    #[serde(skip_serializing_if = "HeaderEdits::is_empty")]
+    pub request: HeaderEdits,
+    /// Header fields of the answer.
+    #[serde(skip_serializing_if = "HeaderEdits::is_empty")]
+    pub response: HeaderEdits,
+    /// The answer to every request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<RouteRedirect>,
+    /// Another path towards the upstream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathChange>,
+}
+
+/// Changes of header fields: `set`, then `add`, then `remove`. Names are in lower case.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct HeaderEdits {
+    /// These fields have these values alone.
+    pub set: Vec<(String, String)>,
+    /// These are added to what is there.
+    pub add: Vec<(String, String)>,
+    /// These go.
+    pub remove: Vec<String>,
+}
+
+impl HeaderEdits {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// These edits, and others after them, as one.
+    pub fn then(&mut self, next: Self) {
+        for (name, value) in next.set {
+            self.forget(&name);
+            self.set.push((name, value));
+        }
+        for (name, value) in next.add {
+            // What was taken away before has this value alone.
+            match self.remove.iter().position(|removed| *removed == name) {
+                Some(at) => {
+                    self.remove.remove(at);
+                    self.set.push((name, value));
+                }
+                None => self.add.push((name, value)),
+            }
+        }
+        for name in next.remove {
+            self.forget(&name);
+            self.remove.push(name);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.set.retain(|(known, _)| known != name);
+        self.add.retain(|(known, _)| known != name);
+        self.remove.retain(|known| known != name);
+    }
+}
+
+/// A redirect; what is absent stays as the client has it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteRedirect {
+    /// `http` or `https`.
+    pub scheme: Option<String>,
+    /// The host.
+    pub host: Option<String>,
+    /// The port; where there is none and no scheme either, that of the listener.
+    pub port: Option<u16>,
+    /// The path.
+    pub path: Option<PathChange>,
+    /// The port of the listener.
+    pub listener_port: u16,
+    /// The status.
+    pub status: u16,
+}
+
+/// Another path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub enum PathChange {
+    /// This one.
+    Full(String),
+    /// What the path begins with becomes something else.
+    Prefix {
+        /// What it begins with, without a slash at the end.
+        from: String,
+        /// What it begins with afterwards.
+        to: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HeaderEdits;
+
+    #[test]
+    fn edits_one_after_the_other_are_the_same_as_one() {
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let mut all = HeaderEdits {
+            set: vec![pair(("a", "1")), pair(("b", "1"))],
+            add: vec![pair(("c", "1"))],
+            remove: vec!["d".to_owned()],
+        };
+        all.then(HeaderEdits {
+            set: vec![pair(("a", "2"))],
+            add: vec![pair(("c", "2")), pair(("d", "2"))],
+            remove: vec!["b".to_owned()],
+        });
+        let expected = HeaderEdits {
+            set: vec![pair(("a", "2")), pair(("d", "2"))],
+            add: vec![pair(("c", "1")), pair(("c", "2"))],
+            remove: vec!["b".to_owned()],
+        };
+        assert_eq!(all, expected);
+    }
+}

@@ -1,0 +1,67 @@
+//! Hosts of Gateways, with the rules of the routes that are attached. They stand beside the servers of Ingresses, so
+//! that nothing that one of them says counts for the other.
+
+use crate::{CertificateId, Location, PathKind, ServerName};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// A host with the rules that answer under it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteHost {
+    /// The host; `*.parent` is every name below `parent` at any depth, `_` every name there is.
+    pub name: ServerName,
+    /// The certificate for handshakes that name the host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateId>,
+    /// The rules, in the order in which they are asked among those of the same path.
+    pub rules: Vec<Rule>,
+    /// Where shares of rules lead.
+    pub locations: Vec<Arc<Location>>,
+}
+
+/// Which requests there are, and where they go.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rule {
+    /// Which ones.
+    pub matches: RuleMatch,
+    /// Where they go; a broken share leads to a location that answers 500.
+    pub shares: Vec<Share>,
+}
+
+/// What a request must be. Prefixes are whole segments; a slash at their end makes no difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleMatch {
+    /// Whether it came by HTTP or HTTPS.
+    pub scheme: Scheme,
+    /// How the path is meant.
+    pub kind: PathKind,
+    /// Its path.
+    pub path: String,
+    /// Its method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Its header fields, each with its whole value; names in lower case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// Its query parameters, each with its first value.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub query: Vec<(String, String)>,
+}
+
+/// How a client came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub enum Scheme {
+    /// In clear.
+    Http,
+    /// Over TLS.
+    Https,
+}
+
+/// A part of a rule's requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Share {
+    /// How many, beside the other shares.
+    pub weight: u32,
+    /// The number of its location.
+    pub location: usize,
+}

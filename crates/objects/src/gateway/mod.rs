@@ -1,0 +1,139 @@
+//! The parts of gateway.networking.k8s.io objects that Fairway reads. The types are our own: those of the crate
+//! `gateway-api` come with `kube`, which this crate must never see, and hold several times what anybody reads.
+
+mod parse;
+mod route;
+mod selector;
+
+pub use route::{
+    BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
+};
+
+pub use selector::Selector;
+
+use crate::Meta;
+use serde::Deserialize;
+
+/// The group of all these kinds.
+pub const GROUP: &str = "gateway.networking.k8s.io";
+
+/// GatewayClass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayClass {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.controllerName`.
+    pub controller: String,
+    /// Whether there is a `spec.parametersRef`.
+    pub has_parameters: bool,
+}
+
+/// Gateway.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gateway {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.gatewayClassName`.
+    pub class: String,
+    /// `spec.listeners`.
+    pub listeners: Vec<Listener>,
+    /// `spec.addresses`: type and value.
+    pub addresses: Vec<(String, String)>,
+    /// Whether there is a `spec.infrastructure.parametersRef`.
+    pub has_parameters: bool,
+    /// Whether `spec.tls` asks for anything: certificates of clients, or a certificate for backends.
+    pub has_tls: bool,
+}
+
+/// One of `spec.listeners`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listener {
+    /// `name`.
+    pub name: String,
+    /// `hostname`; none matches all.
+    pub hostname: Option<String>,
+    /// `port`.
+    pub port: u16,
+    /// `protocol`.
+    pub protocol: String,
+    /// `tls`.
+    pub tls: Option<ListenerTls>,
+    /// `allowedRoutes.namespaces`.
+    pub namespaces: FromNamespaces,
+    /// `allowedRoutes.kinds`: group and kind; empty: what fits the protocol.
+    pub kinds: Vec<(String, String)>,
+}
+
+/// `tls` of a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerTls {
+    /// Whether the mode is `Passthrough`.
+    pub passthrough: bool,
+    /// `certificateRefs`.
+    pub certificates: Vec<ObjectRef>,
+}
+
+/// A reference to another object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Its group; empty is core.
+    pub group: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; none: that of whoever refers.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// From which namespaces routes may attach.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FromNamespaces {
+    /// From that of the Gateway.
+    Same,
+    /// From all.
+    All,
+    /// From none, or in a way that is not known.
+    None,
+    /// From those with such labels.
+    Selector(Selector),
+}
+
+/// ReferenceGrant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReferenceGrant {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.from`: group, kind and namespace.
+    pub from: Vec<GrantFrom>,
+    /// `spec.to`: group, kind and name; no name: all.
+    pub to: Vec<GrantTo>,
+}
+
+/// One of `spec.from` of a ReferenceGrant.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct GrantFrom {
+    /// `group`; empty is core.
+    #[serde(default)]
+    pub group: String,
+    /// `kind`.
+    pub kind: String,
+    /// `namespace`.
+    pub namespace: String,
+}
+
+/// One of `spec.to` of a ReferenceGrant.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct GrantTo {
+    /// `group`; empty is core.
+    #[serde(default)]
+    pub group: String,
+    /// `kind`.
+    pub kind: String,
+    /// `name`; none: all.
+    #[serde(default)]
+    pub name: Option<String>,
+}
+
+pub use parse::{RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant};

@@ -1,0 +1,525 @@
+//! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
+//! never passed over.
+
+use super::route::{
+    BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
+};
+use super::{
+    FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
+    ObjectRef, ReferenceGrant, Selector,
+};
+use crate::trim::{Annotations, meta, port_number};
+use crate::{Kind, Object, Trim};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What is there and is not read: its content does not matter.
+type Unread = Option<Value>;
+
+macro_rules! raw {
+    ($(#[$doc:meta])* $name:ident, $spec:ty, $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, Deserialize)]
+        pub struct $name {
+            metadata: ObjectMeta,
+            #[serde(default)]
+            spec: $spec,
+        }
+
+        impl k8s_openapi::Resource for $name {
+            const API_VERSION: &'static str = concat!("gateway.networking.k8s.io/", $version);
+            const GROUP: &'static str = GROUP;
+            const KIND: &'static str = $kind;
+            const VERSION: &'static str = $version;
+            const URL_PATH_SEGMENT: &'static str = $plural;
+            type Scope = $scope;
+        }
+
+        impl k8s_openapi::Metadata for $name {
+            type Ty = ObjectMeta;
+
+            fn metadata(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn metadata_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+type Everywhere = k8s_openapi::ClusterResourceScope;
+type InNamespaces = k8s_openapi::NamespaceResourceScope;
+
+raw! {
+    /// A GatewayClass as the API server has it.
+    RawGatewayClass, ClassSpec, "GatewayClass", "gatewayclasses", "v1", Everywhere
+}
+raw! {
+    /// A Gateway as the API server has it.
+    RawGateway, GatewaySpec, "Gateway", "gateways", "v1", InNamespaces
+}
+raw! {
+    /// An HTTPRoute as the API server has it.
+    RawHttpRoute, RouteSpec, "HTTPRoute", "httproutes", "v1", InNamespaces
+}
+raw! {
+    /// A ReferenceGrant as the API server has it: in the version that all bundles of CRDs serve.
+    RawReferenceGrant, GrantSpec, "ReferenceGrant", "referencegrants", "v1beta1", InNamespaces
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ClassSpec {
+    controller_name: String,
+    parameters_ref: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct GatewaySpec {
+    gateway_class_name: String,
+    listeners: Vec<RawListener>,
+    addresses: Vec<RawAddress>,
+    infrastructure: RawInfrastructure,
+    tls: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawInfrastructure {
+    parameters_ref: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAddress {
+    r#type: Option<String>,
+    value: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawListener {
+    name: String,
+    hostname: Option<String>,
+    port: i32,
+    protocol: String,
+    tls: Option<RawTls>,
+    allowed_routes: RawAllowed,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawTls {
+    mode: Option<String>,
+    certificate_refs: Vec<RawRef>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAllowed {
+    namespaces: Option<RawFrom>,
+    kinds: Vec<RawKind>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFrom {
+    from: Option<String>,
+    selector: Option<LabelSelector>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawKind {
+    group: Option<String>,
+    kind: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawRef {
+    group: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: String,
+}
+
+impl RawRef {
+    fn read(self, group: &str, kind: &str) -> ObjectRef {
+        ObjectRef {
+            group: self.group.unwrap_or_else(|| group.to_owned()),
+            kind: self.kind.unwrap_or_else(|| kind.to_owned()),
+            namespace: self.namespace.filter(|namespace| !namespace.is_empty()),
+            name: self.name,
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RouteSpec {
+    parent_refs: Vec<RawParent>,
+    hostnames: Vec<String>,
+    rules: Option<Vec<RawRule>>,
+    use_default_gateways: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawParent {
+    #[serde(flatten)]
+    object: RawRef,
+    section_name: Option<String>,
+    port: Option<i32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRule {
+    matches: Vec<RawMatch>,
+    filters: Vec<RawFilter>,
+    backend_refs: Vec<RawBackend>,
+    timeouts: Unread,
+    retry: Unread,
+    session_persistence: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMatch {
+    path: Option<RawPath>,
+    method: Option<String>,
+    headers: Vec<RawNamed>,
+    query_params: Vec<RawNamed>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawPath {
+    r#type: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawNamed {
+    r#type: Option<String>,
+    name: String,
+    value: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawFilter {
+    r#type: String,
+    request_header_modifier: Option<RawChanges>,
+    response_header_modifier: Option<RawChanges>,
+    request_redirect: Option<RawRedirect>,
+    url_rewrite: Option<RawRewrite>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawChanges {
+    set: Vec<RawNamed>,
+    add: Vec<RawNamed>,
+    remove: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRedirect {
+    scheme: Option<String>,
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+    port: Option<i32>,
+    status_code: Option<u16>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawRewrite {
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawModifier {
+    replace_full_path: Option<String>,
+    replace_prefix_match: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawBackend {
+    #[serde(flatten)]
+    object: RawRef,
+    port: Option<i32>,
+    weight: Option<i32>,
+    filters: Vec<RawFilter>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct GrantSpec {
+    from: Vec<GrantFrom>,
+    to: Vec<GrantTo>,
+}
+
+impl Trim for RawGatewayClass {
+    const KIND: Kind = Kind::GatewayClass;
+
+    fn trim(self) -> Result<Object, String> {
+        Ok(Object::GatewayClass(Arc::new(GatewayClass {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            controller: self.spec.controller_name,
+            has_parameters: self.spec.parameters_ref.is_some(),
+        })))
+    }
+}
+
+impl Trim for RawGateway {
+    const KIND: Kind = Kind::Gateway;
+
+    fn trim(self) -> Result<Object, String> {
+        let GatewaySpec { gateway_class_name, listeners, addresses, infrastructure, tls } =
+            self.spec;
+        let of_type = |kind: Option<String>| kind.unwrap_or_else(|| "IPAddress".to_owned());
+        let listeners = listeners.into_iter().enumerate();
+        let listeners = listeners.map(|(index, listener)| listener.read(index));
+        Ok(Object::Gateway(Arc::new(Gateway {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            class: gateway_class_name,
+            listeners: listeners.collect::<Result<_, _>>()?,
+            addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
+            has_parameters: infrastructure.parameters_ref.is_some(),
+            has_tls: tls.is_some(),
+        })))
+    }
+}
+
+impl RawListener {
+    fn read(self, index: usize) -> Result<Listener, String> {
+        let certificates = |refs: Vec<RawRef>| refs.into_iter().map(|one| one.read("", "Secret"));
+        let kinds = self.allowed_routes.kinds.into_iter();
+        let group = |group: Option<String>| group.unwrap_or_else(|| GROUP.to_owned());
+        Ok(Listener {
+            name: self.name,
+            hostname: self.hostname.filter(|hostname| !hostname.is_empty()),
+            port: port_number(self.port, || format!("spec.listeners[{index}].port"))?,
+            protocol: self.protocol,
+            tls: self.tls.map(|tls| ListenerTls {
+                passthrough: tls.mode.as_deref() == Some("Passthrough"),
+                certificates: certificates(tls.certificate_refs).collect(),
+            }),
+            namespaces: from_namespaces(self.allowed_routes.namespaces.unwrap_or_default()),
+            kinds: kinds.map(|kind| (group(kind.group), kind.kind)).collect(),
+        })
+    }
+}
+
+fn from_namespaces(raw: RawFrom) -> FromNamespaces {
+    match (raw.from.as_deref(), raw.selector) {
+        (None | Some("Same"), _) => FromNamespaces::Same,
+        (Some("All"), _) => FromNamespaces::All,
+        (Some("Selector"), Some(selector)) => FromNamespaces::Selector(Selector(selector)),
+        _ => FromNamespaces::None,
+    }
+}
+
+impl Trim for RawReferenceGrant {
+    const KIND: Kind = Kind::ReferenceGrant;
+
+    fn trim(self) -> Result<Object, String> {
+        Ok(Object::ReferenceGrant(Arc::new(ReferenceGrant {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            from: self.spec.from,
+            to: self.spec.to,
+        })))
+    }
+}
+
+impl Trim for RawHttpRoute {
+    const KIND: Kind = Kind::HttpRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        let RouteSpec { parent_refs, hostnames, rules, use_default_gateways } = self.spec;
+        let mut unread = Unsaid::default();
+        unread.note(use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
+        let parents = parent_refs.into_iter().enumerate().map(|(index, parent)| {
+            let field = || format!("spec.parentRefs[{index}].port");
+            let port = parent.port.map(|port| port_number(port, field)).transpose()?;
+            let object = parent.object.read(GROUP, "Gateway");
+            Ok(ParentRef { object, section: parent.section_name, port })
+        });
+        let parents = parents.collect::<Result<_, String>>()?;
+        let rules = rules.unwrap_or_else(|| vec![RawRule::default()]).into_iter().enumerate();
+        let rules = rules
+            .map(|(index, rule)| rule.read(&format!("spec.rules[{index}]"), &mut unread))
+            .collect::<Result<_, _>>()?;
+        Ok(Object::HttpRoute(Arc::new(HttpRoute {
+            meta: meta(self.metadata, Annotations::Dropped)?,
+            parents,
+            hostnames,
+            rules,
+            unread: unread.0,
+        })))
+    }
+}
+
+/// The first field that is not read.
+#[derive(Default)]
+struct Unsaid(Option<String>);
+
+impl Unsaid {
+    fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
+        if is_there && self.0.is_none() {
+            self.0 = Some(field());
+        }
+    }
+}
+
+impl RawRule {
+    fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
+        unread.note(self.timeouts.is_some(), || format!("{at}.timeouts"));
+        unread.note(self.retry.is_some(), || format!("{at}.retry"));
+        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
+        let matches = self.matches.into_iter().enumerate();
+        let mut matches: Vec<_> = matches
+            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
+            .collect();
+        if matches.is_empty() {
+            matches.push(RouteMatch::default());
+        }
+        let filters = filters(self.filters, at, unread)?;
+        let backends = self.backend_refs.into_iter().enumerate();
+        let backends =
+            backends.map(|(index, one)| one.read(&format!("{at}.backendRefs[{index}]"), unread));
+        let backends = backends.collect::<Result<_, _>>()?;
+        Ok(RouteRule { matches, filters, backends })
+    }
+}
+
+impl RawMatch {
+    fn read(self, at: &str, unread: &mut Unsaid) -> RouteMatch {
+        let RawPath { r#type: kind, value } = self.path.unwrap_or_default();
+        let value = value.unwrap_or_else(|| "/".to_owned());
+        let path = match kind.as_deref() {
+            None | Some("PathPrefix") => PathMatch::Prefix(value),
+            Some("Exact") => PathMatch::Exact(value),
+            Some(other) => {
+                unread.note(true, || format!("{at}.path.type {other}"));
+                PathMatch::Exact(value)
+            }
+        };
+        let mut all = |raw: Vec<RawNamed>, field: &str| -> Vec<NameMatch> {
+            let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
+            for RawNamed { r#type: kind, name, value } in raw {
+                let other = kind.filter(|kind| kind != "Exact");
+                unread.note(other.is_some(), || {
+                    format!("{at}.{field}.type {}", other.unwrap_or_default())
+                });
+                // Of two with the same name only the first counts.
+                let is_same = |found: &NameMatch| match field {
+                    "headers" => found.name.eq_ignore_ascii_case(&name),
+                    _ => found.name == name,
+                };
+                if !kept.iter().any(is_same) {
+                    kept.push(NameMatch { name, value });
+                }
+            }
+            kept
+        };
+        let headers = all(self.headers, "headers");
+        let query = all(self.query_params, "queryParams");
+        RouteMatch { path, method: self.method, headers, query }
+    }
+}
+
+impl RawBackend {
+    fn read(self, at: &str, unread: &mut Unsaid) -> Result<BackendRef, String> {
+        let field = || format!("{at}.port");
+        Ok(BackendRef {
+            object: self.object.read("", "Service"),
+            port: self.port.map(|port| port_number(port, field)).transpose()?,
+            weight: u32::try_from(self.weight.unwrap_or(1)).unwrap_or(0),
+            filters: filters(self.filters, at, unread)?,
+        })
+    }
+}
+
+fn filters(raw: Vec<RawFilter>, at: &str, unread: &mut Unsaid) -> Result<Vec<RouteFilter>, String> {
+    let mut kept = Vec::with_capacity(raw.len());
+    for (index, filter) in raw.into_iter().enumerate() {
+        let at = format!("{at}.filters[{index}]");
+        let RawFilter {
+            r#type: kind,
+            request_header_modifier,
+            response_header_modifier,
+            request_redirect,
+            url_rewrite,
+        } = filter;
+        let read = match kind.as_str() {
+            "RequestHeaderModifier" => {
+                request_header_modifier.map(|raw| RouteFilter::RequestHeaders(raw.read()))
+            }
+            "ResponseHeaderModifier" => {
+                response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
+            }
+            "RequestRedirect" => match request_redirect {
+                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
+                None => None,
+            },
+            "URLRewrite" => url_rewrite.map(|raw| {
+                let path = raw.path.and_then(RawModifier::read);
+                RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
+            }),
+            _ => None,
+        };
+        match read {
+            Some(read) => kept.push(read),
+            None => unread.note(true, || format!("{at} of type {kind}")),
+        }
+    }
+    Ok(kept)
+}
+
+impl RawChanges {
+    fn read(self) -> HeaderChanges {
+        let all = |raw: Vec<RawNamed>| {
+            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
+        };
+        HeaderChanges {
+            set: all(self.set).collect(),
+            add: all(self.add).collect(),
+            remove: self.remove,
+        }
+    }
+}
+
+impl RawRedirect {
+    fn read(self, at: &str) -> Result<Redirect, String> {
+        let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
+        Ok(Redirect {
+            scheme: self.scheme,
+            hostname: self.hostname,
+            path: self.path.and_then(RawModifier::read),
+            port: port.transpose()?,
+            status: self.status_code,
+        })
+    }
+}
+
+impl RawModifier {
+    fn read(self) -> Option<PathModifier> {
+        let full = self.replace_full_path.map(PathModifier::Full);
+        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
+    }
+}

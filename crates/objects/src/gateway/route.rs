@@ -1,0 +1,161 @@
+//! HTTPRoute, as far as it is read.
+
+use crate::{Meta, ObjectRef};
+
+/// HTTPRoute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HttpRoute {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.parentRefs`.
+    pub parents: Vec<ParentRef>,
+    /// `spec.hostnames`.
+    pub hostnames: Vec<String>,
+    /// `spec.rules`; one that matches everything if absent.
+    pub rules: Vec<RouteRule>,
+    /// What of the specification is not read, by its field: the first of it that was found.
+    pub unread: Option<String>,
+}
+
+/// One of `spec.parentRefs`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ParentRef {
+    /// What it is.
+    pub object: ObjectRef,
+    /// `sectionName`.
+    pub section: Option<String>,
+    /// `port`.
+    pub port: Option<u16>,
+}
+
+/// One of `spec.rules`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteRule {
+    /// `matches`; one that matches everything if absent.
+    pub matches: Vec<RouteMatch>,
+    /// `filters`.
+    pub filters: Vec<RouteFilter>,
+    /// `backendRefs`.
+    pub backends: Vec<BackendRef>,
+}
+
+/// One of `matches`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteMatch {
+    /// `path`.
+    pub path: PathMatch,
+    /// `method`.
+    pub method: Option<String>,
+    /// `headers`.
+    pub headers: Vec<NameMatch>,
+    /// `queryParams`.
+    pub query: Vec<NameMatch>,
+}
+
+impl Default for RouteMatch {
+    fn default() -> Self {
+        Self {
+            path: PathMatch::Prefix("/".to_owned()),
+            method: None,
+            headers: Vec::new(),
+            query: Vec::new(),
+        }
+    }
+}
+
+/// `path` of a match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathMatch {
+    /// `Exact`.
+    Exact(String),
+    /// `PathPrefix`.
+    Prefix(String),
+}
+
+/// A header or a query parameter with the value that it must have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameMatch {
+    /// `name`.
+    pub name: String,
+    /// `value`.
+    pub value: String,
+}
+
+/// One of `filters`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RouteFilter {
+    /// `RequestHeaderModifier`.
+    RequestHeaders(HeaderChanges),
+    /// `ResponseHeaderModifier`.
+    ResponseHeaders(HeaderChanges),
+    /// `RequestRedirect`.
+    Redirect(Redirect),
+    /// `URLRewrite`.
+    Rewrite(Rewrite),
+}
+
+/// What happens to header fields: first `set`, then `add`, then `remove`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderChanges {
+    /// `set`.
+    pub set: Vec<HeaderChange>,
+    /// `add`.
+    pub add: Vec<HeaderChange>,
+    /// `remove`.
+    pub remove: Vec<String>,
+}
+
+/// A field and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderChange {
+    /// `name`.
+    pub name: String,
+    /// `value`.
+    pub value: String,
+}
+
+/// `requestRedirect`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redirect {
+    /// `scheme`.
+    pub scheme: Option<String>,
+    /// `hostname`.
+    pub hostname: Option<String>,
+    /// `path`.
+    pub path: Option<PathModifier>,
+    /// `port`.
+    pub port: Option<u16>,
+    /// `statusCode`.
+    pub status: Option<u16>,
+}
+
+/// `urlRewrite`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rewrite {
+    /// `hostname`.
+    pub hostname: Option<String>,
+    /// `path`.
+    pub path: Option<PathModifier>,
+}
+
+/// `path` of a redirect or a rewrite.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathModifier {
+    /// `ReplaceFullPath`.
+    Full(String),
+    /// `ReplacePrefixMatch`.
+    Prefix(String),
+}
+
+/// One of `backendRefs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendRef {
+    /// What it is.
+    pub object: ObjectRef,
+    /// `port`.
+    pub port: Option<u16>,
+    /// `weight`; 1 if absent.
+    pub weight: u32,
+    /// `filters`.
+    pub filters: Vec<RouteFilter>,
+}

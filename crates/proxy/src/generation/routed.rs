@@ -1,0 +1,109 @@
+//! A host of Gateways, compiled for serving: which rule has a request.
+
+use super::Site;
+use crate::exchange::Exchange;
+use model::{RouteHost, Rule, RuleMatch, Scheme};
+use route::RulePaths;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A host of Gateways, compiled for serving.
+#[derive(Debug)]
+pub struct Routed {
+    /// What it was made of.
+    pub host: Arc<RouteHost>,
+    /// Its locations, each a share of a rule.
+    pub site: Arc<Site>,
+    /// Which rules come into question for a path.
+    pub paths: RulePaths,
+}
+
+impl Routed {
+    /// The first rule that a request with this path meets.
+    pub fn rule(&self, exchange: &Exchange, path: &[u8]) -> Option<&Rule> {
+        let rules = self.paths.find(path).map(|index| &self.host.rules[index]);
+        rules.into_iter().find(|rule| meets(exchange, &rule.matches))
+    }
+}
+
+/// Whether a request is what a rule asks for, its path aside.
+fn meets(exchange: &Exchange, rule: &RuleMatch) -> bool {
+    let RuleMatch { scheme, kind: _, path: _, method, headers, query } = rule;
+    let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
+    *scheme == over
+        && method.as_ref().is_none_or(|method| method == exchange.request.method.as_str())
+        && headers.iter().all(|(name, value)| has_header(exchange, name, value.as_bytes()))
+        && (query.is_empty() || has_query(exchange.request.query().unwrap_or_default(), query))
+}
+
+/// Whether a field has this value, as a whole; several lines of it are one list (RFC 9110 section 5.3).
+fn has_header(exchange: &Exchange, name: &str, wanted: &[u8]) -> bool {
+    if name == "host" {
+        return *exchange.request.authority == *wanted;
+    }
+    let mut lines = exchange.request.headers.all(name);
+    let Some(first) = lines.next() else { return false };
+    let rest: Vec<&[u8]> = lines.map(AsRef::as_ref).collect();
+    match rest.is_empty() {
+        true => **first == *wanted,
+        false => [vec![first.as_ref()], rest].concat().join(&b","[..]) == wanted,
+    }
+}
+
+/// Whether a query has all these parameters; of several with a name the first counts.
+fn has_query(query: &[u8], wanted: &[(String, String)]) -> bool {
+    let pairs = || {
+        query.split(|byte| *byte == b'&').map(|pair| {
+            match pair.iter().position(|byte| *byte == b'=') {
+                Some(at) => (decoded(&pair[..at]), decoded(&pair[at + 1..])),
+                None => (decoded(pair), Cow::Borrowed(&b""[..])),
+            }
+        })
+    };
+    wanted.iter().all(|(name, value)| {
+        let found = pairs().find(|(found, _)| **found == *name.as_bytes());
+        found.is_some_and(|(_, found)| *found == *value.as_bytes())
+    })
+}
+
+/// A part of a query as it is meant: what is no escape stays as it is.
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(text);
+    }
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        match (text[at], digit(text.get(at + 1)), digit(text.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push((high * 16 + low) as u8);
+                at += 2;
+            }
+            (b'+', ..) => out.push(b' '),
+            (byte, ..) => out.push(byte),
+        }
+        at += 1;
+    }
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_query;
+
+    fn has(query: &str, wanted: &[(&str, &str)]) -> bool {
+        let wanted: Vec<_> =
+            wanted.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        has_query(query.as_bytes(), &wanted)
+    }
+
+    #[test]
+    fn parameters_are_compared_as_they_are_meant_and_the_first_of_a_name_counts() {
+        assert!(has("a=1&b=2", &[("b", "2"), ("a", "1")]));
+        assert!(has("x=a%20b&y=%zz+", &[("x", "a b"), ("y", "%zz ")]));
+        assert!(has("flag", &[("flag", "")]));
+        assert!(!has("a=1&a=2", &[("a", "2")]));
+        assert!(!has("A=1", &[("a", "1")]) && !has("", &[("a", "")]));
+    }
+}

@@ -1,0 +1,126 @@
+//! The filters of the Gateway API: redirect, another path, and edits of header fields in both directions.
+
+use super::Stop;
+use crate::exchange::Exchange;
+
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+use model::policy::{HeaderEdits, PathChange, RouteFilters};
+use wire::Response;
+
+/// What filters do at the location of a request; none if it is of an Ingress, or of nobody.
+fn filters(exchange: &Exchange) -> Option<&RouteFilters> {
+    exchange.place.as_ref()?.spot().location.policy.route.as_deref()
+}
+
+/// Whether nothing that is said of Ingresses counts.
+pub(super) fn is_of_gateway(exchange: &Exchange) -> bool {
+    filters(exchange).is_some()
+}
+
+/// `RequestRedirect`.
+pub(super) fn redirect(exchange: &Exchange) -> Result<(), Stop> {
+    let Some(redirect) = filters(exchange).and_then(|filters| filters.redirect.as_ref()) else {
+        return Ok(());
+    };
+    let own = if exchange.connection.tls.is_some() { "https" } else { "http" };
+    let scheme = redirect.scheme.as_deref().unwrap_or(own);
+    let host = redirect.host.as_deref().unwrap_or(&exchange.host);
+    let port = match (redirect.port, &redirect.scheme) {
+        (None, Some(_)) => None,
+        (port, _) => Some(port.unwrap_or(redirect.listener_port)),
+    };
+    let usual = if scheme == "https" { 443 } else { 80 };
+    let mut location = BytesMut::from(format!("{scheme}://{host}").as_bytes());
+    if let Some(port) = port.filter(|port| *port != usual) {
+        location.extend_from_slice(format!(":{port}").as_bytes());
+    }
+    match redirect.path.as_ref().and_then(|change| changed(exchange, change)) {
+        Some(path) => location.extend_from_slice(&path),
+        None => location.extend_from_slice(&exchange.request.target),
+    }
+    let status = StatusCode::from_u16(redirect.status).unwrap_or(StatusCode::FOUND);
+    Err(Response::redirect(status, location.freeze()).into())
+}
+
+/// `URLRewrite`: whether it changes the path.
+pub(super) fn rewrite(exchange: &mut Exchange) -> bool {
+    let path = filters(exchange).and_then(|filters| filters.path.as_ref());
+    let Some(path) = path.and_then(|change| changed(exchange, change)) else { return false };
+    exchange.visit.rewritten = Some(path);
+    true
+}
+
+/// The target with another path and the same query; none if the path does not begin as it should.
+fn changed(exchange: &Exchange, change: &PathChange) -> Option<Bytes> {
+    let mut target = match change {
+        PathChange::Full(to) => to.clone().into_bytes(),
+        PathChange::Prefix { from, to } => replaced(&exchange.path, from, to)?,
+    };
+    if let Some(query) = exchange.request.query() {
+        target.push(b'?');
+        target.extend_from_slice(query);
+    }
+    Some(target.into())
+}
+
+/// A path with another beginning; what follows stands behind one slash.
+fn replaced(path: &[u8], from: &str, to: &str) -> Option<Vec<u8>> {
+    let from = route::path::canonical(if from.is_empty() { b"/" } else { from.as_bytes() }).ok()?;
+    let from = from.path.strip_suffix(b"/").unwrap_or(&from.path);
+    let rest = route::path::encode(path.strip_prefix(from)?).into_owned();
+    let to = if rest.is_empty() { to } else { to.strip_suffix('/').unwrap_or(to) };
+    let slash = if rest.is_empty() || rest.starts_with('/') { "" } else { "/" };
+    let path = format!("{to}{slash}{rest}");
+    Some(if path.is_empty() { b"/".to_vec() } else { path.into_bytes() })
+}
+
+/// Whether a field of the request does not travel on as it is.
+pub(super) fn replaces(edits: &HeaderEdits, name: &[u8]) -> bool {
+    let is_it = |known: &String| name.eq_ignore_ascii_case(known.as_bytes());
+    edits.set.iter().any(|(known, _)| is_it(known)) || edits.remove.iter().any(is_it)
+}
+
+/// What becomes of the fields of a request.
+pub(super) fn of_request(exchange: &Exchange) -> Option<&HeaderEdits> {
+    filters(exchange).map(|filters| &filters.request)
+}
+
+/// The fields that edits bring.
+pub(super) fn brought(edits: &HeaderEdits) -> impl Iterator<Item = (&[u8], &[u8])> {
+    let pairs = edits.set.iter().chain(&edits.add);
+    pairs.map(|(name, value)| (name.as_bytes(), value.as_bytes()))
+}
+
+/// `ResponseHeaderModifier`.
+pub(super) fn answer(exchange: &Exchange, response: &mut Response) {
+    let Some(filters) = filters(exchange) else { return };
+    let edits = &filters.response;
+    response.headers.retain(|field| !replaces(edits, &field.name));
+    for (name, value) in edits.set.iter().chain(&edits.add) {
+        response.headers.push(name.clone(), Bytes::copy_from_slice(value.as_bytes()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::replaced;
+
+    #[test]
+    fn a_prefix_is_replaced_by_whole_segments_and_something_is_left_of_every_path() {
+        for (path, from, to, expected) in [
+            ("/prefix/one", "/prefix", "/new", "/new/one"),
+            ("/prefix", "/prefix", "/new", "/new"),
+            ("/prefix/", "/prefix", "/new", "/new/"),
+            ("/strip", "/strip", "/", "/"),
+            ("/strip", "/strip", "", "/"),
+            ("/strip/a b", "/strip", "/", "/a%20b"),
+            ("/a", "", "/new/", "/new/a"),
+            ("/", "", "/new", "/new/"),
+        ] {
+            let found = replaced(path.as_bytes(), from, to).expect("it begins so");
+            assert_eq!(String::from_utf8_lossy(&found), expected, "{path} {from} {to}");
+        }
+        assert_eq!(replaced(b"/other", "/prefix", "/new"), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! Which rule of a Gateway has a request, if none of an Ingress is more special: then all that is said of Ingresses and
+//! their hosts counts for nothing.
+
+use crate::exchange::{Exchange, Place};
+use crate::generation::Site;
+use model::Share;
+use route::path::Canonical;
+use route::{Found, Rank};
+use std::sync::Arc;
+
+/// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
+/// path it is the Ingress's.
+pub(super) fn choose(
+    exchange: &Exchange,
+    canonical: &Canonical<'_>,
+    of_ingress: Option<&Arc<Site>>,
+) -> Option<Place> {
+    let routes = &exchange.generation.routes;
+    if routes.is_empty() {
+        return None;
+    }
+    let mut hosts = routes.find(&exchange.host);
+    let found = hosts.find_map(|routed| Some((routed, routed.rule(exchange, &canonical.path)?)));
+    let (routed, rule) = found?;
+    let own = Rank::of(&routed.host.name, rule.matches.kind, &rule.matches.path);
+    if of_ingress.is_some_and(|site| stands_before(exchange, site, canonical, own)) {
+        return None;
+    }
+    Some(Place { site: routed.site.clone(), index: drawn(exchange, &rule.shares)? })
+}
+
+/// Whether an Ingress has the path, and at least as specially.
+fn stands_before(exchange: &Exchange, site: &Site, canonical: &Canonical<'_>, own: Rank) -> bool {
+    let index = match site.locations.find(canonical, &exchange.steps) {
+        Found::Location { index } | Found::AddSlash { index } => index,
+        Found::TooHard { .. } => return true,
+        Found::None => return false,
+    };
+    let location = &site.spots[index].location;
+    let rank = Rank::of(&site.server.name, location.kind, &location.path);
+    location.origin.is_some() && rank >= own
+}
+
+/// One of the shares, as often as their weights say.
+fn drawn(exchange: &Exchange, shares: &[Share]) -> Option<usize> {
+    if let [only] = shares {
+        return Some(only.location);
+    }
+    let total = shares.iter().map(|share| share.weight as usize).sum();
+    let mut at = exchange.worker.below(total);
+    shares.iter().find_map(|share| match at.checked_sub(share.weight as usize) {
+        None => Some(share.location),
+        Some(rest) => {
+            at = rest;
+            None
+        }
+    })
+}

@@ -1,0 +1,201 @@
+//! Hosts of Gateways and the paths of their rules: who comes into question for a request, in order.
+
+use crate::path::canonical;
+use crate::routes::Names;
+use model::{PathKind, RuleMatch, ServerName};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The hosts of Gateways; `T` is a host as its engine compiled it.
+pub struct RouteTable<T> {
+    exact: Names<T>,
+    /// By what follows `*.`.
+    below: Names<T>,
+    all: Option<Arc<T>>,
+}
+
+/// How special what was found is: that of the host, then that of the path. A greater one goes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    /// An exact name before a wildcard, that before the catch-all; then the longer one.
+    pub host: (u8, usize),
+    /// An exact path before a prefix; then the longer one, without a slash at its end.
+    pub path: (bool, usize),
+}
+
+impl Rank {
+    /// That of a host by its name in the configuration, and of a path in it.
+    pub fn of(host: &ServerName, kind: PathKind, path: &str) -> Self {
+        let host = match host.as_str() {
+            "_" => (0, 0),
+            name if name.starts_with("*.") => (1, name.len()),
+            name => (2, name.len()),
+        };
+        let exact = kind == PathKind::Exact;
+        Self { host, path: (exact, path.strip_suffix('/').unwrap_or(path).len()) }
+    }
+}
+
+impl<T> std::fmt::Debug for RouteTable<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RouteTable").field("hosts", &self.len()).finish_non_exhaustive()
+    }
+}
+
+impl<T> Default for RouteTable<T> {
+    fn default() -> Self {
+        Self { exact: Names::default(), below: Names::default(), all: None }
+    }
+}
+
+impl<T> Clone for RouteTable<T> {
+    fn clone(&self) -> Self {
+        Self { exact: self.exact.clone(), below: self.below.clone(), all: self.all.clone() }
+    }
+}
+
+impl<T> RouteTable<T> {
+    /// Leads a name to a host, or nowhere.
+    pub fn set(&mut self, name: &ServerName, host: Option<Arc<T>>) {
+        let name = name.as_str();
+        let (names, key) = match name.strip_prefix("*.") {
+            _ if name == "_" => return self.all = host,
+            Some(parent) => (&mut self.below, parent),
+            None => (&mut self.exact, name),
+        };
+        match host {
+            Some(host) => names.insert(key.into(), host),
+            None => names.remove(key),
+        };
+    }
+
+    /// How many hosts there are.
+    pub fn len(&self) -> usize {
+        self.exact.len() + self.below.len() + usize::from(self.all.is_some())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All that a host may belong to: its own name, the wildcards above it from the longest on, the catch-all.
+    pub fn find<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Arc<T>> {
+        let exact = self.exact.get(host);
+        let has_below = !self.below.is_empty();
+        let dots = host
+            .bytes()
+            .enumerate()
+            .filter(move |(at, byte)| has_below && *at > 0 && *byte == b'.');
+        let below = dots.filter_map(|(at, _)| self.below.get(&host[at + 1..]));
+        exact.into_iter().chain(below).chain(&self.all)
+    }
+}
+
+/// The rules of a host by their paths.
+#[derive(Debug, Default)]
+pub struct RulePaths {
+    exact: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Without a slash at the end.
+    prefixes: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Bytes of the longest prefix.
+    longest: usize,
+}
+
+impl RulePaths {
+    /// Those of rules, whose order is kept among those of the same path.
+    pub fn compile<'r>(rules: impl Iterator<Item = &'r RuleMatch>) -> Self {
+        let mut paths = Self::default();
+        for (index, rule) in (0..).zip(rules) {
+            let Ok(canonical) = canonical(rule.path.as_bytes()) else { continue };
+            let path = &*canonical.path;
+            if rule.kind == PathKind::Exact {
+                paths.exact.entry(path.into()).or_default().push(index);
+            } else {
+                let path = path.strip_suffix(b"/").unwrap_or(path);
+                paths.longest = paths.longest.max(path.len());
+                paths.prefixes.entry(path.into()).or_default().push(index);
+            }
+        }
+        paths
+    }
+
+    /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked.
+    pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
+        let exact = self.exact.get(path).into_iter().flatten();
+        let whole = path.strip_suffix(b"/").unwrap_or(path);
+        let ends = std::iter::once(whole.len());
+        let slashes = whole.iter().enumerate().rev();
+        let ends = ends.chain(slashes.filter(|(_, byte)| **byte == b'/').map(|(at, _)| at));
+        // What is longer than any prefix is not worth its hash.
+        let below = ends.filter(|end| *end <= self.longest);
+        let below = below.filter_map(|end| self.prefixes.get(&whole[..end])).flatten();
+        exact.chain(below).map(|index| *index as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::PathKind::{Exact, Prefix};
+    use model::Scheme;
+
+    fn hosts(table: &RouteTable<&'static str>, host: &str) -> Vec<&'static str> {
+        table.find(host).map(|found| **found).collect()
+    }
+
+    #[test]
+    fn a_host_is_looked_for_from_its_own_name_to_the_longest_wildcard_and_the_catch_all() {
+        let mut table = RouteTable::default();
+        for name in ["_", "*.test", "*.a.test", "x.a.test"] {
+            table.set(&ServerName::new(name), Some(Arc::new(name)));
+        }
+        assert_eq!(hosts(&table, "x.a.test"), ["x.a.test", "*.a.test", "*.test", "_"]);
+        assert_eq!(hosts(&table, "y.x.a.test"), ["*.a.test", "*.test", "_"], "at any depth");
+        assert_eq!(hosts(&table, "a.test"), ["*.test", "_"], "a wildcard is not its parent");
+        assert_eq!((hosts(&table, ".test"), hosts(&table, "")), (vec!["_"], vec!["_"]));
+        let before = table.clone();
+        table.set(&ServerName::new("_"), None);
+        table.set(&ServerName::new("*.a.test"), None);
+        assert_eq!(hosts(&table, "x.a.test"), ["x.a.test", "*.test"]);
+        assert_eq!(before.len(), 4, "a copy stays as it was");
+    }
+
+    fn found(paths: &[(PathKind, &str)], path: &str) -> Vec<usize> {
+        let rules: Vec<RuleMatch> = paths
+            .iter()
+            .map(|(kind, path)| RuleMatch {
+                scheme: Scheme::Http,
+                kind: *kind,
+                path: (*path).to_owned(),
+                method: None,
+                headers: Vec::new(),
+                query: Vec::new(),
+            })
+            .collect();
+        let canonical = canonical(path.as_bytes()).expect("a path");
+        RulePaths::compile(rules.iter()).find(&canonical.path).collect()
+    }
+
+    #[test]
+    fn an_exact_path_goes_before_prefixes_and_the_longest_of_those_first() {
+        let paths =
+            [(Prefix, "/"), (Prefix, "/v2/"), (Exact, "/v2"), (Prefix, "/v2"), (Exact, "/a%20b")];
+        assert_eq!(found(&paths, "/v2"), [2, 1, 3, 0]);
+        assert_eq!(found(&paths, "/v2/"), [1, 3, 0]);
+        assert_eq!(found(&paths, "/v2/x/y"), [1, 3, 0]);
+        assert_eq!(found(&paths, "/v2example"), [0], "whole segments");
+        assert_eq!(found(&paths, "/V2"), [0]);
+        assert_eq!(found(&paths, "/a b"), [4, 0], "one meaning of a path");
+        assert_eq!(found(&[(Exact, "/")], "/x"), [0; 0]);
+    }
+
+    #[test]
+    fn a_special_host_counts_more_than_a_special_path() {
+        let of = |host: &str, kind, path| Rank::of(&ServerName::new(host), kind, path);
+        assert!(of("a.test", Prefix, "/") > of("*.long.name.test", Exact, "/x"));
+        assert!(of("*.a.test", Prefix, "/") > of("_", Exact, "/x"));
+        assert!(of("a.test", Exact, "/") > of("a.test", Prefix, "/long"));
+        assert_eq!(of("a.test", Prefix, "/p/"), of("a.test", Prefix, "/p"));
+    }
+}

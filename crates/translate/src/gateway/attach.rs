@@ -1,0 +1,193 @@
+//! Which listeners a route is attached to, under which hosts, and what its parents say about it.
+
+use super::listeners::{State, key_of, takes_from};
+use super::rules::Draft;
+use super::status::{Condition, RouteStatus};
+use model::{Scheme, ServerName};
+use objects::gateway::{GROUP, HttpRoute, ParentRef};
+use objects::{ObjectKey, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A place where a route answers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Spot {
+    /// The host that both the listener and the route mean.
+    pub(super) host: ServerName,
+    /// How clients come in.
+    pub(super) scheme: Scheme,
+    /// The port of the listener.
+    pub(super) port: u16,
+    /// Its certificate.
+    pub(super) certificate: Option<ObjectKey>,
+}
+
+/// A route with everything that was made of it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Attached {
+    /// The object.
+    pub(super) route: Arc<HttpRoute>,
+    /// What it asks for.
+    pub(super) draft: Draft,
+    /// Where it answers.
+    pub(super) spots: BTreeSet<Spot>,
+    /// The listeners that it counts for: Gateway and number.
+    pub(super) listeners: BTreeSet<(ObjectKey, usize)>,
+    /// What its parents say; none if none of them is ours.
+    pub(super) status: Option<RouteStatus>,
+}
+
+/// The Gateways that a route names.
+pub(super) fn parents(route: &HttpRoute) -> BTreeSet<ObjectKey> {
+    let named = route.parents.iter().filter(|parent| is_gateway(parent));
+    named.map(|parent| key_of(&parent.object, &route.meta.key.namespace)).collect()
+}
+
+fn is_gateway(parent: &ParentRef) -> bool {
+    parent.object.group == GROUP && parent.object.kind == "Gateway"
+}
+
+/// Attaches a route to the Gateways that are there.
+pub(super) fn attach(
+    route: &Arc<HttpRoute>,
+    gateways: &BTreeMap<ObjectKey, State>,
+    snapshot: &Snapshot,
+) -> Attached {
+    let mut attached = Attached {
+        route: route.clone(),
+        draft: Draft::default(),
+        spots: BTreeSet::new(),
+        listeners: BTreeSet::new(),
+        status: None,
+    };
+    let own = &route.meta.key.namespace;
+    let ours = route.parents.iter().filter(|parent| is_gateway(parent));
+    let ours =
+        ours.filter_map(|parent| Some((parent, gateways.get(&key_of(&parent.object, own))?)));
+    let ours: Vec<_> = ours.collect();
+    if ours.is_empty() {
+        return attached;
+    }
+    attached.draft = Draft::read(route, snapshot);
+    let mut told = Vec::with_capacity(ours.len());
+    for (parent, state) in ours {
+        let accepted = match (&attached.draft.refused, listeners(route, parent, state, snapshot)) {
+            (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
+            (Some((reason, message)), Ok(_)) => {
+                Condition::fails("Accepted", reason, message.clone())
+            }
+            (None, Ok(found)) => {
+                take(&mut attached, state, &found);
+                Condition::holds("Accepted", "Accepted")
+            }
+        };
+        told.push((parent.clone(), vec![accepted, attached.draft.resolved()]));
+    }
+    attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
+    attached
+}
+
+/// Notes the listeners that a parent means, and where the route answers by them.
+fn take(attached: &mut Attached, state: &State, found: &[usize]) {
+    for index in found {
+        attached.listeners.insert((state.gateway.meta.key.clone(), *index));
+        let (listener, read) = (&state.gateway.listeners[*index], &state.listeners[*index]);
+        let Some(scheme) = read.scheme.filter(|_| state.refused.is_none() && read.is_served())
+        else {
+            continue;
+        };
+        let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
+        for host in hosts(&attached.route, listener.hostname.as_deref()) {
+            let (port, certificate) = (listener.port, certificate.clone());
+            attached.spots.insert(Spot { host, scheme, port, certificate });
+        }
+    }
+}
+
+/// The listeners of a Gateway that take a route which names it so; or why none does.
+fn listeners(
+    route: &HttpRoute,
+    parent: &ParentRef,
+    state: &State,
+    snapshot: &Snapshot,
+) -> Result<Vec<usize>, (&'static str, String)> {
+    let gateway = &*state.gateway;
+    let named = state.each().enumerate().filter(|(_, (listener, _))| {
+        parent.section.as_ref().is_none_or(|section| *section == listener.name)
+            && parent.port.is_none_or(|port| port == listener.port)
+    });
+    let named: Vec<_> = named.collect();
+    if named.is_empty() {
+        let message = "the Gateway has no such listener; check sectionName and port".to_owned();
+        return Err(("NoMatchingParent", message));
+    }
+    let allowed = named.into_iter().filter(|(_, (listener, read))| {
+        read.takes_http_routes && takes_from(listener, gateway, &route.meta.key.namespace, snapshot)
+    });
+    let allowed: Vec<_> = allowed.collect();
+    if allowed.is_empty() {
+        let message =
+            "the listener takes no HTTPRoutes of this namespace; see its allowedRoutes".to_owned();
+        return Err(("NotAllowedByListeners", message));
+    }
+    let fits = allowed
+        .into_iter()
+        .filter(|(_, (listener, _))| !hosts(route, listener.hostname.as_deref()).is_empty());
+    let fits: Vec<usize> = fits.map(|(index, _)| index).collect();
+    match fits.is_empty() {
+        true => {
+            let message = "no host name of the route is one of the listener".to_owned();
+            Err(("NoMatchingListenerHostname", message))
+        }
+        false => Ok(fits),
+    }
+}
+
+/// The hosts that both a route and a listener mean.
+fn hosts(route: &HttpRoute, listener: Option<&str>) -> BTreeSet<ServerName> {
+    let listener = listener.map(str::to_ascii_lowercase);
+    if route.hostnames.is_empty() {
+        return [listener.map_or_else(ServerName::catch_all, ServerName::new)].into();
+    }
+    let both = route.hostnames.iter().filter_map(|host| {
+        let host = host.to_ascii_lowercase();
+        match &listener {
+            None => Some(host),
+            Some(listener) if covers(listener, &host) => Some(host),
+            Some(listener) if covers(&host, listener) => Some(listener.clone()),
+            Some(_) => None,
+        }
+    });
+    both.map(ServerName::new).collect()
+}
+
+/// Whether a host name, which may be a wildcard, means every name that another one does.
+fn covers(wide: &str, narrow: &str) -> bool {
+    match wide.strip_prefix('*') {
+        Some(suffix) => {
+            narrow == wide
+                || narrow.trim_start_matches('*').ends_with(suffix) && narrow.len() > suffix.len()
+        }
+        None => wide == narrow,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::covers;
+
+    #[test]
+    fn a_wildcard_covers_names_at_any_depth_and_narrower_wildcards_but_not_its_parent() {
+        for narrow in ["a.test", "b.a.test", "*.a.test", "*.test"] {
+            assert!(covers("*.test", narrow), "{narrow}");
+        }
+        for (wide, narrow) in [
+            ("*.a.test", "a.test"),
+            ("*.a.test", "*.test"),
+            ("a.test", "b.a.test"),
+            ("*.a.test", "ba.test"),
+        ] {
+            assert!(!covers(wide, narrow), "{wide} {narrow}");
+        }
+    }
+}

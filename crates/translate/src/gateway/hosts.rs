@@ -1,0 +1,81 @@
+//! A host with the rules of all routes that answer for it, in the order of the specification.
+
+use super::attach::Attached;
+use super::rules::DraftRule;
+use model::policy::Policy;
+use model::{CertificateId, Location, RouteHost, Rule, RuleMatch, Scheme, ServerName, Share};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Makes a host; none if no route answers for it. Rules of the same path stand in the order in which they are asked:
+/// those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
+/// earlier rule.
+pub(super) fn host<'a>(
+    name: &ServerName,
+    routes: impl Iterator<Item = &'a Attached>,
+) -> Option<RouteHost> {
+    let mut all = Vec::new();
+    let mut certificate = None;
+    for attached in routes {
+        // Of several listeners of a scheme the least port counts for what depends on it.
+        let mut ports = BTreeMap::new();
+        for spot in attached.spots.iter().filter(|spot| spot.host == *name) {
+            let known = ports.entry(spot.scheme).or_insert(spot.port);
+            *known = spot.port.min(*known);
+            let age = (attached.route.meta.created, &attached.route.meta.key);
+            if let Some(secret) = &spot.certificate
+                && certificate.as_ref().is_none_or(|(known, _)| age < *known)
+            {
+                certificate = Some((age, secret));
+            }
+        }
+        let rules = || attached.draft.rules.iter().enumerate();
+        all.extend(ports.into_iter().flat_map(|(scheme, port)| {
+            rules().map(move |(index, rule)| (attached, index, scheme, port, rule))
+        }));
+    }
+    if all.is_empty() {
+        return None;
+    }
+    all.sort_by_cached_key(|(attached, index, scheme, ..)| {
+        let RuleMatch { method, headers, query, .. } = &attached.draft.rules[*index].matches;
+        let special = Reverse((method.is_some(), headers.len(), query.len()));
+        let meta = &attached.route.meta;
+        (special, meta.created, meta.key.clone(), *index, *scheme)
+    });
+    let mut made = RouteHost {
+        name: name.clone(),
+        certificate: certificate
+            .map(|(_, secret)| CertificateId::new(format!("{}/{}", secret.namespace, secret.name))),
+        rules: Vec::with_capacity(all.len()),
+        locations: Vec::new(),
+    };
+    for (_, _, scheme, port, rule) in all {
+        add(&mut made, scheme, port, rule);
+    }
+    Some(made)
+}
+
+fn add(host: &mut RouteHost, scheme: Scheme, port: u16, rule: &DraftRule) {
+    let mut shares = Vec::with_capacity(rule.shares.len());
+    for (weight, location) in &rule.shares {
+        shares.push(Share { weight: *weight, location: host.locations.len() });
+        host.locations.push(on_port(location, port));
+    }
+    let matches = RuleMatch { scheme, ..rule.matches.clone() };
+    host.rules.push(Rule { matches, shares });
+}
+
+/// The location for a listener of this port: a redirect may name it.
+fn on_port(location: &Arc<Location>, port: u16) -> Arc<Location> {
+    let filters = location.policy.route.as_ref();
+    let Some(redirect) = filters.and_then(|filters| filters.redirect.as_ref()) else {
+        return location.clone();
+    };
+    let mut filters = filters.cloned().unwrap_or_default();
+    filters.redirect =
+        Some(model::policy::RouteRedirect { listener_port: port, ..redirect.clone() });
+    let policy = Policy { route: Some(filters), ..Policy::clone(&location.policy) };
+    Arc::new(Location { policy: Arc::new(policy), ..Location::clone(location) })
+}

@@ -1,0 +1,289 @@
+//! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
+
+use super::grants::permits;
+use super::status::{Condition, GatewayStatus, ListenerStatus};
+use crate::Options;
+use model::Scheme;
+use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
+use objects::{ObjectKey, Snapshot};
+use std::sync::Arc;
+
+/// A Gateway of a class of ours, as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct State {
+    /// The object.
+    pub(super) gateway: Arc<Gateway>,
+    /// Why nothing of it is served.
+    pub(super) refused: Option<(&'static str, String)>,
+    /// Its listeners, in the order of the specification.
+    pub(super) listeners: Vec<Listening>,
+}
+
+/// A listener as it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Listening {
+    /// How clients come in, if it is a protocol that takes HTTPRoutes.
+    pub(super) scheme: Option<Scheme>,
+    /// Whether HTTPRoutes may attach.
+    pub(super) takes_http_routes: bool,
+    /// Whether only known kinds are allowed.
+    kinds_known: bool,
+    /// Why it is not served: reason and message of Accepted.
+    refused: Option<(&'static str, String)>,
+    /// Whether others on its port keep it from being served.
+    conflict: Option<&'static str>,
+    /// Its certificate, or reason and message of what is wrong with it.
+    pub(super) certificate: Option<Result<ObjectKey, (&'static str, String)>>,
+}
+
+impl Listening {
+    /// Whether requests are served there.
+    pub(super) fn is_served(&self) -> bool {
+        self.is_accepted() && !matches!(self.certificate, Some(Err(_)))
+    }
+
+    fn is_accepted(&self) -> bool {
+        self.refused.is_none() && self.conflict.is_none()
+    }
+}
+
+/// What a Secret holds: nothing, or why it is no certificate.
+pub(super) type Certified<'a> = &'a mut dyn FnMut(&ObjectKey) -> Result<(), String>;
+
+impl State {
+    /// Reads a Gateway.
+    pub(super) fn read(
+        gateway: &Arc<Gateway>,
+        snapshot: &Snapshot,
+        options: &Options,
+        certified: Certified<'_>,
+    ) -> Self {
+        let own = &gateway.meta.key.namespace;
+        let listeners = gateway.listeners.iter().enumerate().map(|(index, listener)| {
+            let (scheme, refused) = protocol(listener, options);
+            let known = |(group, kind): &(String, String)| group == GROUP && kind == "HTTPRoute";
+            let named = listener.kinds.iter().any(known);
+            let is_https = scheme == Some(Scheme::Https);
+            Listening {
+                scheme,
+                takes_http_routes: scheme.is_some() && (listener.kinds.is_empty() || named),
+                kinds_known: listener.kinds.iter().all(known),
+                refused,
+                conflict: conflict(&gateway.listeners, index),
+                certificate: is_https
+                    .then(|| certificate(listener, own, snapshot, &mut *certified)),
+            }
+        });
+        Self { listeners: listeners.collect(), refused: refused(gateway), gateway: gateway.clone() }
+    }
+
+    /// Each listener as the Gateway has it, and as it was read.
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Listener, &Listening)> {
+        self.gateway.listeners.iter().zip(&self.listeners)
+    }
+
+    /// The Secrets that its listeners name, whether or not they may.
+    pub(super) fn secrets(&self) -> impl Iterator<Item = ObjectKey> {
+        secrets(&self.gateway)
+    }
+
+    /// Its status, with as many routes attached to each listener.
+    pub(super) fn status(&self, attached: impl Fn(usize) -> u32) -> GatewayStatus {
+        let is_refused = self.refused.is_some();
+        let listeners = self.each().enumerate().map(|(index, (listener, read))| ListenerStatus {
+            name: listener.name.clone(),
+            takes_http_routes: read.takes_http_routes,
+            attached: attached(index),
+            conditions: read.conditions(is_refused),
+        });
+        let good = self.listeners.iter().filter(|read| read.is_accepted()).count();
+        let bad = || {
+            let bad = self.each().filter(|(_, read)| !read.is_accepted());
+            let names: Vec<&str> = bad.map(|(listener, _)| listener.name.as_str()).collect();
+            format!("listeners that are not served: {}; see their conditions", names.join(", "))
+        };
+        let accepted = match &self.refused {
+            Some((reason, message)) => Condition::fails("Accepted", reason, message.clone()),
+            None if good == self.listeners.len() => Condition::holds("Accepted", "Accepted"),
+            None => {
+                let holds = good > 0;
+                Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
+            }
+        };
+        let programmed = match accepted.holds {
+            true => Condition::holds("Programmed", "Programmed"),
+            false => Condition::fails("Programmed", "Invalid", accepted.message.clone()),
+        };
+        GatewayStatus {
+            generation: self.gateway.meta.generation,
+            conditions: vec![accepted, programmed],
+            listeners: listeners.collect(),
+            wanted: self.gateway.addresses.clone(),
+        }
+    }
+}
+
+impl Listening {
+    fn conditions(&self, gateway_is_refused: bool) -> Vec<Condition> {
+        let accepted = match (&self.refused, self.conflict) {
+            (Some((reason, message)), _) => Condition::fails("Accepted", reason, message.clone()),
+            (None, Some(reason)) => Condition::fails("Accepted", reason, conflict_text(reason)),
+            (None, None) => Condition::holds("Accepted", "Accepted"),
+        };
+        let conflicted = match self.conflict {
+            Some(reason) => Condition {
+                kind: "Conflicted",
+                holds: true,
+                reason,
+                message: conflict_text(reason),
+            },
+            None => Condition::fails("Conflicted", "NoConflicts", String::new()),
+        };
+        let resolved = match &self.certificate {
+            Some(Err((reason, message))) => {
+                Condition::fails("ResolvedRefs", reason, message.clone())
+            }
+            _ if !self.kinds_known => {
+                let message = "only HTTPRoutes of gateway.networking.k8s.io are taken; take the other kinds out";
+                Condition::fails("ResolvedRefs", "InvalidRouteKinds", message.to_owned())
+            }
+            _ => Condition::holds("ResolvedRefs", "ResolvedRefs"),
+        };
+        let programmed = match self.is_served() && !gateway_is_refused {
+            true => Condition::holds("Programmed", "Programmed"),
+            false => {
+                let message = "it is not served; see the other conditions".to_owned();
+                Condition::fails("Programmed", "Invalid", message)
+            }
+        };
+        vec![accepted, conflicted, resolved, programmed]
+    }
+}
+
+/// The Secrets that the listeners of a Gateway name.
+pub(super) fn secrets(gateway: &Gateway) -> impl Iterator<Item = ObjectKey> {
+    let own = gateway.meta.key.namespace.clone();
+    let tls = gateway.listeners.iter().filter_map(|listener| listener.tls.as_ref());
+    let named = tls.flat_map(|tls| &tls.certificates).filter(|named| is_secret(named));
+    named.map(move |named| key_of(named, &own))
+}
+
+fn is_secret(named: &ObjectRef) -> bool {
+    named.group.is_empty() && named.kind == "Secret"
+}
+
+/// The object that a reference of another one in this namespace leads to.
+pub(super) fn key_of(named: &ObjectRef, own: &Arc<str>) -> ObjectKey {
+    let namespace = named.namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
+    ObjectKey::new(namespace, named.name.as_str())
+}
+
+/// What a Gateway asks for that nobody can give. A demand for certificates of clients that nobody checks would be an
+/// open door, so such a Gateway stays closed.
+fn refused(gateway: &Gateway) -> Option<(&'static str, String)> {
+    let known = |kind: &str| matches!(kind, "IPAddress" | "Hostname");
+    let foreign = gateway.addresses.iter().find(|(kind, _)| !known(kind));
+    if gateway.has_parameters {
+        let message = "spec.infrastructure.parametersRef: no parameters are known; take it out";
+        return Some(("InvalidParameters", message.to_owned()));
+    }
+    if gateway.has_tls {
+        let message = "spec.tls is not supported: certificates of clients would not be asked for; take it out";
+        return Some(("UnsupportedValue", message.to_owned()));
+    }
+    foreign.map(|(kind, _)| {
+        let message =
+            format!("spec.addresses: type {kind} is not known; write IPAddress or Hostname");
+        ("UnsupportedAddress", message)
+    })
+}
+
+/// How clients come in, and why that cannot be served.
+fn protocol(
+    listener: &Listener,
+    options: &Options,
+) -> (Option<Scheme>, Option<(&'static str, String)>) {
+    let (scheme, ports) = match listener.protocol.as_str() {
+        "HTTP" => (Scheme::Http, [80, options.gateway_ports.0]),
+        "HTTPS" => (Scheme::Https, [443, options.gateway_ports.1]),
+        other => {
+            let message = format!("protocol {other} is not supported; write HTTP or HTTPS");
+            return (None, Some(("UnsupportedProtocol", message)));
+        }
+    };
+    if listener.tls.as_ref().is_some_and(|tls| tls.passthrough) {
+        let message = "tls.mode Passthrough is not supported for HTTPS; write Terminate";
+        return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
+    }
+    let refused = (!ports.contains(&listener.port)).then(|| {
+        let message = format!(
+            "port {} is not listened on: {} is served on port {}",
+            listener.port, listener.protocol, ports[0]
+        );
+        ("PortUnavailable", message)
+    });
+    (Some(scheme), refused)
+}
+
+/// Whether other listeners of the Gateway want the same port in another way, or the same name there.
+fn conflict(all: &[Listener], index: usize) -> Option<&'static str> {
+    let own = &all[index];
+    let others = || all.iter().enumerate().filter(|(other, _)| *other != index);
+    let mut on_port = others().map(|(_, other)| other).filter(|other| other.port == own.port);
+    if on_port.clone().any(|other| other.protocol != own.protocol) {
+        return Some("ProtocolConflict");
+    }
+    on_port.any(|other| other.hostname == own.hostname).then_some("HostnameConflict")
+}
+
+fn conflict_text(reason: &str) -> String {
+    match reason {
+        "ProtocolConflict" => "another listener has this port with another protocol",
+        _ => "another listener has this port and host name",
+    }
+    .to_owned()
+}
+
+fn certificate(
+    listener: &Listener,
+    own: &Arc<str>,
+    snapshot: &Snapshot,
+    certified: Certified<'_>,
+) -> Result<ObjectKey, (&'static str, String)> {
+    let wrong = |message: &str| ("InvalidCertificateRef", message.to_owned());
+    let named = listener.tls.as_ref().and_then(|tls| tls.certificates.first());
+    let named = named.ok_or_else(|| wrong("tls.certificateRefs is empty: name a Secret"))?;
+    if !is_secret(named) {
+        return Err(wrong("tls.certificateRefs may name Secrets only"));
+    }
+    let key = key_of(named, own);
+    if !permits(snapshot, "Gateway", own, named) {
+        let message = format!(
+            "Secret {}/{} may not be referred to from namespace {own}: add a ReferenceGrant there",
+            key.namespace, key.name
+        );
+        return Err(("RefNotPermitted", message));
+    }
+    match certified(&key) {
+        Ok(()) => Ok(key),
+        Err(why) => Err(wrong(&format!("Secret {}/{} {why}", key.namespace, key.name))),
+    }
+}
+
+/// Whether a listener takes routes of a namespace.
+pub(super) fn takes_from(
+    listener: &Listener,
+    gateway: &Gateway,
+    namespace: &Arc<str>,
+    snapshot: &Snapshot,
+) -> bool {
+    match &listener.namespaces {
+        FromNamespaces::All => true,
+        FromNamespaces::Same => gateway.meta.key.namespace == *namespace,
+        FromNamespaces::None => false,
+        FromNamespaces::Selector(selector) => {
+            let found = snapshot.namespaces.get(&ObjectKey::new("", namespace.clone()));
+            found.is_some_and(|found| selector.matches(&found.labels))
+        }
+    }
+}

@@ -1,0 +1,365 @@
+//! The second front: GatewayClasses, Gateways and HTTPRoutes to hosts with rules, beside the servers of Ingresses. What
+//! is kept from one Snapshot to the next is looked at again only where something touched it.
+
+mod attach;
+mod grants;
+mod hosts;
+mod listeners;
+mod rules;
+mod status;
+
+pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
+
+use crate::Options;
+use crate::ingress::{Role, Target};
+use crate::upstream;
+use attach::{Attached, attach, parents};
+use hosts::host;
+use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
+use listeners::{Certified, State};
+use model::{Configuration, Kind, Origin, Problem, ServerName, Severity, Upstream};
+use objects::gateway::{Gateway, GatewayClass};
+use objects::{ObjectKey, PortRef, Snapshot};
+use rules::{Port, upstream_id};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Secrets that a Gateway names, for whoever keeps their data.
+pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
+    listeners::secrets(gateway).collect()
+}
+
+/// What was made of the objects of the Gateway API.
+#[derive(Debug, Default)]
+pub(crate) struct Front {
+    gateways: BTreeMap<ObjectKey, State>,
+    /// The routes that name a Gateway of ours, or did.
+    routes: BTreeMap<ObjectKey, Attached>,
+    /// Which routes name a Gateway, whosever it is.
+    by_parent: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Which routes name a Service.
+    by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// Which routes answer for a host.
+    by_host: BTreeMap<ServerName, BTreeSet<ObjectKey>>,
+    /// How many routes lead to a Service port.
+    ports: BTreeMap<Port, usize>,
+    /// How many routes are attached to a listener.
+    attached: BTreeMap<(ObjectKey, usize), u32>,
+    /// The Secrets of listeners that are served.
+    pub(crate) secrets: BTreeSet<ObjectKey>,
+    pub(crate) statuses: Statuses,
+}
+
+/// What changed beside the objects of the Gateway API itself.
+pub(crate) struct Around<'a> {
+    pub(crate) old: &'a Snapshot,
+    pub(crate) new: &'a Snapshot,
+    pub(crate) options: &'a Options,
+    /// Services that changed, or whose EndpointSlices did.
+    pub(crate) services: &'a BTreeSet<ObjectKey>,
+    pub(crate) secrets: &'a [ObjectKey],
+    /// Whether a Secret holds a certificate.
+    pub(crate) certified: Certified<'a>,
+}
+
+/// What was touched on the way.
+#[derive(Default)]
+struct Work {
+    gateways: BTreeSet<ObjectKey>,
+    routes: BTreeSet<ObjectKey>,
+    hosts: BTreeSet<ServerName>,
+    ports: BTreeSet<Port>,
+    problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
+}
+
+impl Front {
+    /// Follows to another Snapshot; gives back the problems of each object that was touched.
+    pub(crate) fn update(
+        &mut self,
+        mut around: Around<'_>,
+        configuration: &mut Configuration,
+    ) -> Vec<(Kind, ObjectKey, Vec<Problem>)> {
+        let (old, new) = (around.old, around.new);
+        let nobody = |all: &Snapshot| all.gateway_classes.is_empty() && all.http_routes.is_empty();
+        if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
+            return Vec::new();
+        }
+        let mut work = Work::default();
+        self.take_classes(&around, &mut work);
+        self.take_gateways(&mut around, &mut work);
+        self.touch_routes(&around, &mut work);
+        for key in std::mem::take(&mut work.routes) {
+            self.take_route(&key, new, &mut work);
+        }
+        self.tell_gateways(&mut work);
+        for name in &work.hosts {
+            let routes = self.by_host.get(name).into_iter().flatten();
+            let made = host(name, routes.filter_map(|key| self.routes.get(key)));
+            let known = configuration.routes.get(name).map(|known| &**known);
+            if known != made.as_ref() {
+                match made {
+                    Some(made) => configuration.routes.insert(name.clone(), Arc::new(made)),
+                    None => configuration.routes.remove(name),
+                };
+            }
+        }
+        let changed = around.services.iter().flat_map(|service| {
+            let from = (service.clone(), 0)..=(service.clone(), u16::MAX);
+            self.ports.range(from).map(|(port, _)| port.clone())
+        });
+        work.ports.extend(changed);
+        for port in &work.ports {
+            self.make_upstream(port, &around, configuration);
+        }
+        work.problems
+    }
+
+    /// GatewayClasses of ours, and the Gateways of those that changed.
+    fn take_classes(&mut self, around: &Around<'_>, work: &mut Work) {
+        let (old, new) = (&around.old.gateway_classes, &around.new.gateway_classes);
+        for key in differing(old, new) {
+            let class = new.get(key).filter(|class| is_ours(class, around.options));
+            let status = class.map(|class| class_status(class, around.options));
+            let problems = status.as_ref().map(|status| failing(&status.conditions));
+            work.tell(Kind::GatewayClass, key, problems.unwrap_or_default());
+            match status {
+                Some(status) => self.statuses.classes.insert(key.clone(), Arc::new(status)),
+                None => self.statuses.classes.remove(key),
+            };
+            let of_class = around.new.gateways.iter().filter(|(_, one)| *one.class == *key.name);
+            work.gateways.extend(of_class.map(|(key, _)| key.clone()));
+        }
+    }
+
+    /// Gateways that changed, or whose Secrets, grants or class did.
+    fn take_gateways(&mut self, around: &mut Around<'_>, work: &mut Work) {
+        let (old, new) = (around.old, around.new);
+        work.gateways.extend(differing(&old.gateways, &new.gateways).cloned());
+        let has_grants = differing(&old.grants, &new.grants).next().is_some();
+        let touched = self.gateways.iter().filter(|(_, state)| {
+            has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
+        });
+        work.gateways.extend(touched.map(|(key, _)| key.clone()));
+        let mut others = BTreeSet::new();
+        for key in &work.gateways {
+            let gateway = new.gateways.get(key).filter(|gateway| {
+                let class = ObjectKey::new("", gateway.class.as_str());
+                let class = new.gateway_classes.get(&class);
+                class.is_some_and(|class| is_accepted(class, around.options))
+            });
+            let state = gateway
+                .map(|gateway| State::read(gateway, new, around.options, &mut *around.certified));
+            if self.gateways.get(key) != state.as_ref() {
+                work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
+                others.insert(key.clone());
+            }
+            match state {
+                Some(state) => self.gateways.insert(key.clone(), state),
+                None => self.gateways.remove(key),
+            };
+        }
+        if !others.is_empty() {
+            let served = self.gateways.values().flat_map(|state| &state.listeners);
+            let found = served.filter_map(|read| read.certificate.as_ref()?.as_ref().ok());
+            self.secrets = found.cloned().collect();
+        }
+    }
+
+    /// Routes that changed, or whose namespace, grants or Services did.
+    fn touch_routes(&self, around: &Around<'_>, work: &mut Work) {
+        let (old, new) = (around.old, around.new);
+        work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
+        for namespace in differing(&old.namespaces, &new.namespaces) {
+            let from = ObjectKey::new(namespace.name.clone(), "");
+            let within = new.http_routes.range(from..).map(|(key, _)| key);
+            let within = within.take_while(|key| key.namespace == namespace.name);
+            work.routes.extend(within.cloned());
+        }
+        if differing(&old.grants, &new.grants).next().is_some() {
+            work.routes.extend(self.routes.keys().cloned());
+        }
+        for service in around.services {
+            // Endpoints alone change nothing that a route says.
+            if old.services.get(service) != new.services.get(service) {
+                work.routes.extend(self.by_service.get(service).into_iter().flatten().cloned());
+            }
+        }
+    }
+
+    fn take_route(&mut self, key: &ObjectKey, snapshot: &Snapshot, work: &mut Work) {
+        let route = snapshot.http_routes.get(key);
+        let before = self.routes.remove(key);
+        if let Some(before) = before {
+            self.forget(key, before, work);
+        }
+        let Some(route) = route else {
+            self.statuses.routes.remove(key);
+            return work.tell(Kind::HttpRoute, key, Vec::new());
+        };
+        let attached = attach(route, &self.gateways, snapshot);
+        for parent in parents(route) {
+            self.by_parent.entry(parent).or_default().insert(key.clone());
+        }
+        for service in &attached.draft.services {
+            self.by_service.entry(service.clone()).or_default().insert(key.clone());
+        }
+        for spot in &attached.spots {
+            self.by_host.entry(spot.host.clone()).or_default().insert(key.clone());
+            work.hosts.insert(spot.host.clone());
+        }
+        for port in &attached.draft.ports {
+            *self.ports.entry(port.clone()).or_default() += 1;
+            work.ports.insert(port.clone());
+        }
+        for listener in &attached.listeners {
+            *self.attached.entry(listener.clone()).or_default() += 1;
+            work.gateways.insert(listener.0.clone());
+        }
+        let conditions = attached.status.iter().flat_map(|status| &status.parents);
+        let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
+        work.tell(Kind::HttpRoute, key, failing(&conditions));
+        match &attached.status {
+            Some(status) => self.statuses.routes.insert(key.clone(), Arc::new(status.clone())),
+            None => self.statuses.routes.remove(key),
+        };
+        self.routes.insert(key.clone(), attached);
+    }
+
+    fn forget(&mut self, key: &ObjectKey, before: Attached, work: &mut Work) {
+        for parent in parents(&before.route) {
+            take_out(&mut self.by_parent, &parent, key);
+        }
+        for service in &before.draft.services {
+            take_out(&mut self.by_service, service, key);
+        }
+        for spot in &before.spots {
+            take_out(&mut self.by_host, &spot.host, key);
+            work.hosts.insert(spot.host.clone());
+        }
+        for port in before.draft.ports {
+            if let Some(count) = self.ports.get_mut(&port) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ports.remove(&port);
+                }
+            }
+            work.ports.insert(port);
+        }
+        for listener in before.listeners {
+            if let Some(count) = self.attached.get_mut(&listener) {
+                *count -= 1;
+                if *count == 0 {
+                    self.attached.remove(&listener);
+                }
+            }
+            work.gateways.insert(listener.0);
+        }
+    }
+
+    fn tell_gateways(&mut self, work: &mut Work) {
+        for key in std::mem::take(&mut work.gateways) {
+            let attached =
+                |index| self.attached.get(&(key.clone(), index)).copied().unwrap_or_default();
+            let status = self.gateways.get(&key).map(|state| state.status(attached));
+            let mut problems = Vec::new();
+            if let Some(status) = &status {
+                problems.extend(failing(&status.conditions));
+                for listener in &status.listeners {
+                    let name = &listener.name;
+                    let all = failing(&listener.conditions).into_iter();
+                    problems.extend(all.map(|why| format!("listener {name}: {why}")));
+                }
+            }
+            work.tell(Kind::Gateway, &key, problems);
+            match status {
+                Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
+                None => self.statuses.gateways.remove(&key),
+            };
+        }
+    }
+
+    fn make_upstream(&self, port: &Port, around: &Around<'_>, configuration: &mut Configuration) {
+        let id = upstream_id(port);
+        if !self.ports.contains_key(port) {
+            configuration.upstreams.remove(&id);
+            return;
+        }
+        let number = PortRef::Number(port.1);
+        let target = Target::new(&port.0.namespace, &port.0.name, Some(&number), Role::Backend);
+        let behind = upstream::behind(&target, around.new, around.options);
+        let (endpoints, external) = (Arc::new(behind.endpoints), behind.external);
+        let upstream = Upstream { id: id.clone(), endpoints, external };
+        if configuration.upstreams.get(&id).is_none_or(|known| **known != upstream) {
+            configuration.upstreams.insert(id, Arc::new(upstream));
+        }
+    }
+}
+
+impl Work {
+    fn tell(&mut self, kind: Kind, key: &ObjectKey, messages: Vec<String>) {
+        let ObjectKey { namespace, name } = key;
+        let origin = Origin::new(kind, namespace.clone(), name.clone());
+        let problem = |message| Problem {
+            origin: origin.clone(),
+            key: Some("spec".to_owned()),
+            severity: Severity::Error,
+            message,
+        };
+        let mut problems: Vec<Problem> = messages.into_iter().map(problem).collect();
+        problems.sort();
+        problems.dedup();
+        self.problems.push((kind, key.clone(), problems));
+    }
+}
+
+/// What is wrong, said by conditions that should hold.
+fn failing(conditions: &[Condition]) -> Vec<String> {
+    let wrong = conditions.iter().filter(|condition| {
+        !condition.holds && !matches!(condition.kind, "Conflicted" | "Programmed")
+    });
+    wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
+}
+
+fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key: &ObjectKey) {
+    if let Some(keys) = index.get_mut(from) {
+        keys.remove(key);
+        if keys.is_empty() {
+            index.remove(from);
+        }
+    }
+}
+
+fn is_ours(class: &GatewayClass, options: &Options) -> bool {
+    class.controller == options.gateway_controller
+}
+
+fn is_accepted(class: &GatewayClass, options: &Options) -> bool {
+    is_ours(class, options) && class_status(class, options).conditions.iter().all(|one| one.holds)
+}
+
+fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {
+    let accepted = if options.raw {
+        let message = "--engine=nginx serves no Gateways: use the native engine".to_owned();
+        Condition::fails("Accepted", "Unsupported", message)
+    } else if class.has_parameters {
+        let message = "spec.parametersRef: no parameters are known; take it out".to_owned();
+        Condition::fails("Accepted", "InvalidParameters", message)
+    } else {
+        Condition::holds("Accepted", "Accepted")
+    };
+    ClassStatus { generation: class.meta.generation, conditions: vec![accepted] }
+}
+
+/// The keys of what differs.
+fn differing<'a, V: PartialEq>(
+    old: &'a OrdMap<ObjectKey, Arc<V>>,
+    new: &'a OrdMap<ObjectKey, Arc<V>>,
+) -> impl Iterator<Item = &'a ObjectKey> {
+    old.diff(new).filter_map(|item| match item {
+        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
+        DiffItem::Update { old: (_, a), new: (key, b) } => {
+            (!Arc::ptr_eq(a, b) && a != b).then_some(key)
+        }
+    })
+}

@@ -1,0 +1,336 @@
+//! From the rules of an HTTPRoute to those of a host: matches, shares with their filters, and what is wrong.
+
+use super::grants::permits;
+use super::listeners::key_of;
+use super::status::Condition;
+use model::policy::{
+    Body, HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect, TlsRedirect,
+};
+use model::{
+    Backend, Kind, Location, Origin, Part, PathKind, RuleMatch, Scheme, ServiceRef, Template,
+    UpstreamId,
+};
+use objects::gateway::{
+    BackendRef, HeaderChange, HeaderChanges, HttpRoute, PathMatch, PathModifier, RouteFilter,
+    RouteMatch, RouteRule,
+};
+use objects::{ObjectKey, Snapshot};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Matches times backends of a route at most: each becomes a place of its own.
+const PLACES: usize = 4096;
+
+/// A port of a Service that rules lead to.
+pub(super) type Port = (ObjectKey, u16);
+
+/// What a route asks for, wherever it is attached.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Draft {
+    /// Its rules, one for each match.
+    pub(super) rules: Vec<DraftRule>,
+    /// Why it is not taken: reason and message.
+    pub(super) refused: Option<(&'static str, String)>,
+    /// The first reference that leads nowhere.
+    pub(super) unresolved: Option<(&'static str, String)>,
+    /// The Service ports that it leads to.
+    pub(super) ports: BTreeSet<Port>,
+    /// The Services that it names, whether or not they are there.
+    pub(super) services: BTreeSet<ObjectKey>,
+}
+
+/// A match with where it leads.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct DraftRule {
+    /// Which requests; the scheme is that of a listener.
+    pub(super) matches: RuleMatch,
+    /// Weights and places.
+    pub(super) shares: Vec<(u32, Arc<Location>)>,
+}
+
+impl Draft {
+    /// Reads a route.
+    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
+        let mut reader = Reader { route, snapshot, draft: Self::default() };
+        if let Some(field) = &route.unread {
+            reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
+        }
+        let places = route.rules.iter();
+        let places =
+            places.map(|rule| rule.matches.len() * rule.backends.len().max(1)).sum::<usize>();
+        if places * route.hostnames.len().max(1) > PLACES {
+            let message = format!(
+                "matches times backends times host names are more than {PLACES}: share them out among several routes"
+            );
+            reader.refuse("UnsupportedValue", message);
+        }
+        for (index, rule) in route.rules.iter().enumerate() {
+            reader.rule(index, rule);
+        }
+        let mut draft = reader.draft;
+        if draft.refused.is_some() {
+            draft.rules.clear();
+            draft.ports.clear();
+        }
+        draft
+    }
+
+    /// The condition about its references.
+    pub(super) fn resolved(&self) -> Condition {
+        match &self.unresolved {
+            Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message.clone()),
+            None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
+        }
+    }
+}
+
+/// The upstream of a Service port; Ingresses name theirs otherwise.
+pub(super) fn upstream_id((service, port): &Port) -> UpstreamId {
+    UpstreamId::new(format!("gateway:{}/{}:{port}", service.namespace, service.name))
+}
+
+struct Reader<'a> {
+    route: &'a HttpRoute,
+    snapshot: &'a Snapshot,
+    draft: Draft,
+}
+
+impl Reader<'_> {
+    fn refuse(&mut self, reason: &'static str, message: String) {
+        self.draft.refused.get_or_insert((reason, message));
+    }
+
+    fn rule(&mut self, index: usize, rule: &RouteRule) {
+        let at = format!("spec.rules[{index}]");
+        let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
+        for found in &rule.matches {
+            let mut shares = Vec::new();
+            let weighty = backends.iter().filter(|(one, _)| one.weight > 0);
+            for (one, backend) in weighty {
+                let filters = rule.filters.iter().chain(&one.filters);
+                let place = self.place(&at, found, filters, backend.clone(), Some(one));
+                shares.push((one.weight, place));
+            }
+            if shares.is_empty() || has_redirect(&rule.filters) {
+                let reason = "the rule has no backend with a weight".to_owned();
+                let backend = if has_redirect(&rule.filters) {
+                    Backend::NotFound
+                } else {
+                    Backend::Broken(reason)
+                };
+                let place = self.place(&at, found, rule.filters.iter(), backend, None);
+                shares = vec![(1, place)];
+            }
+            let (kind, path) = path_of(found);
+            let lower =
+                |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
+            let matches = RuleMatch {
+                scheme: Scheme::Http,
+                kind,
+                path: path.to_owned(),
+                method: found.method.clone(),
+                headers: found.headers.iter().map(|one| lower((&one.name, &one.value))).collect(),
+                query: found
+                    .query
+                    .iter()
+                    .map(|one| (one.name.clone(), one.value.clone()))
+                    .collect(),
+            };
+            self.draft.rules.push(DraftRule { matches, shares });
+        }
+    }
+
+    /// Where a backend leads; what is wrong with it is noted.
+    fn backend(&mut self, backend: &BackendRef) -> Backend {
+        match self.port(backend) {
+            Ok(port) => {
+                let id = upstream_id(&port);
+                self.draft.ports.insert(port);
+                Backend::Upstream(id)
+            }
+            Err((reason, message)) => {
+                self.draft.unresolved.get_or_insert((reason, message.clone()));
+                Backend::Broken(message)
+            }
+        }
+    }
+
+    fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
+        let (object, own) = (&backend.object, &self.route.meta.key.namespace);
+        if !object.group.is_empty() || object.kind != "Service" {
+            let message = format!("backends of kind {} are not known; name a Service", object.kind);
+            return Err(("InvalidKind", message));
+        }
+        let key = key_of(object, own);
+        let (namespace, name) = (&key.namespace, &key.name);
+        if !permits(self.snapshot, "HTTPRoute", own, object) {
+            let message = format!(
+                "Service {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
+            );
+            return Err(("RefNotPermitted", message));
+        }
+        self.draft.services.insert(key.clone());
+        let missing = |message: String| ("BackendNotFound", message);
+        let service = self.snapshot.services.get(&key).ok_or_else(|| {
+            missing(format!(
+                "Service {namespace}/{name} does not exist: create it, or name another"
+            ))
+        })?;
+        let port =
+            backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
+        match service.ports.iter().any(|found| found.port == port && found.protocol == "TCP") {
+            true => Ok((key, port)),
+            false => Err(missing(format!("Service {namespace}/{name} has no TCP port {port}"))),
+        }
+    }
+
+    fn place<'f>(
+        &mut self,
+        at: &str,
+        found: &RouteMatch,
+        filters: impl Iterator<Item = &'f RouteFilter>,
+        backend: Backend,
+        named: Option<&BackendRef>,
+    ) -> Arc<Location> {
+        let (kind, path) = path_of(found);
+        let mut policy = Policy {
+            tls_redirect: TlsRedirect::NEVER,
+            body: Body { max_size: None, ..Body::default() },
+            ..Policy::default()
+        };
+        let mut does = RouteFilters::default();
+        for filter in filters {
+            if let Err(why) = add(&mut does, &mut policy, filter, kind, path) {
+                self.refuse(why.0, format!("{at}.filters: {}", why.1));
+            }
+        }
+        policy.route = Some(Box::new(does));
+        let own = &self.route.meta.key;
+        let service = named.map(|one| {
+            let key = key_of(&one.object, &own.namespace);
+            let port = one.port.map(|port| port.to_string()).unwrap_or_default();
+            ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
+        });
+        Arc::new(Location {
+            path: path.to_owned(),
+            kind,
+            whole: true,
+            backend,
+            canary: None,
+            service,
+            origin: Some(Origin::new(Kind::HttpRoute, own.namespace.clone(), own.name.clone())),
+            policy: Arc::new(policy),
+        })
+    }
+}
+
+fn literal(text: String) -> Template {
+    Template::from_parts(vec![Part::Text(text)])
+}
+
+fn has_redirect(filters: &[RouteFilter]) -> bool {
+    filters.iter().any(|filter| matches!(filter, RouteFilter::Redirect(_)))
+}
+
+fn path_of(found: &RouteMatch) -> (PathKind, &str) {
+    match &found.path {
+        PathMatch::Exact(path) => (PathKind::Exact, path),
+        PathMatch::Prefix(path) => (PathKind::Prefix, path),
+    }
+}
+
+/// Adds what a filter does.
+fn add(
+    does: &mut RouteFilters,
+    policy: &mut Policy,
+    filter: &RouteFilter,
+    kind: PathKind,
+    path: &str,
+) -> Result<(), (&'static str, String)> {
+    let unsupported = |message: &str| ("UnsupportedValue", message.to_owned());
+    let incompatible = |message: &str| ("IncompatibleFilters", message.to_owned());
+    let change = |modifier: &PathModifier| match modifier {
+        PathModifier::Full(to) => Ok(PathChange::Full(to.clone())),
+        PathModifier::Prefix(_) if kind != PathKind::Prefix => {
+            Err(unsupported("ReplacePrefixMatch needs a match of type PathPrefix"))
+        }
+        PathModifier::Prefix(to) => {
+            let from = path.strip_suffix('/').unwrap_or(path).to_owned();
+            Ok(PathChange::Prefix { from, to: to.clone() })
+        }
+    };
+    match filter {
+        RouteFilter::RequestHeaders(changes) => does.request.then(edits(changes)?),
+        RouteFilter::ResponseHeaders(changes) => does.response.then(edits(changes)?),
+        RouteFilter::Redirect(_) | RouteFilter::Rewrite(_)
+            if does.redirect.is_some() || does.path.is_some() || policy.upstream_host.is_some() =>
+        {
+            return Err(incompatible("only one redirect or rewrite can count; leave one"));
+        }
+        RouteFilter::Redirect(redirect) => {
+            does.redirect = Some(RouteRedirect {
+                scheme: redirect.scheme.clone(),
+                host: redirect.hostname.clone(),
+                port: redirect.port,
+                path: redirect.path.as_ref().map(change).transpose()?,
+                listener_port: 0,
+                status: match redirect.status.unwrap_or(302) {
+                    status @ (301 | 302 | 303 | 307 | 308) => status,
+                    _ => {
+                        return Err(unsupported(
+                            "statusCode is none of 301, 302, 303, 307 and 308",
+                        ));
+                    }
+                },
+            });
+        }
+        RouteFilter::Rewrite(rewrite) => {
+            does.path = rewrite.path.as_ref().map(change).transpose()?;
+            policy.upstream_host = rewrite.hostname.clone().map(literal);
+        }
+    }
+    Ok(())
+}
+
+/// Fields that are framing or name who is asked: no edit may touch them.
+const UNTOUCHABLE: [&str; 9] = [
+    "connection",
+    "content-length",
+    "host",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)> {
+    let name = |name: &str| {
+        let is_token =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        let lower = name.to_ascii_lowercase();
+        if lower.is_empty() || !lower.bytes().all(is_token) {
+            return Err(("UnsupportedValue", format!("{name:?} is no name of a header")));
+        }
+        match UNTOUCHABLE.contains(&lower.as_str()) {
+            true => Err(("UnsupportedValue", format!("header {name} cannot be changed"))),
+            false => Ok(lower),
+        }
+    };
+    let pair = |change: &HeaderChange| {
+        let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
+        match change.value.bytes().all(printable) {
+            true => Ok((name(&change.name)?, change.value.clone())),
+            false => {
+                let message = format!("the value of header {} has control characters", change.name);
+                Err(("UnsupportedValue", message))
+            }
+        }
+    };
+    Ok(HeaderEdits {
+        set: changes.set.iter().map(pair).collect::<Result<_, _>>()?,
+        add: changes.add.iter().map(pair).collect::<Result<_, _>>()?,
+        remove: changes.remove.iter().map(|one| name(one)).collect::<Result<_, _>>()?,
+    })
+}

@@ -1,0 +1,84 @@
+//! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
+
+use imbl::OrdMap;
+use objects::ObjectKey;
+use objects::gateway::ParentRef;
+use std::sync::Arc;
+
+/// The status of all objects that are ours.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statuses {
+    /// Of GatewayClasses.
+    pub classes: OrdMap<ObjectKey, Arc<ClassStatus>>,
+    /// Of Gateways.
+    pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
+    /// Of HTTPRoutes.
+    pub routes: OrdMap<ObjectKey, Arc<RouteStatus>>,
+}
+
+/// A condition of a status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// `type`.
+    pub kind: &'static str,
+    /// Whether it is `True`.
+    pub holds: bool,
+    /// `reason`.
+    pub reason: &'static str,
+    /// `message`.
+    pub message: String,
+}
+
+impl Condition {
+    pub(super) fn holds(kind: &'static str, reason: &'static str) -> Self {
+        Self { kind, holds: true, reason, message: String::new() }
+    }
+
+    pub(super) fn fails(kind: &'static str, reason: &'static str, message: String) -> Self {
+        Self { kind, holds: false, reason, message }
+    }
+}
+
+/// The status of a GatewayClass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClassStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+}
+
+/// The status of a Gateway, but for its addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+    /// `listeners`, in the order of the specification.
+    pub listeners: Vec<ListenerStatus>,
+    /// The addresses that the specification asks for: type and value.
+    pub wanted: Vec<(String, String)>,
+}
+
+/// One of `listeners`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerStatus {
+    /// `name`.
+    pub name: String,
+    /// Whether `supportedKinds` has HTTPRoute.
+    pub takes_http_routes: bool,
+    /// `attachedRoutes`.
+    pub attached: u32,
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+}
+
+/// The status of a route: what each of its parents that is ours makes of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// `parents`.
+    pub parents: Vec<(ParentRef, Vec<Condition>)>,
+}

@@ -1,0 +1,46 @@
+//! Making what the Gateway API asks for again, where something touched it.
+
+use super::{Finder, Translator, Work};
+use crate::gateway::Around;
+use objects::{ObjectKey, Reference, Snapshot};
+use std::collections::BTreeSet;
+
+impl Translator {
+    /// Follows Gateways and routes; certificates of listeners that came or went are looked at again with those of
+    /// hosts.
+    pub(super) fn make_routes(
+        &mut self,
+        old: &Snapshot,
+        services: &BTreeSet<ObjectKey>,
+        secrets: &[ObjectKey],
+        work: &mut Work,
+    ) {
+        // What leads to another Service changes with it.
+        let mut touched = services.clone();
+        for service in services {
+            touched.extend(self.aliases.of(service).cloned());
+        }
+        let before = self.gateway.secrets.clone();
+        let Self { certificates, snapshot, options, gateway, configuration, .. } = self;
+        let mut certified = |secret: &ObjectKey| certificates.get(secret, snapshot).map(drop);
+        let around = Around {
+            old,
+            new: snapshot,
+            options,
+            services: &touched,
+            secrets,
+            certified: &mut certified,
+        };
+        for (kind, key, problems) in gateway.update(around, configuration) {
+            self.ledger.set(Finder::Gateway(kind, key), problems);
+        }
+        for secret in before.symmetric_difference(&self.gateway.secrets) {
+            work.certificates.insert(secret.clone());
+            let is_named = self.references.is_referenced(&Reference::Secret(secret.clone()))
+                || self.options.default_ssl_certificate.as_ref() == Some(secret);
+            if !is_named && !self.gateway.secrets.contains(secret) {
+                self.certificates.forget(secret);
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Gateways and HTTPRoutes beside Ingresses: the binary with a folder of objects, asked over real sockets.
+
+mod bed;
+
+use bed::{Bed, header};
+use http::StatusCode;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn matches_are_asked_in_the_order_of_the_specification() {
+    let bed = Bed::start(include_str!("matches.yaml")).await;
+    for (path, headers, method, expected) in [
+        ("/v2", &[][..], "GET", "b"),
+        ("/v2/x", &[], "GET", "b"),
+        ("/v2example", &[], "GET", "a"),
+        ("/exact", &[], "GET", "b"),
+        ("/exact/", &[], "GET", "a"),
+        ("/anything", &[("Version", "two")], "GET", "b"),
+        ("/anything", &[("version", "two"), ("Color", "blue")], "GET", "c"),
+        ("/v2", &[("version", "two"), ("color", "blue")], "GET", "b"),
+        ("/anything", &[("version", "twofold")], "GET", "a"),
+        ("/anything?animal=whale", &[], "GET", "b"),
+        ("/anything?animal=Whale", &[], "GET", "a"),
+        ("/anything", &[("version", "two"), ("color", "blue")], "DELETE", "b"),
+        ("/%76%32", &[], "GET", "b"),
+    ] {
+        let answer = bed.send(method, "a.test", path, headers).await;
+        assert_eq!(
+            (answer.status, answer.pod.as_str()),
+            (200, expected),
+            "{method} {path} {headers:?}"
+        );
+    }
+    for (host, expected) in
+        [("x.wild.test", 200), ("y.x.wild.test", 200), ("wild.test", 404), ("b.test", 404)]
+    {
+        assert_eq!(bed.get(host, "/").await.status, expected, "{host}");
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn shares_are_drawn_by_weight_and_what_is_broken_answers_500() {
+    let bed = Bed::start(include_str!("shares.yaml")).await;
+    let mut counts = [0_u32; 3];
+    for _ in 0..400 {
+        let answer = bed.get("a.test", "/shares").await;
+        let at = match (answer.status, answer.pod.as_str()) {
+            (200, "a") => 0,
+            (200, "b") => 1,
+            (500, _) => 2,
+            other => panic!("{other:?}"),
+        };
+        counts[at] += 1;
+    }
+    // 60, 20 and 20 % of them; a share is off by a third once in a million runs.
+    let near = |count: u32, expected: u32| count.abs_diff(expected) <= 50;
+    assert!(near(counts[0], 240) && near(counts[1], 80) && near(counts[2], 80), "{counts:?}");
+    for path in ["/missing", "/none", "/weightless", "/forbidden"] {
+        assert_eq!(bed.get("a.test", path).await.status, 500, "{path}");
+    }
+    assert_eq!(bed.get("a.test", "/whole").await.pod, "b", "a weight of 0 is no share");
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn filters_edit_headers_redirect_and_rewrite() {
+    let bed = Bed::start(include_str!("filters.yaml")).await;
+    let sent = [("X-Set", "client"), ("x-add", "client"), ("X-Gone", "client")];
+    let answer = bed.send("GET", "a.test", "/edits", &sent).await;
+    assert_eq!(header(&answer.seen, "x-set"), ["mine"]);
+    assert_eq!(header(&answer.seen, "x-add"), ["client", "two"]);
+    assert_eq!(header(&answer.seen, "x-gone"), [""; 0]);
+    assert_eq!(header(&answer.head, "x-answer"), ["yes"]);
+    for (path, status, location) in [
+        ("/old/x?y=z", StatusCode::MOVED_PERMANENTLY, "https://new.example/new/x?y=z"),
+        ("/old", StatusCode::MOVED_PERMANENTLY, "https://new.example/new"),
+        ("/port", StatusCode::FOUND, "http://a.test:8080/port"),
+        ("/full?q", StatusCode::SEE_OTHER, "http://a.test/elsewhere?q"),
+    ] {
+        let answer = bed.get("a.test", path).await;
+        assert_eq!(answer.status, status.as_u16(), "{path}");
+        assert_eq!(header(&answer.head, "location"), [location], "{path}");
+    }
+    for (path, seen) in [("/strip/one?a=b", "/one?a=b"), ("/strip", "/"), ("/whole/x", "/all")] {
+        let answer = bed.get("a.test", path).await;
+        assert!(answer.seen.starts_with(&format!("GET {seen} HTTP/1.1\r\n")), "{}", answer.seen);
+    }
+    assert_eq!(header(&bed.get("a.test", "/whole").await.seen, "host"), ["inner.example"]);
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_that_is_said_of_ingresses_counts_for_a_route_and_the_other_way_round() {
+    let bed = Bed::start(include_str!("beside.yaml")).await;
+    // The Ingress has a certificate, so it redirects to HTTPS; the route of the same host does not.
+    assert_eq!(bed.get("both.test", "/").await.status, 308);
+    let answer = bed.get("both.test", "/new").await;
+    assert_eq!((answer.status, answer.pod.as_str()), (200, "b"));
+    assert_eq!(
+        bed.get("both.test", "/same").await.status,
+        308,
+        "of the same path it is the Ingress's"
+    );
+    assert_eq!(bed.get("both.test", "/other").await.status, 308);
+    let secure = |host, path| bed.get_tls(host, path);
+    let (status, hsts) = secure("both.test", "/").await;
+    assert_eq!((status, hsts), (200, true));
+    assert_eq!(
+        secure("both.test", "/new").await,
+        (200, true),
+        "the route is on the HTTP listener alone, so the Ingress has it"
+    );
+    assert_eq!(
+        secure("tls.test", "/").await,
+        (200, false),
+        "the listener has a certificate, and no HSTS"
+    );
+    assert_eq!(
+        bed.get("tls.test", "/").await.status,
+        404,
+        "the route is on the HTTPS listener alone"
+    );
+    // A large body is an Ingress's to refuse.
+    let large = "b".repeat(2 << 20);
+    assert_eq!(bed.post("both.test", "/new", &large).await, 200);
+    bed.remove("gateway").await;
+    assert_eq!(bed.status_until("both.test", "/new", 308).await, 308);
+    bed.stop().await;
+}
