@@ -1,4 +1,4 @@
-//! What a snippet of one namespace can do to paths of another one on the same host, over real sockets: namespace `a` has
+//! What a snippet of one namespace can do to paths of another one on the same host, over sockets: namespace `a` has
 //! the host, `b` has paths on it and leads requests on.
 
 mod bed;
