@@ -1,4 +1,4 @@
-//! What a snippet of one namespace can do to paths of another one on the same host, over real sockets: namespace `a` has
+//! What a snippet of one namespace can do to paths of another one on the same host, over sockets: namespace `a` has
 //! the host, `b` has paths on it and leads requests on.
 
 mod bed;
@@ -169,6 +169,10 @@ async fn what_a_namespace_sets_of_everybodys_variables_ends_with_its_locations()
     assert_eq!(told(&native, "/b").await, "200 shut");
     assert_eq!(told(&native, "/own").await, "200 admin");
     assert_eq!(told(&native, "/led").await, "200 open");
+    let server = "if ($role = admin) { return 200 opened; }";
+    let led = b("/page", "set $role admin; error_page 403 = /a; deny all;");
+    let native = serve(http, server, vec![a("/a", guard), led]).await;
+    assert_eq!(told(&native, "/page").await, "200 shut", "the server's program does not see it");
     let native = serve(http, "set $role admin;", paths()).await;
     assert_eq!(told(&native, "/c").await, "200 shut", "nor does the host's owner set it for b");
     assert_eq!(told(&native, "/a").await, "200 open");
@@ -216,4 +220,18 @@ async fn a_header_that_a_snippet_writes_makes_nobody_another_client() {
     assert_eq!(told_with(&native, "/a", "X-Me: 10.0.0.1\r\n").await, "200 in");
     assert_eq!(told(&native, "/a").await, "403");
     assert_eq!(told(&native, "/b").await, "403");
+}
+
+#[tokio::test]
+async fn expressions_of_valid_referers_have_one_bound_for_a_request() {
+    let text = "valid_referers ~a.test/x*z$; if ($invalid_referer) { return 200 invalid; }
+        set $i $invalid_referer; set $i $i$invalid_referer$invalid_referer$invalid_referer$invalid_referer;
+        set $i $i$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer;
+        set $i $i$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer;
+        set $i $i$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer$invalid_referer;
+        if ($i) { return 200 spent; } return 200 valid;";
+    let native = serve("", "set $other 1;", vec![a("/", text)]).await;
+    let referer = |length: usize| format!("Referer: http://a.test/{}z\r\n", "x".repeat(length));
+    assert_eq!(told_with(&native, "/", &referer(10)).await, "200 valid");
+    assert_eq!(told_with(&native, "/", &referer(6000)).await, "200 spent");
 }

@@ -31,6 +31,12 @@ pub(super) fn of_server(
 ) -> Result<bool, Stop> {
     Running::begin_or_follow(exchange);
     exchange.place = Some(Place { site: site.clone(), index: of_site.server });
+    // Whoever led the request here has set nothing that the server's program goes by.
+    if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place)
+        && place.spot().snippet.as_ref().is_some_and(|level| level.program().is_some())
+    {
+        running.state.come_to(place.owner());
+    }
     client_address::of_server(exchange);
     if let Some(outcome) = run_here(exchange, Owner::Server)?
         && let Next::Answer(answer) = outcome.next

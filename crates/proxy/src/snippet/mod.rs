@@ -48,6 +48,7 @@ use crate::exchange::{CountedFor, Exchange};
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
+use std::cell::Cell;
 use wire::Headers;
 
 /// What snippets know of one request.
@@ -85,6 +86,8 @@ pub(crate) struct OfRequest {
     pub counted: CountedFor,
     /// What the client said, where snippets have changed that since: it says who the client is.
     pub heard: Option<Headers>,
+    /// Steps that the expressions of `valid_referers` have taken.
+    pub steps_of_referers: Cell<usize>,
 }
 
 impl Running {

@@ -129,8 +129,9 @@ impl Planner {
         let reason = "no location was looked for yet".to_owned();
         let location = Location { backend: Backend::Denied(reason), ..bare() };
         let location = lowered(&location, around);
+        let owner = scope.program.steps.iter().find_map(|step| step.owner.clone());
         let (scope, settings) = (Some(Arc::clone(scope)), Arc::clone(around));
-        self.push(location, Level { scope, settings, own: true, ..Level::default() })
+        self.push(location, Level { scope, settings, own: true, owner, ..Level::default() })
     }
 
     /// A location that a snippet has, `base` is what it has from the one around it.

@@ -11,7 +11,7 @@ use snippet::run::{Request, State, is_invalid_referer};
 use std::borrow::Cow;
 use wire::{long_date, since_epoch};
 
-/// What the expressions of `valid_referers` may take each time that they are asked.
+/// What the expressions of `valid_referers` may take of a request together.
 const STEPS_OF_REFERERS: usize = 100_000;
 
 impl Request for Exchange {
@@ -79,7 +79,11 @@ fn has_invalid_referer(exchange: &Exchange) -> bool {
         });
         [server.name.as_str()].into_iter().chain(aliases).collect()
     });
+    let Some(running) = &exchange.snippet else { return false };
+    let taken = &running.of_request.steps_of_referers;
     let mut state = State::default();
-    state.steps_of_patterns = Steps::new(STEPS_OF_REFERERS);
-    is_invalid_referer(referers, referer, &names, &mut state).unwrap_or(true)
+    state.steps_of_patterns = Steps::new(STEPS_OF_REFERERS.saturating_sub(taken.get()));
+    let is_invalid = is_invalid_referer(referers, referer, &names, &mut state).unwrap_or(true);
+    taken.set(STEPS_OF_REFERERS.saturating_sub(state.steps_of_patterns.left()));
+    is_invalid
 }

@@ -101,8 +101,8 @@ impl Host<'_> {
         Arc::new(server)
     }
 
-    /// Rules and limits that a server has take the place of the operator's at every location of the host that has none of
-    /// its own; so they do for locations of their own namespace. For those of others, whom rules keep out stays out
+    /// Rules and limits that a server has take the place of the operator's at every location of the host that has none
+    /// of its own; so they do for locations of their own namespace. For those of others, whom rules keep out stays out
     /// besides, and limits are the operator's.
     fn beside_others_guards(&mut self, draft: &Draft, scope: Arc<Scope>) -> Arc<Scope> {
         let namespace = &draft.ingress.meta.key.namespace;
