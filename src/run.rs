@@ -115,12 +115,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     controller.follow(&mut feed).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    let leads = writes.leadership();
-    if election.is_some() {
-        let leads = leads.clone();
-        console.follow_leader(move || leads.is_leader());
-    }
-    metrics.follow_leader(election, leads);
+    tell_leader(&writes, election, &console, &metrics);
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
@@ -130,6 +125,21 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// Lets both pages know whether this replica leads the election, if there is one.
+fn tell_leader(
+    writes: &ClusterWrites,
+    election: Option<String>,
+    console: &Console,
+    metrics: &Metrics,
+) {
+    let leads = writes.leadership();
+    if election.is_some() {
+        let leads = leads.clone();
+        console.follow_leader(move || leads.is_leader());
+    }
+    metrics.follow_leader(election, leads);
 }
 
 /// Who speaks on the page of metrics: this Pod, as its environment says.

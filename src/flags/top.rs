@@ -1,6 +1,6 @@
 //! Flags of `top`.
 
-use super::{Source, object};
+use super::Source;
 use clap::{Args, ValueEnum};
 use objects::ObjectKey;
 use std::path::PathBuf;
@@ -65,10 +65,13 @@ impl Top {
 
 /// `namespace/name` of a Pod, of characters that such names have.
 fn pod(text: &str) -> Result<ObjectKey, String> {
-    let is_name =
-        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-./".contains(&byte);
-    if !text.bytes().all(is_name) {
-        return Err("expected namespace/name".to_owned());
+    let is_in_names =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
+    let is_name = |name: &str| !name.is_empty() && name.bytes().all(is_in_names);
+    match text.split_once('/') {
+        Some((namespace, name)) if is_name(namespace) && is_name(name) && name != ".." => {
+            Ok(ObjectKey::new(namespace, name))
+        }
+        _ => Err("expected namespace/name".to_owned()),
     }
-    object(text)?.ok_or_else(|| "expected namespace/name".to_owned())
 }

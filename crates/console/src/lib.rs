@@ -1,6 +1,6 @@
-//! The page of a Fairway for people, and the JSON behind it: what serves, what is wrong, what changed, and why a request
-//! goes where it goes. Nothing is counted or kept for it on the way of requests: it reads what `/metrics` reads, and
-//! only while somebody looks.
+//! The page of a Fairway for people, and the JSON behind it: what serves, what is wrong, what changed, and why a
+//! request goes where it goes. Nothing is counted or kept for it on the way of requests: it reads what `/metrics`
+//! reads, and only while somebody looks.
 
 mod difference;
 #[cfg(test)]
