@@ -37,7 +37,8 @@ pub(super) fn copy(exchange: &Exchange) {
     if exchange.is_dry() || exchange.connection.turns() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
-    let Some(entry) = exchange.worker.mirrors.enter() else { return };
+    let origin = exchange.spot().location.origin.as_ref();
+    let Some(entry) = exchange.worker.mirrors.enter(origin) else { return };
     let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body).map(Spool::again);
     let authority = variables::text_of(&copies.destination.url.authority, exchange);
     let job = Copy {
