@@ -15,7 +15,7 @@ const SAID_EVERY: u64 = 1000;
 
 /// The copies of one thread.
 #[derive(Debug, Default)]
-pub struct Mirrors {
+pub(crate) struct Mirrors {
     in_flight: Cell<usize>,
     /// By namespace; who has none is not in it.
     by_namespace: RefCell<HashMap<Arc<str>, usize>>,
@@ -24,7 +24,7 @@ pub struct Mirrors {
 
 impl Mirrors {
     /// A place for one more copy of an Ingress's, if there is one.
-    pub fn enter(self: &Rc<Self>, ingress: Option<&Origin>) -> Option<Entry> {
+    pub(crate) fn enter(self: &Rc<Self>, ingress: Option<&Origin>) -> Option<Entry> {
         let namespace = ingress.map_or_else(|| "".into(), |ingress| ingress.namespace.clone());
         let mut by_namespace = self.by_namespace.borrow_mut();
         let own = by_namespace.get(&namespace).copied().unwrap_or(0);
@@ -48,7 +48,7 @@ impl Mirrors {
 
 /// The place of a copy in flight.
 #[derive(Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     mirrors: Rc<Mirrors>,
     namespace: Arc<str>,
 }

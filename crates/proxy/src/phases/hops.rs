@@ -4,9 +4,9 @@
 
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Field, Headers, Request, Version, tokens};
-use crate::upstream::TryError;
 use bytes::Bytes;
+use upstream::TryError;
+use wire::{Field, Headers, Request, Version, tokens};
 
 /// The field, in lower case.
 const FIELD: &str = "cdn-loop";
@@ -83,7 +83,7 @@ fn one_more(headers: &Headers) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::{is_from_controller, one_more, turns};
-    use crate::http::Headers;
+    use wire::Headers;
 
     fn said(values: &[&'static str]) -> Headers {
         let mut headers = Headers::default();
