@@ -240,6 +240,23 @@ fn profiles_are_taken_near_the_admin_port_unless_they_are_switched_off() {
 }
 
 #[test]
+fn what_profiles_took_is_given_back_but_for_the_table_of_the_sampler() {
+    let running = Running::start("fairway", &[]);
+    let status = format!("/proc/{}/status", running.child.id());
+    let resident = || {
+        let status = fs::read_to_string(&status).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kib.expect("a number") >> 10
+    };
+    let before = resident();
+    for _ in 0..3 {
+        assert_eq!(running.get("/debug/pprof/profile?seconds=1").expect("it answers").0, 200);
+    }
+    running.until("memory is given back", || resident() < before + 300);
+}
+
+#[test]
 fn probes_are_answered_while_the_admin_port_is_flooded() {
     let running = Running::start("fairway", &[]);
     let open = || TcpStream::connect(running.admin).expect("it listens");

@@ -36,7 +36,7 @@ pub(crate) fn complaints(tree: &Tree) -> Vec<String> {
 }
 
 /// `package/target::path::to::test`, or `make floods: what is sent`.
-fn exists(tree: &Tree, test: &str) -> bool {
+pub(crate) fn exists(tree: &Tree, test: &str) -> bool {
     if let Some(sent) = test.strip_prefix("make floods: ") {
         let quoted = format!("\"{sent}\"");
         return tree.files().any(|path| {

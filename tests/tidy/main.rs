@@ -8,6 +8,7 @@ mod code;
 mod deny;
 mod dependencies;
 mod faults;
+mod findings;
 mod text;
 mod tree;
 
@@ -92,6 +93,11 @@ fn vulnerabilities_that_could_not_be_checked_are_said_loudly_and_fail_a_release(
 #[test]
 fn every_fault_has_tests_that_exist_or_a_reason() {
     expect_none(&faults::complaints(&Tree::open()));
+}
+
+#[test]
+fn every_finding_of_a_review_has_tests_that_exist() {
+    expect_none(&findings::complaints(&Tree::open()));
 }
 
 #[test]

@@ -140,3 +140,64 @@ impl<E: Engine> Controller<E> {
         FeedEnded
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Controller;
+    use engine::{Applied, Engine, Rejected};
+    use model::{Changes, Configuration};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::time::Duration;
+    use tempfile::TempDir;
+    use translate::Options;
+
+    /// Refuses every generation but one.
+    struct Picky {
+        taken: u64,
+        asked: AtomicU64,
+    }
+
+    impl Engine for Picky {
+        async fn apply(&self, _: &Configuration, _: &Changes) -> Result<Applied, Rejected> {
+            let generation = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+            let reason = "it is not to its liking".to_owned();
+            if generation == self.taken {
+                return Ok(Applied { generation, left_out: Vec::new() });
+            }
+            Err(Rejected { generation, reason })
+        }
+
+        async fn drain(self: Arc<Self>, _: Duration) {}
+    }
+
+    const CLASS: &str = "{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: nginx}, spec: \
+        {controller: k8s.io/ingress-nginx}}";
+    const HOST: &str = "{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: NAME}, spec: \
+        {ingressClassName: nginx, rules: [{host: NAME.test, http: {paths: []}}]}}";
+
+    #[tokio::test]
+    async fn nothing_is_in_force_that_no_engine_took_and_a_refusal_leaves_what_was() {
+        let folder = TempDir::new().expect("a folder");
+        let put = |name: &str| {
+            let file = folder.path().join(format!("{name}.yaml"));
+            std::fs::write(file, HOST.replace("NAME", name)).expect("a file");
+        };
+        std::fs::write(folder.path().join("class.yaml"), CLASS).expect("a file");
+        put("one");
+        let engine = Arc::new(Picky { taken: 2, asked: AtomicU64::new(0) });
+        let mut controller = Controller::new(engine, Options::default());
+        let known = controller.known();
+        let mut served = Vec::new();
+        for name in ["two", "three", "four"] {
+            let mut feed =
+                kubernetes::manifests(vec![folder.path().to_owned()]).await.expect("objects");
+            controller.follow(&mut feed).await;
+            let now = known.borrow().clone();
+            let hosts = now.serving.servers.keys().filter(|name| name.as_str() != "_").count();
+            served.push((now.is_serving(), now.refused.is_some(), hosts));
+            put(name);
+        }
+        assert_eq!(served, [(false, true, 0), (true, false, 2), (true, true, 2)]);
+    }
+}

@@ -429,7 +429,11 @@ fn a_passed_through_host_stays_so_and_has_no_paths_of_others() {
         path.kind = PathType::Exact;
     }
     let root = of("b", "other", "/", &[]);
-    let (configuration, _) = with(&[], &[exact, root]);
+    let (configuration, _) = with(&[], &[exact.clone(), root]);
+    assert!(shop(&configuration).passthrough.is_some());
+    // Nor where the paths of the host are regular expressions, so that the stranger's / is left out.
+    annotate(&mut exact, "use-regex", "true");
+    let (configuration, _) = with(&[], &[exact, of("b", "other", "/", &[])]);
     assert!(shop(&configuration).passthrough.is_some());
     // A host that others were on before is not passed through.
     let mut younger = ours;

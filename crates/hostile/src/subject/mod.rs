@@ -96,6 +96,14 @@ impl Subject {
         Ok(())
     }
 
+    /// The most memory that it had at a time, in MiB, if it is a child on Linux.
+    pub fn peak(&self) -> Option<u64> {
+        let id = self.child.as_ref()?.id()?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
+    }
+
     /// How many bytes it wrote.
     pub fn log_size(&self) -> u64 {
         std::fs::metadata(self.folder.path().join("log")).map_or(0, |log| log.len())

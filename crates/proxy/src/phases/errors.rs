@@ -2,7 +2,7 @@
 //! error_page; compat/behaviour.md section 17). A refusal stays one: the error backend only words it.
 
 use super::failed::{answer_error, response_of};
-use super::{Stop, choose_backend, client_fields, read_body, request_headers};
+use super::{Stop, choose_backend, client_fields, hops, read_body, request_headers};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{ErrorPages, Spot};
@@ -73,6 +73,9 @@ async fn ask(
     status: StatusCode,
     broken: bool,
 ) -> Response {
+    if let Err(error) = hops::goes_on(exchange) {
+        return answer_error(exchange, &error);
+    }
     // What a client sends after a message that is none is no body.
     if broken {
         exchange.release_body();
@@ -116,8 +119,13 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
     if let Some(length) = length {
         write::content_length(&mut out, length);
     }
+    let hops = hops::value_of_bare(exchange);
+    if let Some(hops) = &hops {
+        write::field(&mut out, hops::NAME.as_bytes(), hops);
+    }
     for field in client_fields::unchanged(exchange) {
-        if !is_about(field) && !OWN.iter().any(|name| field.is(name)) {
+        let replaced = hops::is_replaced(hops.as_ref(), field);
+        if !(replaced || is_about(field) || OWN.iter().any(|name| field.is(name))) {
             write::field(&mut out, &field.name, &field.value);
         }
     }

@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers,
+    Stop, choose_backend, effects, errors, headers, hops, opentelemetry, program, request_headers,
     x_accel,
 };
 use crate::error::Error;
@@ -47,6 +47,7 @@ pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
 }
 
 async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
+    hops::goes_on(exchange)?;
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {

@@ -1,7 +1,7 @@
 //! `mirror-target`: copies of requests that are let in (ngx_http_mirror_module). A copy never delays or changes the
 //! answer: it has its own task, its own time, and is left out where there are too many.
 
-use super::client_fields;
+use super::{client_fields, hops};
 use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
 use crate::variables;
@@ -33,11 +33,12 @@ pub(super) fn wants_body(exchange: &Exchange) -> bool {
 /// Sends a copy on its way.
 pub(super) fn copy(exchange: &Exchange) {
     let Some(copies) = &exchange.spot().mirror else { return };
-    // A copy that comes back to this process is not copied again: it would go round for ever.
-    if exchange.is_dry() || exchange.connection.turns() > 0 {
+    // A copy that comes back is not copied again: it would go round for ever.
+    if exchange.is_dry() || exchange.connection.turns() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
-    let Some(entry) = exchange.worker.mirrors.enter() else { return };
+    let origin = exchange.spot().location.origin.as_ref();
+    let Some(entry) = exchange.worker.mirrors.enter(origin) else { return };
     let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body).map(Spool::again);
     let authority = variables::text_of(&copies.destination.url.authority, exchange);
     let job = Copy {
@@ -76,8 +77,14 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
     if let Some(length) = length {
         write::content_length(&mut out, length);
     }
+    let hops = hops::value_of_bare(exchange);
+    if let Some(hops) = &hops {
+        write::field(&mut out, hops::NAME.as_bytes(), hops);
+    }
     for field in client_fields::unchanged(exchange) {
-        write::field(&mut out, &field.name, &field.value);
+        if !hops::is_replaced(hops.as_ref(), field) {
+            write::field(&mut out, &field.name, &field.value);
+        }
     }
     out.put_slice(b"\r\n");
     out.freeze()

@@ -21,6 +21,7 @@ mod find_location;
 mod finish;
 mod forward;
 mod headers;
+mod hops;
 mod limit_rate;
 mod limits;
 pub(crate) mod mirror;

@@ -1,7 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::{client_address, client_fields, errors, route_filters};
+use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
@@ -35,7 +35,10 @@ pub(super) fn is_own(name: &[u8]) -> bool {
 }
 
 /// The fields of the client that travel on.
-fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
+fn travelling<'a>(
+    exchange: &'a Exchange,
+    hops: Option<&'a Bytes>,
+) -> impl Iterator<Item = &'a Field> {
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
     let prefix = exchange.visit.forwarded_prefix.is_some();
@@ -56,6 +59,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || is_said(policy, field)
             || span.is_some_and(|span| span.replaces(&field.name))
             || (exchange.visit.stands_in && errors::is_about(field))
+            || hops::is_replaced(hops, field)
             || configured.has(&field.name)
             || edits.is_some_and(|edits| route_filters::replaces(edits, &field.name));
         !replaced
@@ -288,7 +292,11 @@ fn http1(exchange: &Exchange) -> Bytes {
         Length::Known(0) if !wants_length(&request.method) => {}
         Length::Known(length) => write::content_length(&mut out, length),
     }
-    for field in travelling(exchange) {
+    let hops = hops::value(exchange);
+    if let Some(hops) = &hops {
+        write::field(&mut out, hops::NAME.as_bytes(), hops);
+    }
+    for field in travelling(exchange, hops.as_ref()) {
         write::field(&mut out, &field.name, &field.value);
     }
     // What is added stands behind what the client sent.
@@ -346,7 +354,11 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
     {
         put(b"content-length", length.to_string().as_bytes());
     }
-    for field in travelling(exchange) {
+    let hops = hops::value(exchange);
+    if let Some(hops) = &hops {
+        put(hops::NAME.as_bytes(), hops);
+    }
+    for field in travelling(exchange, hops.as_ref()) {
         put(&field.name, &field.value);
     }
     for (name, value) in brought(exchange) {

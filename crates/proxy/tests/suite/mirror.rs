@@ -1,10 +1,15 @@
 //! Copies of requests behind the engine, and requests that come back to it, over real sockets.
 
 use crate::bed::{MAIN, answer, apply, configuration, is_whole, start, talk, upstream};
-use model::policy::{Body, Errors, Mirror, Policy, Protocol};
+use model::policy::{AuthExternal, Body, Errors, Mirror, Policy, Protocol};
 use model::{Template, UpstreamId, Url};
+use proxy::Native;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 
 const COPY: &str = "url:demo/copy:80";
 
@@ -166,5 +171,116 @@ async fn a_request_that_comes_back_goes_round_a_few_times_only() {
             let got = talk(&native, get).await;
             assert!(got.starts_with("HTTP/1.1 508 "), "{protocol:?}: {got}");
         }
+    }
+}
+
+/// Somebody between, such as a load balancer: connections that come through it are not known to be our own.
+async fn between(native: &Native) -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let here = SocketAddr::from((Ipv4Addr::LOCALHOST, native.listening().http_port));
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::Relaxed);
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(here).await.expect("the engine listens");
+                let _ = copy_bidirectional(&mut client, &mut server).await;
+            });
+        }
+    });
+    (address, count)
+}
+
+#[tokio::test]
+async fn a_request_that_goes_round_through_somebody_else_ends_as_well() {
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        let policy = Policy { protocol, ..Policy::default() };
+        let before = configuration(&[(MAIN, Vec::new())], policy.clone());
+        let native = start(&before).await;
+        let (there, count) = between(&native).await;
+        apply(&native, &before, &configuration(&[(MAIN, vec![there])], policy)).await;
+        for _ in 0..2 {
+            let got = talk(&native, get).await;
+            assert!(got.starts_with("HTTP/1.1 508 "), "{protocol:?}: {got}");
+        }
+        assert!(count.load(Ordering::Relaxed) <= 12, "{protocol:?}: {count:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_authenticator_that_leads_back_through_somebody_else_ends_as_well() {
+    let template = |text| Template::parse(text).expect("known variables");
+    let url = Url {
+        secure: false,
+        authority: template("a.test"),
+        target: template("/auth"),
+        upstream: Some(UpstreamId::new(COPY)),
+    };
+    let asked = AuthExternal {
+        url,
+        method: None,
+        sign_in: None,
+        response_headers: Vec::new(),
+        request_headers: Vec::new(),
+        request_redirect: None,
+        always_set_cookie: false,
+        cache: None,
+        snippet: None,
+    };
+    let policy = Policy { auth_external: Some(asked), ..Policy::default() };
+    let before = configuration(&[(MAIN, Vec::new()), (COPY, Vec::new())], policy.clone());
+    let native = start(&before).await;
+    let (there, count) = between(&native).await;
+    apply(&native, &before, &configuration(&[(MAIN, vec![there]), (COPY, vec![there])], policy))
+        .await;
+    let got = talk(&native, b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n").await;
+    assert!(got.starts_with("HTTP/1.1 5"), "{got}");
+    assert!(count.load(Ordering::Relaxed) <= 6, "{count:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_comes_back_through_somebody_else_is_soon_not_copied_again() {
+    let (main, mut seen) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let mut policy = mirrored("$request_uri", false);
+    let own = Template::parse("a.test").expect("a name");
+    policy.mirror = policy.mirror.map(|mirror| Mirror { host: Some(own), ..mirror });
+    let before = configuration(&[(MAIN, vec![main])], policy.clone());
+    let native = start(&before).await;
+    let (there, _) = between(&native).await;
+    let next = configuration(&[(MAIN, vec![main]), (COPY, vec![there])], policy);
+    apply(&native, &before, &next).await;
+    let mut all = Vec::new();
+    for path in ["/one", "/two", "/three"] {
+        let get = format!("GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n");
+        assert!(talk(&native, get.as_bytes()).await.ends_with("main"));
+        let of_path = |all: &[String]| all.iter().filter(|seen| seen.contains(path)).count();
+        while of_path(&all) < 4 {
+            all.push(text(seen.recv().await.expect("the request and its copies")));
+        }
+    }
+    assert_eq!(all.len(), 12, "{all:?}");
+}
+
+#[tokio::test]
+async fn who_lies_about_turns_harms_nobody_else_and_what_others_say_of_them_stays() {
+    let (main, mut seen) = upstream(answer("200 OK", "", "main"), is_whole).await;
+    let native = start(&configuration(&[(MAIN, vec![main])], Policy::default())).await;
+    let get = |said: &str| {
+        format!("GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close, CDN-Loop\r\n{said}\r\n\r\n")
+    };
+    let five = get("CDN-Loop: fairway, fairway\r\nCDN-Loop: fairway,fairway; x, fairway");
+    assert!(talk(&native, five.as_bytes()).await.starts_with("HTTP/1.1 508 "));
+    for (said, expected) in [
+        ("X-A: b", None),
+        ("X-Scheme: https", Some("fairway")),
+        ("CDN-Loop: a.example, fairway", Some("a.example, fairway, fairway")),
+    ] {
+        assert!(talk(&native, get(said).as_bytes()).await.ends_with("main"), "{said}");
+        let got = text(seen.recv().await.expect("the request"));
+        let line = got.lines().find_map(|line| line.strip_prefix("CDN-Loop: "));
+        assert_eq!(line, expected, "{got}");
     }
 }

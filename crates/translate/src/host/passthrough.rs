@@ -22,15 +22,17 @@ impl Host<'_> {
         let asks = |draft: &&Arc<Draft>| draft.passthrough && draft.standing == Standing::Taken;
         let anybody = self.ground.permissions.cross_namespace.allows(Item::Passthrough);
         let kinds = [PathKind::Prefix, PathKind::Exact].into_iter();
+        // One that somebody wrote: where a stranger's is left out, the implicit one in its place names no Service.
         let root = |kind: PathKind| {
+            let claim = self.claims.get(&(kind, "/".to_owned()))?;
             let mut locations = self.locations.iter();
-            locations.find(|root| root.path == "/" && root.kind == kind && root.origin.is_some())
+            locations
+                .find(|root| root.path == "/" && root.kind == kind && is_in(root, &claim.namespace))
         };
-        let named = |kind: &PathKind| self.claims.contains_key(&(*kind, "/".to_owned()));
         let mut asking = drafts.values().filter(asks);
         let first = asking.clone().next()?;
         // A stranger's path / of the other kind is not in the way of who asked first.
-        let roots: Vec<_> = kinds.filter(named).filter_map(root).collect();
+        let roots: Vec<_> = kinds.filter_map(root).collect();
         let own = &first.ingress.meta.key.namespace;
         let is_own = |root: &&&Arc<Location>| is_in(root, own);
         let root = roots.iter().find(is_own).or(roots.first()).map(|root| Arc::clone(root));

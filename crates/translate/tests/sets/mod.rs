@@ -282,22 +282,26 @@ impl Sets {
         let find = |locations: &Locations, server: &Server, path: &str| {
             let canonical = route::path::canonical(path.as_bytes()).expect("a valid path");
             match locations.find(&canonical, &Steps::default()) {
-                Found::Location { index } | Found::AddSlash { index } => {
-                    Some(Arc::clone(&server.locations[index]))
-                }
+                Found::Location { index } => Some((Arc::clone(&server.locations[index]), false)),
+                Found::AddSlash { index } => Some((Arc::clone(&server.locations[index]), true)),
                 Found::TooHard { .. } => panic!("{path} takes more steps than a request has"),
                 Found::None => None,
             }
         };
         let (old, new) = (Locations::compile(before), Locations::compile(now));
         for path in REQUESTS {
-            let Some(was) = find(&old, before, path) else { continue };
+            let Some((was, _)) = find(&old, before, path) else { continue };
             // A root that nobody wrote.
             let is_nobodys = was.service.is_none();
             let is = find(&new, now, path)
-                .filter(|is| is_of(is, "b") || is.path != was.path || is.kind != was.kind);
-            let Some(is) = is.filter(|_| !is_nobodys) else { continue };
-            let is_deeper = is_of(&is, "b") && start(&is.path).len() > start(&was.path).len();
+                .filter(|(is, _)| is_of(is, "b") || is.path != was.path || is.kind != was.kind);
+            let Some((is, adds_slash)) = is.filter(|_| !is_nobodys) else { continue };
+            // The redirect to a folder is that of an Exact path there, even if what is below brings it.
+            let below =
+                |other: &&Arc<Location>| is_of(other, "b") && start(&other.path) == start(&is.path);
+            let is_bs =
+                is_of(&is, "b") || (adds_slash && now.locations.iter().any(|other| below(&other)));
+            let is_deeper = is_bs && start(&is.path).len() > start(&was.path).len();
             assert!(
                 is_deeper,
                 "{path} of {} goes to {} {:?}, not {} {:?}\n{self:?}",

@@ -9,7 +9,7 @@ mod snippet;
 pub(super) use sign_in::instead_of_401;
 
 use super::access::{self, Verdict};
-use super::{Stop, auth_basic, request_headers};
+use super::{Stop, auth_basic, hops, request_headers};
 use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -81,6 +81,7 @@ async fn ask(
     authenticator: &Authenticator,
     told: &Told,
 ) -> Result<Response, Error> {
+    hops::goes_on(exchange)?;
     let destination = &authenticator.destination;
     let authority = variables::text_of(&destination.url.authority, exchange);
     let way = destination.way_to(&authority, exchange.worker.names()).await;

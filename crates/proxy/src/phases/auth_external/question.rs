@@ -1,7 +1,7 @@
 //! What the authenticator is sent: the request's header, what describes the request, and no body.
 
 use super::super::client_fields::{self, is_among, is_proof};
-use super::super::request_headers;
+use super::super::{hops, request_headers};
 use crate::authenticator::Authenticator;
 use crate::exchange::Exchange;
 use crate::snippet::Told;
@@ -62,11 +62,13 @@ pub(super) fn head(
     if [Method::POST, Method::PUT, Method::PATCH].contains(method) {
         put(b"Content-Length", b"0");
     }
+    let hops = hops::value(exchange);
     let described = authenticator.policy.method.is_some();
     let passed = client_fields::end_to_end(&exchange.request.headers);
     for field in passed.filter(|_| authenticator.passes_headers) {
-        let ours =
-            is_among(&field.name, &DESCRIBING) || (described && is_among(&field.name, &DESCRIBED));
+        let ours = is_among(&field.name, &DESCRIBING)
+            || (described && is_among(&field.name, &DESCRIBED))
+            || hops::is_replaced(hops.as_ref(), field);
         if !(ours || span.is_some_and(|span| span.replaces(&field.name))) {
             put(&field.name, &field.value);
         }
@@ -83,6 +85,9 @@ pub(super) fn head(
         if !value.is_empty() {
             write::field(&mut out, name.as_bytes(), &for_value(value.as_bytes()));
         }
+    }
+    if let Some(hops) = &hops {
+        write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
     out.put_slice(b"\r\n");
     out.freeze()
