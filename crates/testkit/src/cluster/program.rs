@@ -1,4 +1,4 @@
-//! Builds the Go programs of `tests/cluster/` once per version of their sources, and says where they are.
+//! Builds Go programs of this repository once per version of their sources, and says where they are.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,64 +15,65 @@ pub(super) struct Programs {
     pub(super) control_plane: PathBuf,
     /// The HTTP server that runs in Pods.
     pub(super) pod: PathBuf,
+    /// nginx with the identity and the manners of ingress-nginx.
+    pub(super) former: PathBuf,
 }
 
 impl Programs {
     /// The programs, built first if these sources were never built: about six minutes on two cores.
     pub(super) fn ready() -> Result<Self> {
-        let sources = workspace().join("tests/cluster");
-        let folder = cache().join(fingerprint(&sources)?);
-        let programs = Self { control_plane: folder.join("controlplane"), pod: folder.join("pod") };
-        if programs.exist() {
-            return Ok(programs);
-        }
-        fs::create_dir_all(&folder).with_context(|| format!("create {}", folder.display()))?;
-        let lock = File::create(folder.join("lock")).context("create the build lock")?;
-        lock.lock().context("wait for another build of the same sources")?;
-        if !programs.exist() {
-            programs.build(&sources, &folder)?;
-        }
-        Ok(programs)
+        let folder = go_programs("tests/cluster")?;
+        let [control_plane, pod, former] =
+            ["controlplane", "pod", "former"].map(|name| folder.join(name));
+        Ok(Self { control_plane, pod, former })
     }
+}
 
-    fn exist(&self) -> bool {
-        self.control_plane.exists() && self.pod.exists()
+/// The folder with every program of the Go module in a folder of this repository, built first if these sources were never built.
+pub fn go_programs(module: &str) -> Result<PathBuf> {
+    let sources = workspace().join(module);
+    let folder = cache().join(fingerprint(&sources)?);
+    if folder.exists() {
+        return Ok(folder);
     }
+    let fresh = folder.with_extension("fresh");
+    fs::create_dir_all(&fresh).with_context(|| format!("create {}", fresh.display()))?;
+    let lock = File::create(folder.with_extension("lock")).context("create the build lock")?;
+    lock.lock().context("wait for another build of the same sources")?;
+    if !folder.exists() {
+        build(&sources, &fresh)?;
+        // Built beside and renamed, so that an interrupted build leaves nothing half done.
+        fs::rename(&fresh, &folder)
+            .with_context(|| format!("put {} in its place", folder.display()))?;
+    }
+    Ok(folder)
+}
 
-    /// Builds beside the final place and renames, so that an interrupted build leaves nothing half done.
-    fn build(&self, sources: &Path, folder: &Path) -> Result<()> {
-        // Straight to the terminal: the test harness would hide a print until the test ends.
-        let told = writeln!(
-            std::io::stderr(),
-            "building the test control plane into {} (minutes when Go has built nothing yet)",
-            folder.display()
+fn build(sources: &Path, fresh: &Path) -> Result<()> {
+    // Straight to the terminal: the test harness would hide a print until the test ends.
+    let told = writeln!(
+        std::io::stderr(),
+        "building the programs of {} (minutes when Go has built nothing yet)",
+        sources.display()
+    );
+    told.context("write to stderr")?;
+    let output = Command::new("go")
+        .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly"])
+        .args(["-ldflags", "-s -w", "-o"])
+        .arg(format!("{}/", fresh.display()))
+        .arg("./...")
+        .current_dir(sources)
+        .output()
+        .context("start `go`: the cluster tests need Go 1.26 or later on PATH (go.dev/dl)")?;
+    if !output.status.success() {
+        bail!(
+            "`go build` in {} ended with {}; it needs Go 1.26 or later and a Go module proxy:\n{}",
+            sources.display(),
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
         );
-        told.context("write to stderr")?;
-        let fresh = folder.join("fresh");
-        fs::create_dir_all(&fresh).with_context(|| format!("create {}", fresh.display()))?;
-        let output = Command::new("go")
-            .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly"])
-            .args(["-ldflags", "-s -w", "-o"])
-            .arg(format!("{}/", fresh.display()))
-            .args(["./controlplane", "./pod"])
-            .current_dir(sources)
-            .output()
-            .context("start `go`: the cluster tests need Go 1.26 or later on PATH (go.dev/dl)")?;
-        if !output.status.success() {
-            bail!(
-                "`go build` in {} ended with {}; it needs Go 1.26 or later and a Go module proxy:\n{}",
-                sources.display(),
-                output.status,
-                String::from_utf8_lossy(&output.stderr)
-            );
-        }
-        for place in [&self.control_plane, &self.pod] {
-            let name = place.file_name().expect("both paths end in a program's name");
-            fs::rename(fresh.join(name), place)
-                .with_context(|| format!("put {} in its place", place.display()))?;
-        }
-        Ok(())
     }
+    Ok(())
 }
 
 /// Root of the workspace.
@@ -89,11 +90,26 @@ pub(super) fn cache() -> PathBuf {
 
 /// A name for the present state of the sources.
 fn fingerprint(sources: &Path) -> Result<String> {
+    let mut paths = Vec::new();
+    let mut folders = vec![sources.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        let entries =
+            fs::read_dir(&folder).with_context(|| format!("read {}", folder.display()))?;
+        for entry in entries.flatten() {
+            let path = entry.path();
+            let kind = path.extension().and_then(|kind| kind.to_str());
+            if path.is_dir() {
+                folders.push(path);
+            } else if matches!(kind, Some("go" | "mod" | "sum")) {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
     let mut hasher = DefaultHasher::new();
-    for name in ["go.mod", "go.sum", "controlplane/main.go", "pod/main.go"] {
-        let path = sources.join(name);
+    for path in paths {
         let text = fs::read(&path).with_context(|| format!("read {}", path.display()))?;
-        (name, text).hash(&mut hasher);
+        (path.strip_prefix(sources).unwrap_or(&path), text).hash(&mut hasher);
     }
     Ok(format!("{:016x}", hasher.finish()))
 }
