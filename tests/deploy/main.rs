@@ -2,6 +2,8 @@
 
 mod chart;
 mod cluster;
+#[path = "../cluster/dns.rs"]
+mod dns;
 mod flags;
 mod helm;
 mod image;

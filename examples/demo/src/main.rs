@@ -57,8 +57,8 @@ struct Ports {
 }
 
 impl Ports {
-    /// `PORT` and `TLS_PORT` of the environment; where they are not given, the same ones at each start, so that a shell's
-    /// history is of use, or others where these are taken.
+    /// `PORT` and `TLS_PORT` of the environment; where they are not given, the same ones at each start, so that a
+    /// shell's history is of use, or others where these are taken.
     async fn choose() -> Result<Self> {
         // Held together, so that they differ; released right before Fairway takes them.
         let mut held = Vec::new();

@@ -74,8 +74,8 @@ impl Tally {
 #[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) http: SocketAddr,
-    /// There HTTP/2 and gRPC go, over TLS, to certificates that this authority (PEM) has signed; otherwise to `http`, in
-    /// clear.
+    /// There HTTP/2 and gRPC go, over TLS, to certificates that this authority (PEM) has signed; otherwise in clear,
+    /// to `http`.
     pub(crate) tls: Option<(SocketAddr, String)>,
     /// nginx answers, too: it closes idle connections and WebSockets without a word when it ends. So WebSockets have an
     /// end of their own, and a GET that finds its kept connection closed counts as moved, as it does for HTTP clients.

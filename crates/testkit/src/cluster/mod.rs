@@ -49,7 +49,7 @@ use crate::kubelet::{Image, Images, Kubelet};
 /// The image of the HTTP server in `tests/cluster/pod/`, for Pods of tests.
 pub const POD_IMAGE: &str = "fairway.test/pod";
 
-/// The image of ingress-nginx's double in `tests/cluster/former/`; as in the real one, the first argument is the program.
+/// The image of ingress-nginx's double in `tests/cluster/former/`; the first argument is the program, as in its image.
 pub const FORMER_IMAGE: &str = "fairway.test/ingress-nginx";
 
 /// Runs the body of a `#[test]` with a fresh control plane, in a private network; the closure must stand in the test.

@@ -29,7 +29,8 @@ impl Programs {
     }
 }
 
-/// The folder with every program of the Go module in a folder of this repository, built first if these sources were never built.
+/// The folder with every program of the Go module in a folder of this repository, built first if these sources never
+/// were.
 pub fn go_programs(module: &str) -> Result<PathBuf> {
     let sources = workspace().join(module);
     let folder = cache().join(fingerprint(&sources)?);
