@@ -6,11 +6,11 @@ use super::Stop;
 use super::failed::answer_error;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::http::{Body, Response, since_epoch};
 use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
 use bytes::Bytes;
 use http::Method;
 use snippet::run::Exceeded;
+use wire::{Body, Response, since_epoch};
 
 impl Exchange {
     /// What the settings in force do; none where snippets say nothing.
@@ -98,16 +98,15 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
         return;
     }
     let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
-    let done = match headers.is_plain() {
-        true => headers
+    let done = if headers.is_plain() {
+        headers
             .apply(response, now, &mut AllPlain)
-            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone())),
-        false => {
-            exchange.log.status = response.status.as_u16();
-            let Some(place) = exchange.place_with_effects() else { return };
-            let headers = &of(&place).answer;
-            on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
-        }
+            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone()))
+    } else {
+        exchange.log.status = response.status.as_u16();
+        let Some(place) = exchange.place_with_effects() else { return };
+        let headers = &of(&place).answer;
+        on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
     };
     if let Err(error) = done {
         *response = answer_error(exchange, &error);

@@ -4,12 +4,13 @@
 use super::Stop;
 use super::effects;
 use crate::exchange::{Exchange, Place};
-use crate::http::{Pace, Response};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
 use crate::variables::text_of;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
+use std::fmt::Debug;
+use wire::{Pace, Response};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
@@ -105,7 +106,8 @@ fn note(exchange: &mut Exchange, what: impl FnOnce(&mut Running)) {
 /// holds it as long as it lives.
 pub(super) fn hold(exchange: &mut Exchange, response: &mut Response, pace: Option<Pace>) {
     if response.status != StatusCode::SWITCHING_PROTOCOLS {
-        response.body.pace(pace, exchange.slot.take());
+        let slot = exchange.slot.take();
+        response.body.pace(pace, slot.map(|slot| Box::new(slot) as Box<dyn Debug>));
     }
 }
 

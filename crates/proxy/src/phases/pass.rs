@@ -3,13 +3,13 @@
 use super::{Stop, rewrite};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::percent;
 use crate::snippet::on_machine;
-use crate::upstream::Group;
 use bytes::Bytes;
 use model::UpstreamId;
 use model::snippet::{Pass, PassTarget, Template};
 use std::sync::Arc;
+use upstream::Group;
+use wire::percent;
 
 /// The variable that names the upstream of `upstream_balancer`.
 const NAME: &str = "proxy_upstream_name";
@@ -37,9 +37,7 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
     if level.own && group.is_none() {
         return Err(Error::NotItsUpstream("-".to_owned()).into());
     }
-    if let Some(running) = &mut exchange.snippet {
-        running.group = group;
-    }
+    exchange.visit.named = group;
     Ok(())
 }
 
@@ -55,7 +53,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let Some(literal) = path.literal() else {
         let text = on_machine(exchange, |machine| machine.expand_header(path))?.unwrap_or_default();
         if !text.is_empty() {
-            exchange.rewritten = Some(target(&text)?);
+            exchange.visit.rewritten = Some(target(&text)?);
         }
         return Ok(());
     };
@@ -66,7 +64,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let rest = exchange.path.get(matched..).unwrap_or_default();
     let target = format!("{literal}{}", route::path::encode(rest));
     let query = exchange.query().filter(|query| !query.is_empty());
-    exchange.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
+    exchange.visit.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
     Ok(())
 }
 

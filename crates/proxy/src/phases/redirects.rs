@@ -4,12 +4,12 @@
 use super::{Stop, client_address::told};
 use crate::exchange::Exchange;
 use crate::generation::Site;
-use crate::http::Response;
 use crate::trace::Phase;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::TlsRedirect;
+use wire::Response;
 
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
 pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
@@ -95,9 +95,10 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
         return location;
     }
     let scheme = own_scheme(exchange);
-    let host = match exchange.host.is_empty() {
-        true => exchange.connection.local.ip().to_string(),
-        false => exchange.host.clone(),
+    let host = if exchange.host.is_empty() {
+        exchange.connection.local.ip().to_string()
+    } else {
+        exchange.host.clone()
     };
     let usual = if scheme == "https" { 443 } else { 80 };
     let with_port = exchange.spot().location.policy.tls_redirect.with_port;

@@ -10,7 +10,7 @@ pub(crate) const NGINX_VERSION: &str = "1.27.1";
 
 /// Path, decoded, and query towards the upstream.
 pub(crate) fn target(exchange: &Exchange) -> (Cow<'_, [u8]>, &[u8]) {
-    let Some(rewritten) = &exchange.rewritten else {
+    let Some(rewritten) = &exchange.visit.rewritten else {
         let query = exchange.request.query().unwrap_or_default();
         return (Cow::Borrowed(&exchange.path), query);
     };
