@@ -22,7 +22,7 @@ $(error The path $(CURDIR) has a space in it: move the work tree to one without)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults bench bench-cluster bench-admission bench-instructions fuzz unsafe
+.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem bench bench-cluster bench-admission bench-instructions fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,15 @@ faults: ## Inject the faults of tests/faults/table.tsv and print what became of 
 rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=10]
 	@scripts/need cargo cc go ip unshare
 	@FAIRWAY_SHOW=1 FAIRWAY_ROLLS=$(or $(ROLLS),10) $(CARGO) test --quiet -p fairway --test cluster zero_loss -- --nocapture --test-threads=1
+
+takeover: ## Take over from ingress-nginx, upgrade, and go back, again and again under load [REQUESTS=1000000]
+	@scripts/need cargo cc go ip unshare nginx
+	@FAIRWAY_SHOW=1 FAIRWAY_REQUESTS=$(or $(REQUESTS),1000000) $(CARGO) test --quiet -p fairway --test deploy takeover -- --nocapture --test-threads=1
+
+ecosystem: ## Run Fairway beside programs of others, built from the Go module proxy: docs/ecosystem.md
+	@scripts/need cargo cc go ip unshare nginx
+	@$(CARGO) test --quiet -p fairway --test cluster records -- --ignored --test-threads=1
+	@$(CARGO) test --quiet -p fairway --test deploy external_dns -- --ignored --test-threads=1
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx haproxy

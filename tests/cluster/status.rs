@@ -50,7 +50,7 @@ fn a_published_service_is_followed_whatever_its_type() {
     });
 }
 
-fn published(spec: &str) -> String {
+pub(crate) fn published(spec: &str) -> String {
     format!(
         "
 apiVersion: v1
@@ -61,7 +61,7 @@ spec: {{{spec}, ports: [{{name: http, port: 80}}]}}
     )
 }
 
-async fn balance(services: &Api<Service>, ingress: &Value) -> Result<()> {
+pub(crate) async fn balance(services: &Api<Service>, ingress: &Value) -> Result<()> {
     let patch = Patch::Merge(json!({"status": {"loadBalancer": {"ingress": ingress}}}));
     services.patch_status("public", &PatchParams::default(), &patch).await?;
     Ok(())

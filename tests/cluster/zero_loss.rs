@@ -45,6 +45,7 @@ fn pods_that_are_rolled_under_load_lose_no_request() {
             web(roll).apply(cluster).await?;
             load.progress(&format!("Pods, roll {roll} of {rolls}"));
         }
+        load.goes_on(10).await;
         load.stop(&format!("a Deployment of 3 Pods, rolled {rolls} times")).await?;
         fairway.stop().await
     });

@@ -77,7 +77,12 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
         (
             r#"controller={"containerPort": {"tohttps": 2443}, "service": {"targetPorts": {"http": "tohttps"}}}"#,
             "controller.service.targetPorts.http is tohttps",
-            "controller.engine=nginx",
+            "controller.config.http-snippet",
+        ),
+        (
+            r#"controller={"engine": "nginx", "containerPort": {"tohttps": 2443}, "service": {"targetPorts": {"http": "tohttps"}}, "config": {"http-snippet": "server { listen 12443; listen 24430; }"}}"#,
+            "controller.service.targetPorts.http is tohttps",
+            "controller.config.http-snippet",
         ),
         (
             "controller.service.internal.targetPorts.https=9443",

@@ -2,14 +2,19 @@
 
 mod chart;
 mod cluster;
+#[path = "../cluster/dns.rs"]
+mod dns;
 mod flags;
 mod helm;
 mod image;
 mod keys;
+#[path = "../cluster/load/mod.rs"]
+mod load;
 mod one_namespace;
 mod plain;
 mod release;
 mod rights;
+mod takeover;
 mod upgrade;
 mod values;
 

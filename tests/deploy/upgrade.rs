@@ -31,13 +31,12 @@ const GROUND: &str = "
 ";
 
 /// Fairway's image has no entry point: the first argument is the program's path there.
-fn image() -> Image {
-    let start = "shift; exec \"$0\" \"$@\"";
-    Image::new(Path::new("/bin/sh")).args(["-c", start, env!("CARGO_BIN_EXE_fairway")])
+pub(crate) fn image() -> Result<Image> {
+    Image::started_by_arguments(Path::new(env!("CARGO_BIN_EXE_fairway")))
 }
 
 /// A kubeconfig that reaches the API server from inside Pods.
-async fn kubeconfig(cluster: &Cluster, account: &str) -> Result<PathBuf> {
+pub(crate) async fn kubeconfig(cluster: &Cluster, account: &str) -> Result<PathBuf> {
     let admin = fs::read_to_string(cluster.admin_kubeconfig()?)?;
     let admin: Value = serde_json::from_str(&admin)?;
     let server = admin["clusters"][0]["cluster"]["server"].as_str().context("a server")?;
@@ -75,7 +74,7 @@ async fn values(cluster: &Cluster) -> Result<PathBuf> {
 }
 
 /// Runs Helm beside the Node and whatever else the test does meanwhile; what it says.
-async fn run(mut command: Command) -> Result<String> {
+pub(crate) async fn run(mut command: Command) -> Result<String> {
     let output = tokio::task::spawn_blocking(move || command.output()).await??;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "Helm says: {said}");
@@ -155,7 +154,7 @@ async fn leads_without_being_refused(cluster: &Cluster) -> Result<()> {
 #[test]
 fn helm_installs_upgrades_and_rolls_back_and_the_webhook_is_believed_all_the_time() {
     cluster::private_network(async || {
-        let images = Images::default().with("fairway.test/fairway", image());
+        let images = Images::default().with("fairway.test/fairway", image()?);
         let cluster = Cluster::start(images).await?;
         cluster.apply(GROUND).await?;
         let values = values(&cluster).await?;

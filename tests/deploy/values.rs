@@ -1,7 +1,7 @@
 //! values.schema.json and docs/helm.md, both made of `values.yaml`.
 
 use crate::keys::{Key, all};
-use crate::root;
+use crate::{read, root, yaml_files};
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::fs;
@@ -73,20 +73,26 @@ fn the_page_of_values_is_current() {
          values of ingress-nginx's, so that a values file of its users can stay as it is; [install.md](install.md) says how to \
          switch. A key that is not here fails with its name, before anything is changed in the cluster. What is given without \
          having an effect is named after installing. Keys with dots in names below are maps in maps: `controller.kind` is `kind` \
-         in `controller`.\n",
+         in `controller`.\n\nWhole files to begin with:\n\n",
     );
-    let mut section = "";
-    let keys = all();
-    for key in keys.iter().filter(|key| !key.is_closed) {
-        let top = if key.path.len() > 1 { key.path[0].as_str() } else { "" };
-        if top != section || page.matches("| Key |").count() == 0 {
-            section = top;
-            let title = if top.is_empty() { "At the top" } else { top };
-            let title = if page.contains(&format!("\n## {title}\n")) {
-                "Further ones at the top"
-            } else {
-                title
-            };
+    for name in yaml_files("deploy/values") {
+        let text = read(&format!("deploy/values/{name}"));
+        let about = text.lines().next().unwrap_or_default().trim_start_matches("# ");
+        let about = about.rsplit_once("; docs/").map_or(about, |(about, _)| about);
+        writeln!(page, "- [{name}](../deploy/values/{name}): {about}").expect("a String takes all");
+    }
+    let mut section = None;
+    let all = all();
+    let top = |key: &Key| if key.path.len() > 1 { key.path[0].clone() } else { String::new() };
+    let mut keys: Vec<&Key> = all.iter().filter(|key| !key.is_closed).collect();
+    // Those of one section together, sections in the order in which they begin.
+    let order: Vec<String> = keys.iter().map(|key| top(key)).collect();
+    keys.sort_by_key(|key| order.iter().position(|one| *one == top(key)));
+    for key in keys {
+        if section != Some(top(key)) {
+            section = Some(top(key));
+            let title = section.as_deref().filter(|title| !title.is_empty());
+            let title = title.unwrap_or("At the top");
             write!(page, "\n## {title}\n\n| Key | Default | What it does |\n|---|---|---|\n")
                 .expect("a String takes all");
         }

@@ -6,6 +6,7 @@ mod upstreams;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -56,28 +57,36 @@ struct Ports {
 }
 
 impl Ports {
-    /// `PORT` and `TLS_PORT` of the environment; where they are not given, free ones.
+    /// `PORT` and `TLS_PORT` of the environment; where they are not given, the same ones at each start, so that a
+    /// shell's history is of use, or others where these are taken.
     async fn choose() -> Result<Self> {
         // Held together, so that they differ; released right before Fairway takes them.
         let mut held = Vec::new();
-        for _ in 0..3 {
-            held.push(TcpListener::bind(("0.0.0.0", 0)).await?);
+        for (usual, name) in [(8080, "PORT"), (8443, "TLS_PORT"), (10254, "")] {
+            held.push(match given(name)? {
+                Some(port) => (port, None),
+                None => {
+                    let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, usual)).await {
+                        Ok(listener) => listener,
+                        Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
+                    };
+                    (listener.local_addr()?.port(), Some(listener))
+                }
+            });
         }
-        let free = |index: usize| held[index].local_addr().map(|address| address.port());
-        Ok(Self {
-            http: given("PORT", free(0)?)?,
-            https: given("TLS_PORT", free(1)?)?,
-            health: free(2)?,
-        })
+        Ok(Self { http: held[0].0, https: held[1].0, health: held[2].0 })
     }
 }
 
-fn given(name: &str, otherwise: u16) -> Result<u16> {
+fn given(name: &str) -> Result<Option<u16>> {
     match std::env::var(name) {
-        Ok(value) if !value.is_empty() => value
-            .parse()
-            .with_context(|| format!("{name}={value} is no port; give a number from 1 to 65535")),
-        _ => Ok(otherwise),
+        Ok(value) if !value.is_empty() => {
+            let port = value.parse().ok().filter(|port| *port > 0);
+            port.map(Some).with_context(|| {
+                format!("{name}={value} is no port; give a number from 1 to 65535")
+            })
+        }
+        _ => Ok(None),
     }
 }
 
@@ -121,6 +130,8 @@ fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Chi
     for (flag, port) in flags {
         command.arg(flag).arg(port.to_string());
     }
+    // A demo is for this machine alone.
+    command.args(["--bind-address", "127.0.0.1", "--healthz-host", "127.0.0.1"]);
     // In a process group of its own, Ctrl-C reaches it once: from here, as the signal of an orderly end.
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);
     command.spawn().with_context(|| {
@@ -162,7 +173,7 @@ async fn answers(port: u16) -> bool {
     matches!(tokio::time::timeout(Duration::from_secs(1), exchange).await, Ok(Ok(true)))
 }
 
-fn instructions(manifests: &str, Ports { http, https, .. }: &Ports) -> String {
+fn instructions(manifests: &str, Ports { http, https, health }: &Ports) -> String {
     let upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' \
                    -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='";
     let call = "-H 'content-type: application/grpc' -H 'te: trailers' --data-binary @-";
@@ -171,6 +182,8 @@ fn instructions(manifests: &str, Ports { http, https, .. }: &Ports) -> String {
     } else {
         "\ncurl is not installed here; `apt-get install curl` brings it.\n"
     };
+    let fairway = build_folder().unwrap_or_default().join("fairway");
+    let fairway = fairway.display();
     format!(
         "
 Fairway serves {manifests}
@@ -192,6 +205,12 @@ WebSocket: greets, then curl waits two seconds for more
 gRPC: the message comes back, then the status as trailers
   printf '\\0\\0\\0\\0\\7\\12\\5hello' | curl -si --http2-prior-knowledge {call} \\
     http://grpc.demo.localhost:{http}/demo.Echo/Say | cat -v
+
+What it makes of the objects, why a request goes where it goes, and what it counts
+  {fairway} check {manifests}
+  {fairway} explain --manifests {manifests} http://demo.localhost/green
+  curl http://127.0.0.1:{health}/configuration
+  curl http://127.0.0.1:{health}/metrics
 
 Edit {manifests}/site.yaml
 (say, `name: blue` into `name: green`), save, and send a request again. Ctrl-C ends it.

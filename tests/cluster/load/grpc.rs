@@ -6,8 +6,8 @@ use h2::client::{ResponseFuture, SendRequest};
 use h2::{RecvStream, SendStream};
 use http::Request;
 
-use super::http2::{elsewhere, usable};
-use super::{Client, End, pace};
+use super::http2::{elsewhere, page, usable};
+use super::{Client, End, Target, pace};
 
 /// Messages of one stream.
 const MESSAGES: usize = 20;
@@ -27,10 +27,13 @@ pub(super) async fn run(client: Client) {
 async fn talk(client: &Client, sender: SendRequest<Bytes>) -> Option<()> {
     let mut stream = None;
     let first = async {
-        match begin(sender).await {
-            Ok(begun) => {
-                let mut begun = Stream::new(begun.0, begun.1.await?);
-                begun.echo(b"first").await?;
+        match begin(&client.target, sender).await {
+            // The first message goes at once, as clients of gRPC have it: nginx answers nothing before it.
+            Ok((mut up, answer)) => {
+                let message = framed(b"first")?;
+                up.send_data(message.clone(), false).context("send the first message")?;
+                let mut begun = Stream::new(up, answer.await?);
+                begun.hear(&message).await?;
                 stream = Some(begun);
                 Ok(End::Answered)
             }
@@ -49,15 +52,22 @@ async fn talk(client: &Client, sender: SendRequest<Bytes>) -> Option<()> {
 }
 
 async fn begin(
+    target: &Target,
     mut sender: SendRequest<Bytes>,
 ) -> Result<(SendStream<Bytes>, ResponseFuture), h2::Error> {
-    let request = Request::post("http://grpc.test/echo.Echo/Talk")
+    let request = Request::post(page(target, "grpc.test", "/echo.Echo/Talk"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(())
         .expect("all parts are valid");
     let (answer, stream) = sender.send_request(request, false)?;
     Ok((stream, answer))
+}
+
+/// A message with its length before it.
+fn framed(text: &[u8]) -> Result<Bytes> {
+    let length = u32::try_from(text.len()).context("a short text")?.to_be_bytes();
+    Ok([&[0], &length[..], text].concat().into())
 }
 
 struct Stream {
@@ -73,16 +83,20 @@ impl Stream {
 
     /// Sends a message and waits until it is back.
     async fn echo(&mut self, text: &[u8]) -> Result<()> {
-        let length = u32::try_from(text.len()).context("a short text")?.to_be_bytes();
-        let message = [&[0], &length[..], text].concat();
-        self.up.send_data(message.clone().into(), false).context("send a message")?;
+        let message = framed(text)?;
+        self.up.send_data(message.clone(), false).context("send a message")?;
+        self.hear(&message).await
+    }
+
+    /// Waits until a message is back.
+    async fn hear(&mut self, message: &[u8]) -> Result<()> {
         while self.pending.len() < message.len() {
             let data = self.down.data().await.context("the stream ended early")?;
             let data = data.context("waiting for a message")?;
             self.down.flow_control().release_capacity(data.len())?;
             self.pending.extend_from_slice(&data);
         }
-        ensure!(self.pending[..message.len()] == message, "another message came back");
+        ensure!(&self.pending[..message.len()] == message, "another message came back");
         self.pending.advance(message.len());
         Ok(())
     }

@@ -1,15 +1,14 @@
 //! HTTP/2 in clear: several streams of a connection at a time; GOAWAY is obeyed.
 
-use std::net::SocketAddr;
-
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;
 use h2::{Reason, RecvStream};
 use http::{Request, Response};
+use testkit::cluster::{Stream, secure};
 use tokio::net::TcpStream;
 
-use super::{Client, End, pace};
+use super::{Client, End, Target, pace};
 
 /// Asks until it is stopped.
 pub(super) async fn run(client: Client) {
@@ -17,7 +16,7 @@ pub(super) async fn run(client: Client) {
     while client.goes_on() {
         pace.tick().await;
         let Some(sender) = usable(&client, &mut kept).await else { continue };
-        let asks = [(); 3].map(|()| client.timed(ask(sender.clone())));
+        let asks = [(); 3].map(|()| client.timed(ask(&client.target, sender.clone())));
         let [first, second, third] = asks;
         let ends = tokio::join!(first, second, third);
         if !matches!(ends, (Some(End::Answered), Some(End::Answered), Some(End::Answered))) {
@@ -36,7 +35,7 @@ pub(super) async fn usable(
     {
         return Some(kept.insert(sender).clone());
     }
-    match open(client.address).await {
+    match open(&client.target).await {
         Ok(sender) => Some(kept.insert(sender).clone()),
         Err(error) => {
             client.timed(async { Err(error) }).await;
@@ -45,16 +44,26 @@ pub(super) async fn usable(
     }
 }
 
-async fn open(address: SocketAddr) -> Result<SendRequest<Bytes>> {
-    let tcp = TcpStream::connect(address).await.context("connect")?;
-    tcp.set_nodelay(true)?;
-    let (sender, connection) = h2::client::handshake(tcp).await.context("start HTTP/2")?;
+async fn open(target: &Target) -> Result<SendRequest<Bytes>> {
+    let stream: Box<dyn Stream> = if let Some((address, authority)) = &target.tls {
+        secure(*address, "web.test", authority, &["h2"]).await?
+    } else {
+        let tcp = TcpStream::connect(target.http).await.context("connect")?;
+        tcp.set_nodelay(true)?;
+        Box::new(tcp)
+    };
+    let (sender, connection) = h2::client::handshake(stream).await.context("start HTTP/2")?;
     tokio::spawn(connection);
     sender.ready().await.context("a new connection is of no use")
 }
 
-async fn ask(mut sender: SendRequest<Bytes>) -> Result<End> {
-    let request = Request::get("http://web.test/stream").body(())?;
+/// The address of a page of a host.
+pub(super) fn page(target: &Target, host: &str, path: &str) -> String {
+    format!("{}://{host}{path}", if target.tls.is_some() { "https" } else { "http" })
+}
+
+async fn ask(target: &Target, mut sender: SendRequest<Bytes>) -> Result<End> {
+    let request = Request::get(page(target, "web.test", "/stream")).body(())?;
     let answer = async { sender.send_request(request, true)?.0.await };
     let answer = match answer.await {
         Err(error) => return elsewhere(error),

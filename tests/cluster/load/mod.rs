@@ -56,13 +56,35 @@ impl Tally {
             Ok(End::Elsewhere) => drop(self.again.fetch_add(1, Ordering::Relaxed)),
             Err(error) => {
                 let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-                failed.push(format!("{error:#} after {:?}", began.elapsed()));
+                failed.push(format!(
+                    "number {} {error:#} after {:?}",
+                    self.sent.load(Ordering::Relaxed),
+                    began.elapsed()
+                ));
             }
         }
     }
 
     fn failed(&self) -> usize {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Where clients go.
+#[derive(Clone)]
+pub(crate) struct Target {
+    pub(crate) http: SocketAddr,
+    /// There HTTP/2 and gRPC go, over TLS, to certificates that this authority (PEM) has signed; otherwise in clear,
+    /// to `http`.
+    pub(crate) tls: Option<(SocketAddr, String)>,
+    /// nginx answers, too: it closes idle connections and WebSockets without a word when it ends. So WebSockets have an
+    /// end of their own, and a GET that finds its kept connection closed counts as moved, as it does for HTTP clients.
+    pub(crate) to_nginx: bool,
+}
+
+impl From<SocketAddr> for Target {
+    fn from(http: SocketAddr) -> Self {
+        Self { http, tls: None, to_nginx: false }
     }
 }
 
@@ -76,7 +98,7 @@ pub(crate) struct Load {
 /// What every client knows.
 #[derive(Clone)]
 pub(super) struct Client {
-    pub(super) address: SocketAddr,
+    pub(super) target: Arc<Target>,
     pub(super) tally: Arc<Tally>,
     stop: Arc<AtomicBool>,
 }
@@ -108,13 +130,14 @@ pub(super) fn pace() -> Interval {
 
 impl Load {
     /// Starts clients of all kinds; hosts are web.test, and grpc.test for streams of gRPC.
-    pub(crate) fn start(address: SocketAddr) -> Self {
+    pub(crate) fn start(target: impl Into<Target>) -> Self {
+        let target = Arc::new(target.into());
         let stop = Arc::new(AtomicBool::new(false));
         let (mut tallies, mut clients) = (Vec::new(), JoinSet::new());
         let mut kind = |name| {
             let tally = Tally::new(name);
             tallies.push(tally.clone());
-            Client { address, tally, stop: stop.clone() }
+            Client { target: target.clone(), tally, stop: stop.clone() }
         };
         let (kept, fresh) =
             (kind("HTTP/1.1, connections kept"), kind("HTTP/1.1, one connection each"));
@@ -130,12 +153,24 @@ impl Load {
         Self { stop, tallies, clients }
     }
 
+    /// How many requests were sent so far.
+    pub(crate) fn sent(&self) -> usize {
+        self.tallies.iter().map(|tally| tally.sent.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Waits until so many further requests of each kind were sent.
+    pub(crate) async fn goes_on(&self, further: usize) {
+        let sent = |tally: &Arc<Tally>| tally.sent.load(Ordering::Relaxed);
+        let wanted: Vec<usize> = self.tallies.iter().map(|tally| sent(tally) + further).collect();
+        while self.tallies.iter().zip(&wanted).any(|(tally, wanted)| sent(tally) < *wanted) {
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+
     /// Prints how far it is.
     pub(crate) fn progress(&self, what: &str) {
-        let counts =
-            self.tallies.iter().map(|tally| (tally.sent.load(Ordering::Relaxed), tally.failed()));
-        let (sent, failed) = counts.fold((0, 0), |sum, next| (sum.0 + next.0, sum.1 + next.1));
-        eprintln!("{what}: {sent} requests sent, {failed} failed");
+        let failed: usize = self.tallies.iter().map(|tally| tally.failed()).sum();
+        eprintln!("{what}: {} requests sent, {failed} failed", self.sent());
     }
 
     /// Lets every client end its request, prints the table, and fails if a request did, or if there was none of a kind.

@@ -10,6 +10,9 @@ use super::{Client, End, pace};
 /// Code 1001, "going away".
 const GOING_AWAY: [u8; 2] = 1001u16.to_be_bytes();
 
+/// Messages of a WebSocket that has an end of its own.
+const MESSAGES: usize = 100;
+
 /// Talks until it is stopped.
 pub(super) async fn run(client: Client) {
     let (mut pace, mut kept, mut number) = (pace(), None, 0);
@@ -23,6 +26,12 @@ pub(super) async fn run(client: Client) {
             kept = None;
         }
         number += 1;
+        if client.target.to_nginx
+            && number % MESSAGES == 0
+            && let Some(mut wire) = kept.take()
+        {
+            let _ = wire.send(&CLOSE).await;
+        }
         let end = client.timed(echo(&client, &mut kept, number)).await;
         if !matches!(end, Some(End::Answered)) {
             kept = None;
@@ -65,7 +74,7 @@ async fn echo(client: &Client, kept: &mut Option<Wire>, number: usize) -> Result
 }
 
 async fn open(client: &Client) -> Result<Wire> {
-    let tcp = TcpStream::connect(client.address).await.context("connect")?;
+    let tcp = TcpStream::connect(client.target.http).await.context("connect")?;
     tcp.set_nodelay(true)?;
     let mut wire = Wire::new(tcp, None);
     let head = "GET /socket HTTP/1.1\r\nHost: web.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\

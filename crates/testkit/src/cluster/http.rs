@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Everything that a connection has to be able to do.
-trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
 /// A connection to a server.
@@ -55,6 +55,31 @@ impl Answer {
     }
 }
 
+/// Connects with TLS as [`Connection::open_tls`] does, and agrees on one of these protocols, if there are any.
+pub async fn secure(
+    address: SocketAddr,
+    host: &str,
+    authority: &str,
+    protocols: &[&str],
+) -> Result<Box<dyn Stream>> {
+    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    let mut roots = rustls::RootCertStore::empty();
+    let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
+    roots.add(certificate.context("read the authority's certificate")?)?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+    let stream = TcpStream::connect(address).await.context("connect")?;
+    stream.set_nodelay(true).context("set TCP_NODELAY")?;
+    let name = ServerName::try_from(host.to_owned()).context("a name for SNI")?;
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name, stream).await.context("TLS handshake")?;
+    Ok(Box::new(stream))
+}
+
 impl Connection {
     /// Connects in clear text.
     pub async fn open(address: SocketAddr) -> Result<Self> {
@@ -65,20 +90,13 @@ impl Connection {
 
     /// Connects with TLS and accepts nothing but a certificate for `host` that `authority` (PEM) has signed.
     pub async fn open_tls(address: SocketAddr, host: &str, authority: &str) -> Result<Self> {
-        use rustls::pki_types::{CertificateDer, pem::PemObject};
-        let mut roots = rustls::RootCertStore::empty();
-        let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
-        roots.add(certificate.context("read the authority's certificate")?)?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let stream = TcpStream::connect(address).await.context("connect")?;
-        let name = ServerName::try_from(host.to_owned()).context("a name for SNI")?;
-        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
-        let stream = connector.connect(name, stream).await.context("TLS handshake")?;
-        Ok(Self { stream: Box::new(stream), pending: Vec::new() })
+        let stream = secure(address, host, authority, &[]).await?;
+        Ok(Self { stream, pending: Vec::new() })
+    }
+
+    /// Whether something of an answer is there.
+    pub fn has_begun(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// A GET request without a body.

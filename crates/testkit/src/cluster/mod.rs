@@ -35,9 +35,10 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::time::Instant;
 
-pub use self::http::{Answer, Connection};
+pub use self::http::{Answer, Connection, Stream, secure};
 pub use self::private::private_network;
 pub use self::process::Process;
+pub use self::program::go_programs;
 pub use self::traffic::{Outcome, Traffic};
 pub use self::wire::Wire;
 
@@ -48,6 +49,9 @@ use crate::kubelet::{Image, Images, Kubelet};
 
 /// The image of the HTTP server in `tests/cluster/pod/`, for Pods of tests.
 pub const POD_IMAGE: &str = "fairway.test/pod";
+
+/// The image of ingress-nginx's double in `tests/cluster/former/`; the first argument is the program, as in its image.
+pub const FORMER_IMAGE: &str = "fairway.test/ingress-nginx";
 
 /// Runs the body of a `#[test]` with a fresh control plane, in a private network; the closure must stand in the test.
 ///
@@ -77,7 +81,8 @@ impl Cluster {
         let folder = private::folder()
             .context("a test cluster starts inside private_network() or cluster::test() only")?;
         let programs = Programs::ready()?;
-        let images = images.with(POD_IMAGE, Image::new(&programs.pod));
+        let former = Image::started_by_arguments(&programs.former)?;
+        let images = images.with(POD_IMAGE, Image::new(&programs.pod)).with(FORMER_IMAGE, former);
         // First, since its bridge carries an address of the API server.
         let network = crate::kubelet::Network::create().await?;
         let plane = Plane::start(&programs, &folder).await?;

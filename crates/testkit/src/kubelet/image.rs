@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Context, Result};
+
 /// A program with its first arguments.
 #[derive(Clone, Debug)]
 pub struct Image {
@@ -14,6 +16,13 @@ impl Image {
     /// An image whose entry point is `program`.
     pub fn new(program: &Path) -> Self {
         Self { program: program.to_path_buf(), args: Vec::new() }
+    }
+
+    /// An image without entry point: the first argument of a container is the path that `program` has there.
+    pub fn started_by_arguments(program: &Path) -> Result<Self> {
+        let program = program.to_str().context("a path that is text")?;
+        let start = "shift; exec \"$0\" \"$@\"";
+        Ok(Self::new(Path::new("/bin/sh")).args(["-c", start, program]))
     }
 
     /// The same image with further arguments before those of the container.

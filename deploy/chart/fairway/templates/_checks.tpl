@@ -21,11 +21,16 @@
 {{- end -}}
 {{- range $of, $service := dict "service" $controller.service "service.internal" $controller.service.internal -}}
 {{- range $name, $target := $service.targetPorts -}}
-{{- $own := ternary "http https" (keys $controller.containerPort | join " ") (ne (include "fairway.engine" $) "nginx") | splitList " " -}}
+{{- /* Ports of the controller, and those that servers of an http-snippet open. */ -}}
+{{- $snippet := get ($controller.config | default dict) "http-snippet" | toString -}}
+{{- $own := list "http" "https" -}}
+{{- range $port, $number := $controller.containerPort -}}
+{{- if regexMatch (printf "\\blisten\\s+(\\S+:)?%v[\\s;]" $number) $snippet -}}{{- $own = append $own $port -}}{{- end -}}
+{{- end -}}
 {{- $numbers := list -}}
 {{- range $port := $own -}}{{- $numbers = append $numbers (get $controller.containerPort $port | toString) -}}{{- end -}}
 {{- if and $target (not (has ($target | toString) (concat $own $numbers))) -}}
-{{- fail (printf "controller.%s.targetPorts.%s is %v, where nothing would listen: every connection to that port of the Service would be refused. It can be %s. A port that an http-snippet opens, such as one that only redirects to HTTPS, needs controller.engine=nginx and a name in controller.containerPort (docs/platforms/aws-nlb-tls.md)" $of $name $target ($own | join " or ")) -}}
+{{- fail (printf "controller.%s.targetPorts.%s is %v, where nothing would listen: every connection to that port of the Service would be refused. It can be %s. A port that only redirects to HTTPS takes a server with its listen in controller.config.http-snippet, and a name in controller.containerPort (docs/platforms/aws-nlb-tls.md)" $of $name $target ($own | uniq | join " or ")) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -9,7 +9,7 @@
 {{- end -}}
 metadata:
   labels:
-    {{- include "fairway.labels" (list . "controller" $controller.labels $controller.podLabels) | nindent 4 }}
+    {{- include "fairway.pod.labels" . | nindent 4 }}
   {{- with $controller.podAnnotations }}
   annotations:
     {{- range $key, $value := . }}
@@ -158,6 +158,22 @@ spec:
     {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- end }}
+{{- end -}}
+
+{{/*
+Labels of the Pods. ingress-nginx knows its other Pods by all of their labels, and the last one it knows empties the status of
+Ingresses when it ends. So Pods that come directly after those of its chart have the very labels of them; the next upgrade has our own.
+*/}}
+{{- define "fairway.pod.labels" -}}
+{{- $controller := .Values.controller -}}
+{{- $labels := include "fairway.labels" (list . "controller" $controller.labels $controller.podLabels) | fromYaml -}}
+{{- range $kind := list "Deployment" "DaemonSet" -}}
+{{- $before := lookup "apps/v1" $kind (include "fairway.namespace" $) (include "fairway.controller" $) -}}
+{{- if regexMatch "ingress-nginx-[0-9]" (dig "metadata" "labels" "helm.sh/chart" "" $before) -}}
+{{- $labels = mergeOverwrite $labels (deepCopy (dig "spec" "template" "metadata" "labels" dict $before)) -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $labels -}}
 {{- end -}}
 
 {{- define "fairway.pod.ports" -}}
