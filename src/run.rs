@@ -92,7 +92,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         admin::start(&listeners, &profiling, (ready.clone(), &shutdown), &engine, &metrics)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
-    let options = Options { reserved_ports, raw, ..of_source(&classes, &source).await };
+    let http_ports = [listeners.http_port, listeners.https_port];
+    let of_source = of_source(&classes, &source).await;
+    let options = Options { reserved_ports, http_ports, raw, ..of_source };
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

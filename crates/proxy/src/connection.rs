@@ -38,6 +38,8 @@ pub struct Connection {
     pub requests: Cell<u64>,
     /// Requests that it is busy with, where somebody counts.
     pub busy: Cell<u32>,
+    /// How long it may be idle after the answer at hand, where a snippet says so.
+    pub idle: Cell<Option<Duration>>,
     /// It was let in under full pressure.
     pub guest: Option<Guest>,
     closing: Cell<bool>,
@@ -116,6 +118,7 @@ impl Connection {
             since: Instant::now(),
             requests: Cell::new(0),
             busy: Cell::new(0),
+            idle: Cell::new(None),
             guest: None,
             closing: Cell::new(false),
             over: Cell::new(false),

@@ -44,6 +44,8 @@ pub struct Options {
     pub udp_services: Option<ObjectKey>,
     /// Ports that are taken already, or were by ingress-nginx: no TCP or UDP service has them.
     pub reserved_ports: BTreeSet<u16>,
+    /// Those of them that hosts are served on: a server of `http-snippet` may be there by its name.
+    pub http_ports: [u16; 2],
     /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
     pub passthrough: bool,
     /// `--allow-target-networks`: where what objects name may lead.
@@ -74,10 +76,19 @@ impl Default for Options {
             tcp_services: None,
             udp_services: None,
             reserved_ports: BTreeSet::new(),
+            http_ports: [80, 443],
             passthrough: false,
             outside: Outside::default(),
             namespace_budget: Budget::default(),
             raw: false,
         }
+    }
+}
+
+impl Options {
+    /// Ports that no server of `http-snippet` may have.
+    pub(crate) fn closed_ports(&self) -> BTreeSet<u16> {
+        let closed = self.reserved_ports.iter().filter(|port| !self.http_ports.contains(port));
+        closed.copied().collect()
     }
 }

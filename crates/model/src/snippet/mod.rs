@@ -8,6 +8,7 @@ mod http;
 mod inherit;
 mod location;
 mod others;
+mod pieces;
 mod position;
 mod program;
 mod server;
@@ -33,6 +34,7 @@ pub use http::{
 pub use inherit::{Inherit, Stacked};
 pub use location::{LocationKind, OwnLocation, Pass, PassTarget, Scope, Settings};
 pub use others::{Knowledge, OTHERS, Other, OtherRow};
+pub use pieces::Pieces;
 pub use position::Position;
 pub use program::{
     Comparison, Condition, IfBlock, Program, Redirect, Return, Rewrite, Step, Task, Then, Uri,

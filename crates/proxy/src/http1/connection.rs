@@ -39,7 +39,7 @@ pub async fn serve(io: Io, buffer: BytesMut, connection: Rc<Connection>, worker:
         let global = generation.global();
         let idle = match client.connection.requests.get() {
             0 => global.limits.header_timeout,
-            _ => global.keep_alive.idle,
+            _ => client.connection.idle.take().unwrap_or(global.keep_alive.idle),
         };
         let limits = &global.limits;
         let head = client

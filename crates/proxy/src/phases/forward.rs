@@ -41,15 +41,16 @@ pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
-    let method = effects::towards_upstream(exchange)?;
-    let outcome = sent(exchange).await;
-    if let Some(method) = method {
+    let before = effects::towards_upstream(exchange)?;
+    let outcome = sent(exchange, before.body).await;
+    if let Some(method) = before.method {
         exchange.request.method = method;
     }
     outcome
 }
 
-async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
+/// Sends the request; `clients` is the client's body, where the upstream gets another one.
+async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response, Stop> {
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
     let Some(head) = request_headers::head(exchange) else {
@@ -65,10 +66,10 @@ async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
     let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
-    // An error page gets the same body, and so does where X-Accel-Redirect leads.
+    // An error page gets the client's body, and so does where X-Accel-Redirect leads.
     let has_pages = |level: &Level| !level.settings.answers.error_pages.is_empty();
     if goes_on || exchange.spot().errors.is_some() || exchange.level().is_some_and(has_pages) {
-        exchange.request.body = body.kept();
+        exchange.request.body = clients.unwrap_or_else(|| body.kept());
     }
     outcome
 }

@@ -59,6 +59,7 @@ pub async fn serve(exchange: &mut Exchange) -> Response {
     let rate = headers::filter(exchange, &mut response, watch);
     choose_backend::tell(exchange, &mut response);
     effects::body(exchange, &mut response);
+    effects::keep_connection(exchange, &mut response);
     compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
     headers::keep(exchange, &response, watch);

@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, ngx_http_internal_redirect). Every phase from the choice of the location on runs again.
 
 use super::error_page::{self, Begin};
-use super::{Stop, answer_rewrites, client_address};
+use super::{Stop, answer_rewrites, client_address, headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::http::{Response, Source};
@@ -47,6 +47,7 @@ pub(super) fn follow(
     if name.is_none() && target.is_none() {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     }
+    headers::keep_upstreams(exchange, response);
     answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {

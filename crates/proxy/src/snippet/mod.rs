@@ -34,7 +34,8 @@ mod towards;
 mod upstream_tls;
 
 pub(crate) use addresses::lets_in;
-pub(crate) use effects::{Effects, Size};
+pub(crate) use effects::{Compressing, Effects, Size};
+pub(crate) use expires::second_of;
 pub use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;

@@ -3,9 +3,12 @@
 use super::lower::{at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
 use model::policy::{Policy, TlsRedirect};
-use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
+use model::snippet::{
+    GlobalScope, Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings,
+};
 use model::{Backend, Location, PathKind, Pattern, Server};
 use route::Own;
+use snippet::run::Tables;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,7 +34,7 @@ impl Plan {
     }
 
     /// The plan of a server; none where no snippet counts for it.
-    pub fn of(server: &Server, http: Option<&GlobalScope>) -> Option<Self> {
+    pub fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }
@@ -42,7 +45,8 @@ impl Plan {
             around.inherit(http);
         }
         let (locations, regex) = (server.locations.clone(), server.regex);
-        let mut planner = Planner { locations, levels: Vec::new(), own: Vec::new(), regex };
+        let levels = Vec::new();
+        let mut planner = Planner { locations, levels, own: Vec::new(), regex, tables };
         planner.levels.resize_with(server.locations.len(), Level::default);
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
@@ -69,15 +73,17 @@ impl Plan {
 }
 
 #[derive(Debug)]
-struct Planner {
+struct Planner<'t> {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
     own: Vec<Own>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
+    /// The tables that texts may lead to.
+    tables: &'t Tables,
 }
 
-impl Planner {
+impl Planner<'_> {
     fn push(&mut self, location: Location, level: Level) -> usize {
         self.locations.push(Arc::new(location));
         self.levels.push(level);
@@ -91,7 +97,7 @@ impl Planner {
         said_by_the_controller(&mut outer, &location.policy);
         self.fill(index, location, scope, &outer, false);
         let level = &mut self.levels[index];
-        if self.regex && level.uses_captures() {
+        if self.regex && level.asks.captures {
             // A path that is no expression matches nothing.
             let pattern = Pattern::new(&format!("^{}", location.path), true).ok();
             level.captures = pattern.map(|pattern| Regex { pattern, names: Vec::new() });
@@ -103,8 +109,9 @@ impl Planner {
         let reason = "no location was looked for yet".to_owned();
         let location = Location { backend: Backend::Denied(reason), ..bare() };
         let location = lowered(&location, around);
+        let asks = self.tables.asks(&[around, &scope.program]);
         let (scope, settings) = (Some(scope.clone()), around.clone());
-        self.push(location, Level { scope, settings, own: true, ..Level::default() })
+        self.push(location, Level { scope, settings, asks, own: true, ..Level::default() })
     }
 
     /// A location that a snippet has, `base` is what it has from the one around it.
@@ -126,7 +133,7 @@ impl Planner {
         let level = &mut self.levels[index];
         level.internal = own.internal;
         if let LocationKind::Regex(regex) = &own.kind
-            && (!regex.names.is_empty() || level.uses_captures())
+            && (!regex.names.is_empty() || level.asks.captures)
         {
             level.captures = Some(regex.clone());
         }
@@ -153,7 +160,8 @@ impl Planner {
             inner.stub_status |= settings.stub_status;
             inner.empty_gif |= settings.empty_gif;
             let location = lowered(&with_pages(base, branch), &inner);
-            let level = Level { settings: inner, own, ..Level::default() };
+            let asks = self.tables.asks(&[&inner]);
+            let level = Level { settings: inner, asks, own, ..Level::default() };
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
@@ -163,7 +171,9 @@ impl Planner {
         for inner in &scope.locations {
             self.own(inner, Some(index), &within, &outer);
         }
-        let level = Level { settings, branches, own, ..Level::default() };
+        let said = [&settings as &dyn Pieces, &scope.program, &scope.branches, &scope.limit_except];
+        let asks = self.tables.asks(&said);
+        let level = Level { settings, branches, asks, own, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };
     }
 }

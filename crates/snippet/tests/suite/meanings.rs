@@ -319,9 +319,9 @@ fn what_a_snippet_takes_for_granted_is_said_with_its_place() {
     let mut found: Vec<_> = needs.iter().map(said).collect();
     found.sort();
     assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
-    let listens = meaning(Place::Http, "merge_slashes off;\nserver { listen 2443; }").needs;
+    let listens = meaning(Place::Http, "server { listen 2443; }").needs;
     let what: Vec<_> = listens.into_iter().map(|need| need.what).collect();
-    assert_eq!(what, [snippet::Needed::UnmergedSlashes, snippet::Needed::Port(2443)]);
+    assert_eq!(what, [snippet::Needed::Port(2443)]);
 }
 
 #[test]
