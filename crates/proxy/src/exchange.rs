@@ -262,6 +262,7 @@ impl Exchange {
         self.authenticated = Authenticated::default();
         if let Some(running) = &mut self.snippet {
             running.group = None;
+            running.nobody = None;
         }
     }
 

@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, effects, errors, headers, opentelemetry, program, request_headers,
+    Stop, choose_backend, effects, errors, headers, opentelemetry, pass, program, request_headers,
     x_accel,
 };
 use crate::error::Error;
@@ -33,6 +33,7 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
 pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
+    pass::has_upstream(exchange)?;
     match choose_backend::main(exchange) {
         Some(_) => Ok(()),
         None if exchange.level().is_some() => program::own_content(exchange),

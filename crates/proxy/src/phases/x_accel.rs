@@ -86,6 +86,11 @@ fn target(address: &[u8]) -> Option<Bytes> {
 
 /// Gives the final answer what earlier ones left for it.
 pub(super) fn carry(exchange: &Exchange, response: &mut Response) {
+    // What is said here in place of a page has the type that the upstream said.
+    let is_said = exchange.snippet.as_ref().is_some_and(|running| running.said);
+    if is_said && exchange.onward.carried.has("content-type") {
+        response.headers.remove("content-type");
+    }
     for field in exchange.onward.carried.iter() {
         if !(field.is("content-type") && response.headers.has("content-type")) {
             response.headers.push(field.name.clone(), field.value.clone());

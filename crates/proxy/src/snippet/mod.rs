@@ -62,6 +62,8 @@ pub struct Running {
     pub ingress: Option<usize>,
     /// The upstream that `$proxy_upstream_name` names in place of the location's.
     pub group: Option<Arc<Group>>,
+    /// The name of the upstream that is to have the request, and is not there.
+    pub nobody: Option<String>,
     /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
     pub said: bool,
     /// Whether an `error_page` was looked for.
@@ -99,7 +101,7 @@ impl Running {
         if let Some(running) = &mut exchange.snippet {
             let state = &mut running.state;
             (state.path, state.query) = (path.into_owned(), query.into_owned());
-            (state.quoted, state.rewritten) = (quoted, false);
+            (state.quoted, state.rewritten, state.requeried) = (quoted, false, false);
             return;
         }
         let mut state = State::new(&path, &query, quoted);

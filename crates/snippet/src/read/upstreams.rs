@@ -157,7 +157,8 @@ fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
         None if word.text.contains('$') => return Err(elsewhere(word)),
         None => return Err(invalid(word, "URL of an upstream")),
     };
-    let (authority, path) = match rest.find('/') {
+    // A variable may bring the whole path.
+    let (authority, path) = match rest.find(['/', '$']) {
         Some(at) => (&rest[..at], Some(&rest[at..])),
         None => (rest, None),
     };
