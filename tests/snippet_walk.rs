@@ -91,8 +91,15 @@ fn text(random: &mut Random) -> String {
 
 fn rewrite(random: &mut Random, flags: &[&str]) -> String {
     let regex = random.one(&["^/a/(.*)$", "^/(\\w+)/(\\d+)$", "/x$", "^/b", "^/(?<named>n.*)$"]);
-    let to =
-        random.one(&["/c/$1", "/d?n=$1", "/e?", "/own/$1", "/z$uri", "/own/x", "https://x.test/$1"]);
+    let to = random.one(&[
+        "/c/$1",
+        "/d?n=$1",
+        "/e?",
+        "/own/$1",
+        "/z$uri",
+        "/own/x",
+        "https://x.test/$1",
+    ]);
     format!("rewrite {regex} {to}{};", random.one(flags))
 }
 
@@ -183,9 +190,8 @@ fn of_server(random: &mut Random) -> String {
 fn write(corpus: &Path, case: usize, random: &mut Random) {
     let folder = corpus.join(format!("walk/w{case}"));
     fs::create_dir_all(&folder).expect("a folder for a case");
-    let indented = |text: String| {
-        text.lines().map(|line| format!("      {line}\n")).collect::<String>()
-    };
+    let indented =
+        |text: String| text.lines().map(|line| format!("      {line}\n")).collect::<String>();
     let (server, location) = (indented(of_server(random)), indented(of_location(random)));
     let objects = format!(
         "{CONFIG_MAP}---
@@ -210,10 +216,21 @@ metadata:
     );
     let mut steps = String::new();
     for _ in 0..REQUESTS {
-        let path = random.one(&["/", "/a/x", "/a/1.php", "/b/22", "/own/x", "/own/y", "/fin/a.js", "/nest", "/C/1"]);
+        let path = random.one(&[
+            "/",
+            "/a/x",
+            "/a/1.php",
+            "/b/22",
+            "/own/x",
+            "/own/y",
+            "/fin/a.js",
+            "/nest",
+            "/C/1",
+        ]);
         let query = random.one(&["", "?q=one", "?q=two&r=%20x", "?q"]);
         let method = random.one(&["GET", "GET", "POST", "HEAD"]);
-        let header = random.one(&["", "    - [X-In, bc]\n", "    - [X-In, '0']\n", "    - [Cookie, c=1]\n"]);
+        let header =
+            random.one(&["", "    - [X-In, bc]\n", "    - [X-In, '0']\n", "    - [Cookie, c=1]\n"]);
         let headers = if header.is_empty() { "" } else { "    headers:\n" };
         let _ = write!(
             steps,

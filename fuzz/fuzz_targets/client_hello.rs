@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let [step, hello @ ..] = bytes else { return };
     let found = server_name(hello, hello.len());
     if let Some(Some(name)) = &found {
-        let host = route::host::parse(name.as_bytes()).expect("a name of TLS is a host");
+        let host = wire::host::parse(name.as_bytes()).expect("a name of TLS is a host");
         assert_eq!(host.port, None);
         assert_eq!(host.name, name.trim_end_matches('.').to_ascii_lowercase());
         assert_eq!(server_name(hello, usize::from(*step)), found);

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use route::host::parse;
+use wire::host::parse;
 
 fuzz_target!(|raw: &[u8]| {
     let Ok(host) = parse(raw) else { return };

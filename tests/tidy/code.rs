@@ -21,7 +21,7 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/stream/src/door.rs", "the one door for what objects name"),
     ("crates/stream/src/reach.rs", "endpoints of Services, and names that the resolver has judged"),
     ("crates/stream/src/udp.rs", "the same for UDP"),
-    ("crates/proxy/src/upstream/connect.rs", "endpoints, and addresses that the door has judged"),
+    ("crates/upstream/src/connect.rs", "endpoints, and addresses that the door has judged"),
     ("crates/proxy/src/log/syslog.rs", "the log server that the ConfigMap names"),
     ("src/dbg.rs", "the admin port of this machine, asked by a person"),
 ];

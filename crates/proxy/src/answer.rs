@@ -1,8 +1,8 @@
 //! Header sections of the answer, kept where a variable asks for them: `$sent_http_*` and `$upstream_http_*`.
 
-use crate::http::{Headers, Length, Response, Version};
 use bytes::Bytes;
 use model::{Part, Template, Variable};
+use wire::{Headers, Length, Response, Version};
 
 /// Which header sections templates ask for. Where none does, nothing is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Watch {
 
 /// The header sections that were asked for; empty otherwise.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// What the client gets, or will get.
     pub sent: Headers,
     /// What the last upstream sent.
@@ -43,7 +43,7 @@ pub struct Answer {
 }
 
 /// The header section of an answer with the framing that it will have.
-pub fn section(response: &Response, version: Version) -> Headers {
+pub(crate) fn section(response: &Response, version: Version) -> Headers {
     let mut headers = response.headers.clone();
     match (response.announced_length, response.body.length()) {
         (Some(length), _) | (None, Length::Known(length)) => {

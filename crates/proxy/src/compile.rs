@@ -2,14 +2,11 @@
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::call::Destination;
 use crate::generation::{Copies, ErrorPages, Generation, Site, Spot, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
-use crate::tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
-use crate::upstream::{Alternative, Group, Rule};
 use imbl::OrdMap;
 use model::policy::{ClientCertificate, Mirror, Protocol};
 use model::snippet::GlobalScope;
@@ -24,13 +21,15 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use stream::Resolver;
+use tls::{Certificates, Clients, Profile, Profiles, TlsFront, Verifier, Verifiers};
+use upstream::{Alternative, Destination, Group, Rule};
 
 /// The upstream of `--default-backend-service`, which answers in place of errors where no other one does.
 const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
 /// What outlives generations and is needed to make them.
 #[derive(Debug, Default)]
-pub struct Compiler {
+pub(crate) struct Compiler {
     profiles: Profiles,
     verifiers: Verifiers,
     zones: Zones,
@@ -42,14 +41,14 @@ pub struct Compiler {
 
 impl Compiler {
     /// A compiler for objects whose names may lead there.
-    pub fn new(outside: Outside) -> Self {
+    pub(crate) fn new(outside: Outside) -> Self {
         Self { resolver: Arc::new(Resolver::from(outside)), ..Self::default() }
     }
 
     /// The generation before the first: it serves nothing.
-    pub fn nothing(&self) -> Result<Generation, Box<dyn std::error::Error + Send + Sync>> {
+    pub(crate) fn nothing(&self) -> Result<Generation, Box<dyn std::error::Error + Send + Sync>> {
         let configuration = Configuration::default();
-        let certificates = Certificates::new(Arc::new(crate::tls::self_signed()?));
+        let certificates = Certificates::new(Arc::new(tls::self_signed()?));
         let outside = self.resolver.outside().clone();
         let front = TlsFront::new(&configuration.global, certificates.clone(), outside)?;
         let (sites, groups) = (Routes::default(), OrdMap::new());
@@ -73,7 +72,7 @@ impl Compiler {
 
     /// The generation after `before`. Living groups change only once nothing can fail any more, so that a refusal
     /// changes nothing.
-    pub fn next(
+    pub(crate) fn next(
         &self,
         before: &Generation,
         configuration: &Configuration,
@@ -148,20 +147,21 @@ impl Compiler {
 
     /// The tracer before, unless its settings have changed: what waits in it is sent, either way.
     fn tracer(&self, before: &Generation, global: &Global) -> Arc<Tracer> {
-        match before.number > 0 && before.global().telemetry == global.telemetry {
-            true => before.tracer.clone(),
-            false => self.tracing.tracer(&global.telemetry),
+        if before.number > 0 && before.global().telemetry == global.telemetry {
+            before.tracer.clone()
+        } else {
+            self.tracing.tracer(&global.telemetry)
         }
     }
 
     /// Says what the environment knows about collectors; before the first generation.
-    pub fn locate_collector(&self, environment: OtlpEnvironment) {
+    pub(crate) fn locate_collector(&self, environment: OtlpEnvironment) {
         // Who comes second is too late.
         let _ = self.tracing.environment.set(environment);
     }
 
     /// What became of spans since the process started.
-    pub fn spans(&self) -> Spans {
+    pub(crate) fn spans(&self) -> Spans {
         self.tracing.counts.now()
     }
 
@@ -457,9 +457,10 @@ fn without_the_unservable<'l>(
 /// The server with its locations as they are served; the same one where that makes no difference.
 fn served(server: &Arc<Server>, locations: &[Arc<Location>]) -> Arc<Server> {
     let locations = &locations[..server.locations.len()];
-    match server.locations.iter().zip(locations).all(|(before, now)| Arc::ptr_eq(before, now)) {
-        true => server.clone(),
-        false => Arc::new(Server { locations: locations.to_vec(), ..Server::clone(server) }),
+    if server.locations.iter().zip(locations).all(|(before, now)| Arc::ptr_eq(before, now)) {
+        server.clone()
+    } else {
+        Arc::new(Server { locations: locations.to_vec(), ..Server::clone(server) })
     }
 }
 

@@ -3,9 +3,8 @@
 use crate::compile::Compiler;
 use crate::generation::Generation;
 use crate::geoip::GeoFiles;
-use crate::http::Scratch;
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
-use crate::load::{self, Pressure, Shed};
+use crate::load::{Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::pulse::{Pulse, Running};
 use crate::telemetry::{OtlpEnvironment, Spans};
@@ -21,6 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use wire::Scratch;
 
 /// How long the last lines of a log may take to be written.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -165,7 +165,7 @@ impl Native {
 
     /// Says how many files the process may have open: some of them are kept for other things than traffic.
     pub fn bound_descriptors(&self, most: u64) {
-        load::bound_descriptors(most);
+        wire::descriptors::bound(most);
     }
 
     /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.

@@ -1,14 +1,14 @@
 //! What can go wrong with a request. Each error answers: what is the client told, who is to blame, may it be
 //! tried again.
 
-use crate::http::BodyError;
-use crate::upstream::TryError;
 use http::StatusCode;
 use model::Location;
+use upstream::{CallError, TryError};
+use wire::BodyError;
 
 /// Why a request has no answer of its own.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// The path is not one.
     #[error("the path is not valid: {0}")]
     BadPath(route::path::BadPath),
@@ -61,13 +61,22 @@ pub enum Error {
 
 /// Who is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Blame {
+pub(crate) enum Blame {
     /// The client.
     Client,
     /// The upstream.
     Upstream,
     /// Fairway, or who configured it.
     Proxy,
+}
+
+impl From<CallError> for Error {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::NoEndpoints(upstream) => Self::NoEndpoints(upstream),
+            CallError::Failed(error) => Self::Upstream(error),
+        }
+    }
 }
 
 impl Error {
@@ -79,7 +88,7 @@ impl Error {
     }
 
     /// What the client is told.
-    pub fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::BadPath(_) | Self::TwoAuthorizations => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
@@ -110,7 +119,7 @@ impl Error {
     }
 
     /// Who is to blame.
-    pub fn blame(&self) -> Blame {
+    pub(crate) fn blame(&self) -> Blame {
         match self {
             Self::RequestBody(BodyError::Storage | BodyError::NoRoom)
             | Self::BadRewrite(_)
@@ -132,7 +141,7 @@ impl Error {
     }
 
     /// Whether the client's connection is of no use afterwards.
-    pub fn closes(&self) -> bool {
+    pub(crate) fn closes(&self) -> bool {
         matches!(
             self,
             Self::BadPath(_)
@@ -145,7 +154,7 @@ impl Error {
     }
 
     /// How loud the error log says it.
-    pub fn level(&self) -> tracing::Level {
+    pub(crate) fn level(&self) -> tracing::Level {
         match self.blame() {
             Blame::Client => tracing::Level::DEBUG,
             Blame::Upstream => tracing::Level::ERROR,

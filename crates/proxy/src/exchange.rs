@@ -3,12 +3,10 @@
 use crate::answer::Answer;
 use crate::connection::{Connection, Working};
 use crate::generation::{Generation, Site, Spot};
-use crate::http::{Body, Headers, Interims, Request, Squeezed, Version};
 use crate::limits::Slot;
 use crate::snippet::Running;
 use crate::telemetry::Span;
 use crate::trace::{Phase, Trace};
-use crate::upstream::Try;
 use crate::worker::Worker;
 use bytes::Bytes;
 use http::Method;
@@ -18,10 +16,12 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::time::Instant;
+use upstream::{Group, Try};
+use wire::{Body, Headers, Interims, Request, Squeezed, Version};
 
 /// A request on its way through the phases.
 #[derive(Debug)]
-pub struct Exchange {
+pub(crate) struct Exchange {
     /// What the client sent.
     pub request: Request,
     /// The connection it came over.
@@ -44,16 +44,8 @@ pub struct Exchange {
     pub dotted: bool,
     /// The server and location that answer.
     pub place: Option<Place>,
-    /// Whether `default-backend` stands in for the location's upstream.
-    pub stands_in: bool,
-    /// Path and query towards the upstream, if they are not those of the request.
-    pub rewritten: Option<Bytes>,
-    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
-    pub forwarded_prefix: Option<Bytes>,
-    /// What Access-Control-Allow-Origin says, if the origin is allowed.
-    pub allowed_origin: Option<Bytes>,
-    /// Whether the canary of the location has it.
-    pub canary: bool,
+    /// What was decided at that location.
+    pub visit: Visit,
     /// `Set-Cookie` of a new session.
     pub session_cookie: Option<Bytes>,
     /// `X-Request-ID` as passed on.
@@ -62,8 +54,6 @@ pub struct Exchange {
     pub onward: Onward,
     /// Header sections of the answer that variables ask for.
     pub answer: Answer,
-    /// What the guards leave for what comes after them.
-    pub authenticated: Authenticated,
     /// The phase it is in, or that ended it.
     pub phase: Phase,
     /// Why it goes where it goes, if somebody asked.
@@ -86,7 +76,7 @@ pub struct Exchange {
 
 /// The server and location that answer a request.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(crate) struct Place {
     /// The server.
     pub site: Arc<Site>,
     /// The number of its location.
@@ -95,14 +85,35 @@ pub struct Place {
 
 impl Place {
     /// The location.
-    pub fn spot(&self) -> &Spot {
+    pub(crate) fn spot(&self) -> &Spot {
         &self.site.spots[self.index]
     }
 }
 
+/// What is decided at one location, and forgotten as a whole where the request goes on to another one.
+#[derive(Debug, Default)]
+pub(crate) struct Visit {
+    /// Whether `default-backend` stands in for the location's upstream.
+    pub stands_in: bool,
+    /// Path and query towards the upstream, if they are not those of the request.
+    pub rewritten: Option<Bytes>,
+    /// `X-Forwarded-Prefix` as passed on, if the location's rewrite sets it.
+    pub forwarded_prefix: Option<Bytes>,
+    /// What Access-Control-Allow-Origin says, if the origin is allowed.
+    pub allowed_origin: Option<Bytes>,
+    /// Whether the canary of the location has it.
+    pub canary: bool,
+    /// The upstream that a snippet names in place of the location's own.
+    pub named: Option<Arc<Group>>,
+    /// The name of the upstream that is to have the request, and is not there.
+    pub nobody: Option<String>,
+    /// What the guards leave for what comes after them.
+    pub authenticated: Authenticated,
+}
+
 /// What becomes of a request that an upstream sends on.
 #[derive(Debug, Default)]
-pub struct Onward {
+pub(crate) struct Onward {
     /// For each time, how many tries at upstreams were made before.
     pub tries: Vec<usize>,
     /// The target as the client sent it.
@@ -117,7 +128,7 @@ pub struct Onward {
 
 /// What the guards leave for what comes after them.
 #[derive(Debug, Default)]
-pub struct Authenticated {
+pub(crate) struct Authenticated {
     /// Authentication-Info for the answer (RFC 7616 section 3.5).
     pub information: Option<Bytes>,
     /// What the authenticator says about the client, for the application.
@@ -132,7 +143,7 @@ pub struct Authenticated {
 
 /// What is passed on about how the client came in (compat/behaviour.md section 15).
 #[derive(Clone, Debug, Default)]
-pub struct Forwarded {
+pub(crate) struct Forwarded {
     /// "best host": with its port, if it has one.
     pub host: Bytes,
     /// "effective scheme".
@@ -143,7 +154,7 @@ pub struct Forwarded {
 
 /// What is noted for logs and metrics.
 #[derive(Debug, Default)]
-pub struct Log {
+pub(crate) struct Log {
     /// Status of the answer.
     pub status: u16,
     /// Bytes sent.
@@ -160,7 +171,7 @@ pub struct Log {
 
 impl Exchange {
     /// A request whose head was just read.
-    pub fn new(
+    pub(crate) fn new(
         request: Request,
         connection: Rc<Connection>,
         worker: Rc<Worker>,
@@ -174,16 +185,11 @@ impl Exchange {
             path: Bytes::new(),
             dotted: false,
             place: None,
-            stands_in: false,
-            rewritten: None,
-            forwarded_prefix: None,
-            allowed_origin: None,
-            canary: false,
+            visit: Visit::default(),
             session_cookie: None,
             request_id: Bytes::new(),
             onward: Onward::default(),
             answer: Answer::default(),
-            authenticated: Authenticated::default(),
             phase: Phase::default(),
             trace: None,
             span: None,
@@ -201,7 +207,7 @@ impl Exchange {
     }
 
     /// What could not be understood as a request, for its line in the access log.
-    pub fn refused(
+    pub(crate) fn refused(
         head: &[u8],
         connection: Rc<Connection>,
         worker: Rc<Worker>,
@@ -226,12 +232,12 @@ impl Exchange {
     }
 
     /// Notes the phase that begins.
-    pub fn enter(&mut self, phase: Phase) {
+    pub(crate) fn enter(&mut self, phase: Phase) {
         self.phase = phase;
     }
 
     /// Whether nothing may be sent to anybody: the request is only explained.
-    pub fn is_dry(&self) -> bool {
+    pub(crate) fn is_dry(&self) -> bool {
         self.trace.as_ref().is_some_and(|trace| trace.dry)
     }
 
@@ -239,12 +245,12 @@ impl Exchange {
     ///
     /// # Panics
     /// Before the phase `find_location` has chosen one.
-    pub fn spot(&self) -> &Spot {
+    pub(crate) fn spot(&self) -> &Spot {
         self.place.as_ref().expect("phases after find_location run only once it has chosen").spot()
     }
 
     /// The request goes on with another target of the same host, as GET (ngx_http_internal_redirect).
-    pub fn lead_to(&mut self, target: Bytes) {
+    pub(crate) fn lead_to(&mut self, target: Bytes) {
         let received = std::mem::replace(&mut self.request.target, target);
         self.onward.received.get_or_insert(received);
         if self.request.method != Method::HEAD {
@@ -254,20 +260,12 @@ impl Exchange {
     }
 
     /// Forgets what was decided at a location, since the request goes on to another one.
-    pub fn leave_location(&mut self) {
-        self.rewritten = None;
-        self.forwarded_prefix = None;
-        self.allowed_origin = None;
-        self.canary = false;
-        self.authenticated = Authenticated::default();
-        if let Some(running) = &mut self.snippet {
-            running.group = None;
-            running.nobody = None;
-        }
+    pub(crate) fn leave_location(&mut self) {
+        self.visit = Visit::default();
     }
 
     /// The query as it stands: that of the request, until a snippet makes it another.
-    pub fn query(&self) -> Option<&[u8]> {
+    pub(crate) fn query(&self) -> Option<&[u8]> {
         match &self.snippet {
             None => self.request.query(),
             Some(running) => Some(running.state.query.as_bytes()),
@@ -275,19 +273,19 @@ impl Exchange {
     }
 
     /// The target as the client sent it, wherever upstreams have sent the request on to.
-    pub fn received(&self) -> &Bytes {
+    pub(crate) fn received(&self) -> &Bytes {
         self.onward.received.as_ref().unwrap_or(&self.request.target)
     }
 
     /// The tries at the upstream of this location.
-    pub fn tries(&self) -> &[Rc<Try>] {
+    pub(crate) fn tries(&self) -> &[Rc<Try>] {
         let before = self.onward.tries.last().copied().unwrap_or(0);
         self.log.tries.get(before..).unwrap_or_default()
     }
 
     /// Whether the client wants the answer's trailers: it says so, or speaks to a gRPC service, which cannot
     /// do without.
-    pub fn wants_trailers(&self) -> bool {
+    pub(crate) fn wants_trailers(&self) -> bool {
         let grpc = |place: &Place| {
             matches!(place.spot().location.policy.protocol, Protocol::Grpc | Protocol::Grpcs)
         };
@@ -295,15 +293,16 @@ impl Exchange {
     }
 
     /// The client's address as text; that of the peer is written once for the whole connection.
-    pub fn client_text(&self) -> Bytes {
-        match self.client == self.connection.peer.ip() {
-            true => self.connection.peer_text.clone(),
-            false => self.client.to_string().into(),
+    pub(crate) fn client_text(&self) -> Bytes {
+        if self.client == self.connection.peer.ip() {
+            self.connection.peer_text.clone()
+        } else {
+            self.client.to_string().into()
         }
     }
 
     /// Lets go of the request's body, and with it of the client's connection.
-    pub fn release_body(&mut self) {
+    pub(crate) fn release_body(&mut self) {
         self.request.body = Body::empty();
     }
 }

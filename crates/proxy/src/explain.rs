@@ -1,11 +1,10 @@
 //! What would become of a request: the phases run as for a real one, but nothing is sent to anybody.
 
 use crate::compile::Compiler;
-use crate::connection::{Connection, TlsSession};
+use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
-use crate::http::{Body, Request, Version};
-use crate::http1::{Limits, parse_request};
+use crate::http1::limits_of;
 use crate::listen::Listening;
 use crate::log::{AccessLog, Writer};
 use crate::phases;
@@ -17,7 +16,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::TlsSession;
 use tokio::task::LocalSet;
+use wire::http1::parse_request;
+use wire::{Body, Request, Version};
 
 /// How long the names of ExternalName Services may take to be found.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -111,7 +113,7 @@ async fn follow(
 
 fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
     let global = generation.global();
-    let limits = Limits::of(global);
+    let limits = limits_of(global);
     let parsed =
         parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;
     Ok(Request {

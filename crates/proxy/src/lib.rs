@@ -4,13 +4,9 @@
 //! `http2` turn bytes into an [`exchange::Exchange`] and back, `upstream` speaks to endpoints, `compile` turns a
 //! Configuration into a [`generation::Generation`], and `engine` swaps generations.
 
-#![allow(unreachable_pub, clippy::match_bool, reason = "until its modules are crates")]
-
 mod address;
 mod answer;
 mod authenticator;
-mod backlog;
-mod call;
 mod compile;
 mod connection;
 mod credentials;
@@ -20,19 +16,13 @@ mod exchange;
 mod explain;
 mod generation;
 mod geoip;
-mod http;
 mod http1;
 mod http2;
-mod io;
 mod limits;
 mod listen;
 mod load;
 mod log;
 mod mirrors;
-mod outbox;
-mod owed;
-mod own;
-mod patience;
 mod phases;
 mod pulse;
 mod recorder;
@@ -40,10 +30,7 @@ mod set_headers;
 mod snippet;
 mod telemetry;
 mod thread;
-mod timer;
-mod tls;
 mod trace;
-mod upstream;
 mod variables;
 mod worker;
 mod young;

@@ -1,9 +1,8 @@
 //! How hard the process is pressed, and what was turned away because of it (docs/overload.md).
 
 use std::net::SocketAddr;
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// How hard the process is pressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,32 +57,6 @@ pub(crate) struct Load {
     unread: AtomicU64,
     accept_failures: AtomicU64,
     panics: AtomicU64,
-}
-
-/// Descriptors of clients stay below the first number, those of upstreams below the second. The system gives the lowest
-/// number that is free, so a number tells how many are taken; they belong to the process, and so does this.
-static DESCRIPTORS: [AtomicI32; 2] = [AtomicI32::new(i32::MAX), AtomicI32::new(i32::MAX)];
-
-/// Percent of the descriptors that clients may reach, and parts of them that are left to the admin server and the rest.
-const CLIENTS: u64 = 90;
-const RESERVE: u64 = 32;
-
-/// Says how many files the process may have open.
-pub(crate) fn bound_descriptors(most: u64) {
-    let number = |bound| i32::try_from(bound).unwrap_or(i32::MAX);
-    DESCRIPTORS[0].store(number(most.saturating_mul(CLIENTS) / 100), Ordering::Relaxed);
-    let reserve = (most / RESERVE).clamp(8, 256);
-    DESCRIPTORS[1].store(number(most.saturating_sub(reserve)), Ordering::Relaxed);
-}
-
-/// Whether a client's socket leaves enough descriptors to the others.
-pub(crate) fn client_fits(socket: &impl AsRawFd) -> bool {
-    socket.as_raw_fd() < DESCRIPTORS[0].load(Ordering::Relaxed)
-}
-
-/// Whether a socket towards an upstream does.
-pub(crate) fn upstream_fits(socket: &impl AsRawFd) -> bool {
-    socket.as_raw_fd() < DESCRIPTORS[1].load(Ordering::Relaxed)
 }
 
 impl Load {

@@ -10,14 +10,14 @@ const SAID_EVERY: u64 = 1000;
 
 /// The copies of one thread.
 #[derive(Debug, Default)]
-pub struct Mirrors {
+pub(crate) struct Mirrors {
     in_flight: Cell<usize>,
     left_out: Cell<u64>,
 }
 
 impl Mirrors {
     /// A place for one more copy, if there is one.
-    pub fn enter(self: &Rc<Self>) -> Option<Entry> {
+    pub(crate) fn enter(self: &Rc<Self>) -> Option<Entry> {
         if self.in_flight.get() < IN_FLIGHT {
             self.in_flight.set(self.in_flight.get() + 1);
             return Some(Entry(self.clone()));
@@ -36,7 +36,7 @@ impl Mirrors {
 
 /// The place of a copy in flight.
 #[derive(Debug)]
-pub struct Entry(Rc<Mirrors>);
+pub(crate) struct Entry(Rc<Mirrors>);
 
 impl Drop for Entry {
     fn drop(&mut self) {

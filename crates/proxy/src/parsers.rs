@@ -1,14 +1,14 @@
 //! Parsers of what comes from outside, by themselves, so that fuzz targets and benches can call them.
 
-use crate::http::{Frame, Headers};
-use crate::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
 use crate::phases::{choose_backend, client_address};
 use crate::telemetry::{Context, propagation};
-use crate::upstream::{Records, Said, cgi_head_end, parse_cgi_head};
 use crate::{credentials, variables};
 use bytes::{Bytes, BytesMut};
 use model::{Pattern, Propagator, RealIp, Steps};
 use std::net::IpAddr;
+use upstream::{Records, Said, cgi_head_end, parse_cgi_head};
+use wire::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
+use wire::{Frame, Headers};
 
 /// Reads a pattern and looks for it in a text: the bytes that it keeps, whether it matches, and whether it has groups
 /// there; the latter are none if that takes more steps than a request has.

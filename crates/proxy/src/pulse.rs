@@ -10,7 +10,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 
 /// The marks of one thread.
 #[derive(Clone, Debug)]
-pub struct Pulse {
+pub(crate) struct Pulse {
     started: Instant,
     /// Milliseconds from the start to the last mark.
     last: Arc<AtomicU64>,
@@ -18,12 +18,12 @@ pub struct Pulse {
 
 impl Pulse {
     /// A thread that starts now.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { started: Instant::now(), last: Arc::default() }
     }
 
     /// The thread turns.
-    pub fn beat(&self) {
+    pub(crate) fn beat(&self) {
         let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last.store(now, Ordering::Relaxed);
     }
@@ -36,7 +36,7 @@ impl Pulse {
 
 /// A thread of traffic.
 #[derive(Debug)]
-pub struct Running {
+pub(crate) struct Running {
     /// Its end.
     pub handle: JoinHandle<()>,
     /// Its marks.
@@ -45,7 +45,7 @@ pub struct Running {
 
 impl Running {
     /// Why the thread serves nobody.
-    pub fn ailment(&self, now: Instant) -> Option<&'static str> {
+    pub(crate) fn ailment(&self, now: Instant) -> Option<&'static str> {
         if self.handle.is_finished() {
             return Some("a thread of traffic has ended");
         }

@@ -7,32 +7,32 @@ use std::sync::Arc;
 
 /// One thread's end of the metrics.
 #[derive(Debug)]
-pub struct Recorder(Counter);
+pub(crate) struct Recorder(Counter);
 
 impl Recorder {
     /// A thread begins to count.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
         Self(Counter::new(metrics))
     }
 
     /// What this thread says of its connections.
-    pub fn tally(&self) -> &Tally {
+    pub(crate) fn tally(&self) -> &Tally {
         self.0.tally()
     }
 
     /// A connection begins to work on a request.
-    pub fn request(&self, connection: &Rc<Connection>) -> Working {
+    pub(crate) fn request(&self, connection: &Rc<Connection>) -> Working {
         self.tally().request();
         connection.work()
     }
 
     /// Forgets the cells of series that are gone.
-    pub fn prune(&self) {
+    pub(crate) fn prune(&self) {
         self.0.prune();
     }
 
     /// Counts a request that is over, with what was observed of it.
-    pub fn count(&self, request: &Request<'_>, observed: impl FnOnce() -> Observed) {
+    pub(crate) fn count(&self, request: &Request<'_>, observed: impl FnOnce() -> Observed) {
         self.0.count(request, observed);
     }
 }

@@ -1,8 +1,8 @@
 //! Header fields that configuration sets, compiled: names and plain values are ready to be written.
 
-use crate::http::Headers;
 use bytes::Bytes;
 use model::{SetHeader, Template};
+use wire::Headers;
 
 /// Header fields that configuration sets, in order.
 #[derive(Debug, Default)]
@@ -51,9 +51,10 @@ impl SetHeaders {
 
 /// What ends a line is no value: `$uri` is decoded, and `%0d%0a` in it must not begin another field.
 fn line(value: String) -> Bytes {
-    match value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
-        true => Bytes::new(),
-        false => value.into(),
+    if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        Bytes::new()
+    } else {
+        value.into()
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::task::LocalSet;
 use tokio::time::Instant;
 
 /// Serves until the process ends. Blocks the thread.
-pub fn run(
+pub(crate) fn run(
     shared: Arc<Shared>,
     sockets: Sockets,
     log: AccessLog,

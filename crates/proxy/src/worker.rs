@@ -5,16 +5,13 @@ use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::http::{Clock, Scratch};
 use crate::listen::Listening;
-use crate::load::{self, Load, Pressure, Refusal, Witness};
+use crate::load::{Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
 use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
-use crate::upstream::{Names, Pool};
 use crate::young::Youth;
-use crate::{backlog, owed};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::Outside;
@@ -30,6 +27,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use upstream::{Names, Pool};
+use wire::{Clock, Scratch, backlog, owed};
 
 /// How often log lines are pushed out and idle connections are looked after.
 const TICK: Duration = Duration::from_millis(100);
@@ -46,7 +45,7 @@ const HANDSHAKES: Duration = Duration::from_secs(5);
 
 /// What all threads share.
 #[derive(Debug)]
-pub struct Shared {
+pub(crate) struct Shared {
     /// The Configuration in force.
     pub current: ArcSwap<Generation>,
     /// What is known about the listeners.
@@ -70,7 +69,7 @@ pub struct Shared {
 
 /// What the process is at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// Serving.
     Serving,
     /// Connections are still taken, but none is kept: the process is about to end.
@@ -81,7 +80,7 @@ pub enum Stage {
 
 impl Shared {
     /// The state of a process that serves `generation`.
-    pub fn new(
+    pub(crate) fn new(
         generation: Arc<Generation>,
         listening: Listening,
         connections: usize,
@@ -105,7 +104,7 @@ impl Shared {
 }
 
 /// One thread of traffic.
-pub struct Worker {
+pub(crate) struct Worker {
     shared: Arc<Shared>,
     /// What is known about the listeners.
     pub listen: Listening,
@@ -146,7 +145,7 @@ impl fmt::Debug for Worker {
 
 impl Worker {
     /// A thread that serves `shared`, with this access log.
-    pub fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, log: AccessLog) -> Self {
         let pool = Rc::new(Pool::default());
         pool.follow(shared.current.load().global().upstream_keep_alive);
         Self {
@@ -170,7 +169,7 @@ impl Worker {
     }
 
     /// Waits until all connections have ended, or there is no more time.
-    pub async fn drain(&self, until: Instant) {
+    pub(crate) async fn drain(&self, until: Instant) {
         let mut ticks = interval(Duration::from_millis(20));
         let handshakes = Instant::now() + HANDSHAKES;
         while self.is_busy(handshakes) && Instant::now() < until {
@@ -178,7 +177,7 @@ impl Worker {
             ticks.tick().await;
         }
         let last = Instant::now() + FAREWELL;
-        self.all().iter().for_each(|connection| connection.end());
+        self.all().iter().for_each(|connection| connection.control.end());
         while !self.connections.borrow().is_empty() && Instant::now() < last {
             ticks.tick().await;
         }
@@ -194,12 +193,12 @@ impl Worker {
     }
 
     /// No more requests are waited for than those on their way.
-    pub fn leave(&self) {
+    pub(crate) fn leave(&self) {
         self.leaving.set(true);
     }
 
     /// Looks after connections and log until it is dropped, and calls `each` every time.
-    pub async fn tick(self: Rc<Self>, pulse: Pulse, each: impl Fn()) {
+    pub(crate) async fn tick(self: Rc<Self>, pulse: Pulse, each: impl Fn()) {
         let mut ticks = interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
@@ -219,8 +218,8 @@ impl Worker {
             }
             if number % LOOK == 0 {
                 for one in self.connections.borrow().values() {
-                    one.backlog.look();
-                    one.owed.look();
+                    one.control.backlog.look();
+                    one.control.owed.look();
                 }
             }
             each();
@@ -239,16 +238,16 @@ impl Worker {
         recorder.prune();
         let (connections, young) = (self.connections.borrow(), self.young.borrow().len());
         let each = connections.values().map(|one| (one.requests.get(), one.busy.get()));
-        recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.len());
+        recorder.tally().look(each.chain(std::iter::repeat_n((0, 0), young)), self.pool.waiting());
     }
 
     /// Connections and requests of all threads, where somebody counts.
-    pub fn connections(&self) -> Connections {
+    pub(crate) fn connections(&self) -> Connections {
         self.shared.metrics.as_ref().map(|metrics| metrics.connections()).unwrap_or_default()
     }
 
     /// The Configuration in force.
-    pub fn generation(&self) -> Arc<Generation> {
+    pub(crate) fn generation(&self) -> Arc<Generation> {
         self.shared.current.load_full()
     }
 
@@ -268,27 +267,27 @@ impl Worker {
     }
 
     /// Hosts that are known only once a request is there.
-    pub fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &Names {
         &self.shared.names
     }
 
     /// Where bodies are kept that are too large for memory.
-    pub fn scratch(&self) -> &Scratch {
+    pub(crate) fn scratch(&self) -> &Scratch {
         &self.shared.scratch
     }
 
     /// Databases about addresses.
-    pub fn geoip(&self) -> &GeoIp {
+    pub(crate) fn geoip(&self) -> &GeoIp {
         &self.shared.geoip
     }
 
     /// Whether connections are kept for further requests: not while the process ends, nor under pressure.
-    pub fn keeps_connections(&self) -> bool {
+    pub(crate) fn keeps_connections(&self) -> bool {
         !self.leaving.get() && self.pressure() == Pressure::Normal
     }
 
     /// How hard the process is pressed.
-    pub fn pressure(&self) -> Pressure {
+    pub(crate) fn pressure(&self) -> Pressure {
         self.shared.load.pressure()
     }
 
@@ -300,7 +299,7 @@ impl Worker {
 
     /// Whether a request of this connection is turned away; then one more was. Who was let in under full pressure has
     /// one request.
-    pub fn refuses_request(&self, connection: &Connection) -> bool {
+    pub(crate) fn refuses_request(&self, connection: &Connection) -> bool {
         let refuses = self.is_overloaded() && !connection.guest.as_ref().is_some_and(Guest::asks);
         if refuses {
             self.shared.load.refused_request();
@@ -311,10 +310,10 @@ impl Worker {
     /// Whether there is room for a connection. Where there is none, those that wait for nothing go, and so does the
     /// newcomer. Under full pressure a few are let in for one request each, and as many as were ended: whoever holds
     /// the memory must not keep others out.
-    pub fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Guest>> {
+    pub(crate) fn admits(&self, socket: &impl AsRawFd) -> Option<Option<Guest>> {
         let refusal = if self.taken() >= self.places() {
             Refusal::Connections
-        } else if !load::client_fits(socket) {
+        } else if !wire::descriptors::client_fits(socket) {
             Refusal::Descriptors
         } else if !self.is_overloaded() {
             return Some(None);
@@ -330,7 +329,7 @@ impl Worker {
     }
 
     /// A connection could not be accepted.
-    pub fn accept_failed(&self, error: &std::io::Error) {
+    pub(crate) fn accept_failed(&self, error: &std::io::Error) {
         if self.shared.load.accept_failed() {
             tracing::warn!(%error, "connections cannot be accepted; idle ones are closed");
         }
@@ -367,7 +366,7 @@ impl Worker {
     }
 
     /// The number for the next connection.
-    pub fn next_serial(&self) -> u64 {
+    pub(crate) fn next_serial(&self) -> u64 {
         self.shared.serial.fetch_add(1, Ordering::Relaxed)
     }
 
@@ -385,27 +384,27 @@ impl Worker {
     fn close_idle(&self) {
         let all = self.all();
         let settled = all.iter().filter(|connection| !connection.is_fresh());
-        settled.for_each(|connection| connection.close_when_idle());
+        settled.for_each(|connection| connection.control.close_when_idle());
     }
 
     /// Ends connections whose clients leave lying what was made for them, or send nothing of what they announced, the
     /// worst ones first; how many.
     fn end_unread(&self) -> usize {
-        let mut worst = backlog::worst(self.all().into_iter(), |one| &one.backlog);
-        worst.extend(owed::worst(self.all().into_iter(), |one| &one.owed));
-        worst.iter().for_each(|connection| connection.cut());
+        let mut worst = backlog::worst(self.all().into_iter(), |one| &one.control.backlog);
+        worst.extend(owed::worst(self.all().into_iter(), |one| &one.control.owed));
+        worst.iter().for_each(|connection| connection.control.cut());
         self.shared.load.ended_unread(worst.len());
         worst.len()
     }
 
     /// Keeps a connection in the books until the guard is dropped.
-    pub fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
+    pub(crate) fn enter(self: &Rc<Self>, connection: &Rc<Connection>) -> Entry {
         self.connections.borrow_mut().insert(connection.serial, connection.clone());
         Entry { worker: self.clone(), serial: connection.serial }
     }
 
     /// 32 random hexadecimal digits, as nginx's `$request_id`: a label, not a secret.
-    pub fn random_id(&self) -> Bytes {
+    pub(crate) fn random_id(&self) -> Bytes {
         let mut id = vec![0; 32];
         let mut random = self.random.borrow_mut().u128(..);
         for digit in &mut id {
@@ -416,18 +415,18 @@ impl Worker {
     }
 
     /// A random number, for ids that must differ from those of all other processes: a label, not a secret.
-    pub fn random_number(&self) -> u128 {
+    pub(crate) fn random_number(&self) -> u128 {
         let [high, low] = &mut *self.numbers.borrow_mut();
         u128::from(high.u64(..)) << 64 | u128::from(low.u64(..))
     }
 
     /// A random number below `bound`, 0 for an empty range.
-    pub fn below(&self, bound: usize) -> usize {
+    pub(crate) fn below(&self, bound: usize) -> usize {
         if bound == 0 { 0 } else { self.random.borrow_mut().usize(..bound) }
     }
 
     /// A number in decimal.
-    pub fn decimal(&self, number: u16) -> Bytes {
+    pub(crate) fn decimal(&self, number: u16) -> Bytes {
         match number {
             80 => Bytes::from_static(b"80"),
             443 => Bytes::from_static(b"443"),
@@ -475,7 +474,7 @@ impl Drop for Expected {
 
 /// A connection's place in the books.
 #[derive(Debug)]
-pub struct Entry {
+pub(crate) struct Entry {
     worker: Rc<Worker>,
     serial: u64,
 }

@@ -59,7 +59,7 @@ impl<T> Routes<T> {
         routes
     }
 
-    /// The server for `host`, as [`crate::host::parse`] gives its name: that of the name itself, else the longest
+    /// The server for `host`, as `wire::host::parse` gives its name: that of the name itself, else the longest
     /// wildcard among the aliases, else what [`Self::find_pattern`] says, else the catch-all. Patterns take their steps
     /// from those of the request; where these do not last, nobody knows whose host it is.
     pub fn find(&self, host: &str, steps: &Steps) -> Result<Option<&Arc<T>>, Spent> {

@@ -4,17 +4,16 @@ mod answers;
 
 pub(crate) use answers::{Answers, Tag};
 
-use crate::call::Destination;
-use crate::http::Headers;
 use crate::snippet::{Towards, transferred};
-use crate::tls::Profiles;
-use crate::upstream::Group;
 use bytes::Bytes;
 use http::StatusCode;
 use imbl::OrdMap;
 use model::policy::{AuthExternal, Policy};
 use model::{Location, ServerName, UpstreamId};
 use std::sync::Arc;
+use tls::Profiles;
+use upstream::{Destination, Group};
+use wire::Headers;
 
 /// The authenticator of a location.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ pub struct Authenticator {
 
 /// What counts of an answer.
 #[derive(Debug)]
-pub struct Said {
+pub(crate) struct Said {
     /// Its status.
     pub status: StatusCode,
     /// What the application gets.

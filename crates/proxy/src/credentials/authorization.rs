@@ -105,7 +105,7 @@ impl DigestAnswer {
 
 /// The first `name=value` or `name="value"`, and what follows it: a comma or nothing.
 fn parameter(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
-    let equals = text.iter().position(|&byte| !crate::http::is_token_byte(byte))?;
+    let equals = text.iter().position(|&byte| !wire::is_token_byte(byte))?;
     let name = &text[..equals];
     let rest = text[equals..].strip_prefix(b"=")?;
     if name.is_empty() {
@@ -114,7 +114,7 @@ fn parameter(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     let (value, rest) = match rest.strip_prefix(b"\"") {
         Some(quoted) => quoted_value(quoted)?,
         None => {
-            let end = rest.iter().position(|&byte| !crate::http::is_token_byte(byte));
+            let end = rest.iter().position(|&byte| !wire::is_token_byte(byte));
             let (value, rest) = rest.split_at(end.unwrap_or(rest.len()));
             (value.to_vec(), rest)
         }

@@ -61,10 +61,7 @@ impl Drop for Place<'_> {
 impl Queue {
     fn enter(&self) -> Result<Place<'_>, Busy> {
         let place = Place(&self.waiting);
-        match self.waiting.fetch_add(1, Ordering::Relaxed) < WAITING {
-            true => Ok(place),
-            false => Err(Busy),
-        }
+        if self.waiting.fetch_add(1, Ordering::Relaxed) < WAITING { Ok(place) } else { Err(Busy) }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Where copies of requests go, found once for a generation.
 
-use crate::call::Destination;
 use model::policy::Mirror;
 use std::sync::Arc;
+use upstream::Destination;
 
 /// Where copies of a location go.
 #[derive(Debug)]

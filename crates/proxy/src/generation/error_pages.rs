@@ -1,8 +1,8 @@
 //! Who answers in place of errors, found once for a generation.
 
-use crate::upstream::Group;
 use model::policy::Errors;
 use std::sync::Arc;
+use upstream::Group;
 
 /// Who answers in place of errors.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ mod copies;
 mod cors;
 mod error_pages;
 
-pub use copies::Copies;
-pub use cors::Told;
-pub use error_pages::ErrorPages;
+pub(crate) use copies::Copies;
+pub(crate) use cors::Told;
+pub(crate) use error_pages::ErrorPages;
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
@@ -14,8 +14,6 @@ use crate::limits::Gate;
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
-use crate::tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
-use crate::upstream::{Alternative, Group, Reuse, Rule};
 use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
 use route::{Locations, Routes};
@@ -23,6 +21,8 @@ use snippet::run::Tables;
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
+use upstream::{Alternative, Group, Reuse, Rule};
 
 /// A Configuration compiled for serving.
 #[derive(Debug)]

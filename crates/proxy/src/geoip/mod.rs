@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(10);
 
 /// The databases of the process.
 #[derive(Debug, Default)]
-pub struct GeoIp {
+pub(crate) struct GeoIp {
     files: OnceLock<GeoFiles>,
     databases: ArcSwap<Databases>,
     wanted: AtomicBool,
@@ -30,12 +30,12 @@ pub struct GeoIp {
 
 impl GeoIp {
     /// Says where the files are; the first word counts.
-    pub fn locate(&self, files: GeoFiles) {
+    pub(crate) fn locate(&self, files: GeoFiles) {
         let _ = self.files.set(files);
     }
 
     /// Reads the databases if they are wanted, and goes on looking for changes; forgets them if they are not.
-    pub async fn follow(self: &Arc<Self>, wanted: bool) {
+    pub(crate) async fn follow(self: &Arc<Self>, wanted: bool) {
         if self.wanted.swap(wanted, Ordering::AcqRel) == wanted {
             return;
         }
@@ -63,7 +63,7 @@ impl GeoIp {
     }
 
     /// Appends what the databases say about an address.
-    pub fn push(&self, variable: &GeoVariable, address: IpAddr, out: &mut String) {
+    pub(crate) fn push(&self, variable: &GeoVariable, address: IpAddr, out: &mut String) {
         let start = out.len();
         let databases = self.databases.load();
         let mut having = databases

@@ -1,15 +1,7 @@
 //! Answers the request of one stream.
 
-use super::body::poll_send_data;
-use super::flood::Budget;
-use super::held::{Held, LIVELY, Piece};
-use super::stream::ClientStream;
-use super::to_map;
 use crate::exchange::Exchange;
-use crate::http::{Body, Frame, Interims, Length, Response, error_page};
-use crate::patience::Patience;
 use crate::phases::{self, program};
-use crate::timer::Timer;
 use bytes::{Buf, Bytes};
 use h2::{Reason, SendStream};
 use http::{Method, StatusCode};
@@ -17,6 +9,8 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
+use wire::http2::{Budget, ClientStream, Held, LIVELY, Piece, poll_send_data, to_map};
+use wire::{Body, Frame, Interims, Length, Patience, Response, Timer, error_page};
 
 /// A stream with what it shares with the others of its connection.
 pub(super) struct Turn {

@@ -1,24 +1,19 @@
 //! An HTTP/2 connection: its streams are served side by side by tasks of its thread.
 
 use super::answer::Turn;
-use super::flood::{Budget, Guarded};
-use super::held::{Held, Piece};
-use super::request;
-use super::stream::ClientStream;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::Request;
-use crate::io::Io;
-use crate::timer::Timer;
 use crate::worker::Worker;
-use bytes::BytesMut;
 use h2::Reason;
 use http::StatusCode;
+use model::Global;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
+use wire::http2::{Budget, ClientStream, Guarded, Held, Piece, Rules, judge};
+use wire::{Io, Request, Timer};
 
 type Session = h2::server::Connection<Guarded, Piece>;
 
@@ -34,10 +29,10 @@ const GRACE: Duration = Duration::from_secs(5);
 const LATE: i64 = 10;
 
 /// Serves a client until the connection ends.
-pub async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
     let generation = worker.generation();
     let global = generation.global();
-    let held = Held::new(connection.clone());
+    let held = Held::new(connection.control.clone());
     let (guarded, budget) = Guarded::new(io);
     let handshake = h2::server::Builder::new()
         .initial_window_size(64 << 10)
@@ -137,7 +132,7 @@ impl Streams {
         let idle = self.ending.as_ref().map_or(idle, |_| GRACE);
         timer.reset(idle);
         poll_fn(|cx| {
-            if self.connection.poll_cut(cx) {
+            if self.connection.control.poll_cut(cx) {
                 return Poll::Ready(Event::Over);
             }
             let accepted = session.poll_accept(cx);
@@ -147,9 +142,9 @@ impl Streams {
             match accepted {
                 Poll::Ready(Some(Ok((request, respond)))) => {
                     let (head, body) = request.into_parts();
-                    let stream = ClientStream::new(respond, body, &self.connection);
+                    let stream = ClientStream::new(respond, body, &self.connection.control);
                     let generation = self.worker.generation();
-                    let request = request::judge(head, &stream, generation.global());
+                    let request = judge(head, &stream, rules_of(generation.global()));
                     return Poll::Ready(Event::Stream(stream, request.map(Box::new)));
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
@@ -158,7 +153,7 @@ impl Streams {
             if self.head_is_late(limit, cx) {
                 return Poll::Ready(Event::Flood);
             }
-            if self.ending.is_none() && self.connection.poll_closing(cx) {
+            if self.ending.is_none() && self.connection.control.poll_closing(cx) {
                 return Poll::Ready(Event::Closing);
             }
             let busy = Rc::strong_count(&self.load) > 1;
@@ -216,9 +211,8 @@ impl Streams {
         {
             self.end(session);
         }
-        let request = request.and_then(|request| match refused {
-            true => Err(StatusCode::SERVICE_UNAVAILABLE),
-            false => Ok(request),
+        let request = request.and_then(|request| {
+            if refused { Err(StatusCode::SERVICE_UNAVAILABLE) } else { Ok(request) }
         });
         let load = self.load.clone();
         let turn = Turn { stream, held: self.held.clone(), budget: self.budget.clone() };
@@ -236,20 +230,19 @@ impl Streams {
     }
 }
 
+/// What a Configuration says about requests.
+fn rules_of(global: &Global) -> Rules {
+    Rules {
+        underscores: global.underscores_in_headers,
+        drop_odd: global.ignore_invalid_headers,
+        body_timeout: global.limits.body_timeout,
+    }
+}
+
 /// Ends a connection at once, with a reason.
 async fn shut(mut session: Session, reason: Reason) {
     session.abrupt_shutdown(reason);
     let closed = poll_fn(|cx| session.poll_closed(cx));
     // A client that does not read gets no reason.
     let _ = tokio::time::timeout(Duration::from_secs(1), closed).await;
-}
-
-/// Whether a plain connection starts as HTTP/2 does; none if that cannot be told yet.
-pub fn starts_http2(buffer: &BytesMut) -> Option<bool> {
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    let compared = buffer.len().min(PREFACE.len());
-    if buffer[..compared] != PREFACE[..compared] {
-        return Some(false);
-    }
-    (compared == PREFACE.len()).then_some(true)
 }

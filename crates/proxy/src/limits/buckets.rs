@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Clients that a zone remembers; nginx's zones of 5 MB have room for about 40,000.
-pub const CLIENTS: usize = 64 << 10;
+pub(super) const CLIENTS: usize = 64 << 10;
 /// What one request adds.
 const ONE: u64 = 1000;
 /// A bucket that leaked empty is forgotten after this time without requests.

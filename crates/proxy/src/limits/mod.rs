@@ -5,9 +5,9 @@ mod buckets;
 mod slots;
 mod zones;
 
-pub use buckets::Buckets;
-pub use slots::{Slot, Slots};
-pub use zones::{ConnectionZone, DeclaredZones, Gate, RequestZone, Zones};
+pub(crate) use buckets::Buckets;
+pub(crate) use slots::{Slot, Slots};
+pub(crate) use zones::{ConnectionZone, DeclaredZones, Gate, RequestZone, Zones};
 
 use std::hash::{BuildHasher, RandomState};
 

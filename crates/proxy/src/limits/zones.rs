@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// All zones of the process.
 #[derive(Debug, Default)]
-pub struct Zones {
+pub(crate) struct Zones {
     buckets: Registry<(Origin, Per, String), Buckets>,
     slots: Registry<(Origin, String), Slots>,
     declared_buckets: Registry<Declared, Buckets>,
@@ -26,7 +26,7 @@ const STATE: u64 = 128;
 
 /// The zones that an `http-snippet` declares, by name.
 #[derive(Debug, Default)]
-pub struct DeclaredZones {
+pub(crate) struct DeclaredZones {
     /// `limit_req_zone`
     pub requests: HashMap<String, Arc<RequestZone>>,
     /// `limit_conn_zone`
@@ -35,7 +35,7 @@ pub struct DeclaredZones {
 
 /// `limit_req_zone`.
 #[derive(Debug)]
-pub struct RequestZone {
+pub(crate) struct RequestZone {
     /// Whose requests are counted.
     pub key: Template,
     /// Thousandths of a request in a second.
@@ -48,7 +48,7 @@ pub struct RequestZone {
 
 /// `limit_conn_zone`.
 #[derive(Debug)]
-pub struct ConnectionZone {
+pub(crate) struct ConnectionZone {
     /// Whose requests are counted.
     pub key: Template,
     /// What it counts with.
@@ -79,7 +79,7 @@ pub struct Gate {
 impl Zones {
     /// What the limits of a location count with; none if it has none. A zone is that of the Ingress, and another one
     /// when something else tells clients apart; other numbers change nothing about it.
-    pub fn gate(&self, location: &Location) -> Option<Arc<Gate>> {
+    pub(crate) fn gate(&self, location: &Location) -> Option<Arc<Gate>> {
         let limits = &location.policy.limits;
         let origin = location.origin.clone().filter(|_| !limits.is_empty())?;
         let Limits { per_second, per_minute, connections, exempt: _, key, .. } = limits;
@@ -98,7 +98,7 @@ impl Zones {
     }
 
     /// The zones that an `http-snippet` declares; each remembers as many clients as its size has room for.
-    pub fn declared(&self, scope: &GlobalScope) -> DeclaredZones {
+    pub(crate) fn declared(&self, scope: &GlobalScope) -> DeclaredZones {
         let clients = |size: u64| usize::try_from(size / STATE).unwrap_or(usize::MAX);
         let requests = scope.request_zones.iter().map(|zone| {
             let declared = (zone.name.clone(), zone.key.to_string(), zone.size);

@@ -2,8 +2,6 @@
 
 use super::{Sockets, passthrough};
 use crate::connection::{Connection, Guest};
-use crate::io::Io;
-use crate::timer::Timer;
 use crate::worker::{Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
@@ -18,27 +16,29 @@ use stream::proxy_protocol;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use wire::http2::starts_http2;
+use wire::{Io, Timer};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The listeners of a thread at work.
 #[derive(Debug)]
-pub struct Accepting {
+pub(crate) struct Accepting {
     stop: watch::Sender<bool>,
     loops: JoinSet<()>,
 }
 
 impl Accepting {
     /// Takes what already waits, then closes the listeners.
-    pub async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.stop.send_replace(true);
         while self.loops.join_next().await.is_some() {}
     }
 }
 
 /// Starts accepting on all sockets of a thread.
-pub fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
+pub(crate) fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
     accept_all(worker, vec![(sockets.http, false), (sockets.https, true)])
 }
 
@@ -124,9 +124,10 @@ async fn converse(
     let global = generation.global();
     let limit = global.limits.proxy_protocol_timeout;
     let main = [worker.listen.http_port, worker.listen.https_port];
-    let announced = match generation.is_announced(local.port(), main) {
-        true => tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??,
-        false => None,
+    let announced = if generation.is_announced(local.port(), main) {
+        tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??
+    } else {
+        None
     };
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
         return Ok(());
@@ -171,9 +172,10 @@ async fn converse(
     let _entry = worker.enter(&connection);
     drop(young);
     let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
-    match speaks_http2 {
-        true => Box::pin(http2::serve(io, connection, worker.clone())).await,
-        false => http1::serve(io, BytesMut::new(), connection, worker.clone()).await,
+    if speaks_http2 {
+        Box::pin(http2::serve(io, connection, worker.clone())).await
+    } else {
+        http1::serve(io, BytesMut::new(), connection, worker.clone()).await
     }
     Ok(())
 }
@@ -197,13 +199,13 @@ async fn plain(mut io: Io, connection: Rc<Connection>, worker: Rc<Worker>) -> io
         limit,
         poll_fn(|cx| {
             loop {
-                if let Some(verdict) = http2::starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
+                if let Some(verdict) = starts_http2(&buffer).filter(|_| !buffer.is_empty()) {
                     return Poll::Ready(Some(verdict));
                 }
                 match io.poll_read_head(cx, &mut buffer) {
                     Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(None),
                     Poll::Ready(Ok(_)) => {}
-                    Poll::Pending if buffer.is_empty() && connection.poll_closing(cx) => {
+                    Poll::Pending if buffer.is_empty() && connection.control.poll_closing(cx) => {
                         return Poll::Ready(None);
                     }
                     Poll::Pending => return Poll::Pending,

@@ -6,7 +6,8 @@ mod passthrough;
 mod sockets;
 mod wanted;
 
-pub use accept::accept;
-pub use own_ports::OwnPorts;
-pub use sockets::{BindError, Listen, Listening, Sockets, bind};
-pub use wanted::Wanted;
+pub(crate) use accept::accept;
+pub(crate) use own_ports::OwnPorts;
+pub use sockets::{BindError, Listen, Listening};
+pub(crate) use sockets::{Sockets, bind};
+pub(crate) use wanted::Wanted;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 /// The ports of snippets that a thread listens on.
 #[derive(Debug, Default)]
-pub struct OwnPorts {
+pub(crate) struct OwnPorts {
     open: HashMap<SocketAddr, Accepting>,
     /// Those that could not be had; each is told of once, and tried again.
     missing: BTreeSet<SocketAddr>,
@@ -17,7 +17,7 @@ pub struct OwnPorts {
 
 impl OwnPorts {
     /// Opens and closes what differs from `wanted`.
-    pub fn follow(&mut self, wanted: &BTreeSet<SocketAddr>, worker: &Rc<Worker>) {
+    pub(crate) fn follow(&mut self, wanted: &BTreeSet<SocketAddr>, worker: &Rc<Worker>) {
         let gone: Vec<_> = self.open.keys().filter(|one| !wanted.contains(one)).copied().collect();
         for address in gone {
             if let Some(accepting) = self.open.remove(&address) {
@@ -46,12 +46,12 @@ impl OwnPorts {
     }
 
     /// Whether none is open or wanted.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.open.is_empty() && self.missing.is_empty()
     }
 
     /// Takes what already waits, then closes all of them.
-    pub async fn stop(&mut self) {
+    pub(crate) async fn stop(&mut self) {
         for (_, accepting) in self.open.drain() {
             accepting.stop().await;
         }

@@ -2,8 +2,6 @@
 
 use crate::connection::Connection;
 use crate::generation::Generation;
-use crate::own::Own;
-use crate::upstream::Group;
 use model::ServerName;
 use std::io;
 use std::sync::Arc;
@@ -11,6 +9,8 @@ use std::time::Duration;
 use stream::client_hello::{self, Wish};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use upstream::Group;
+use upstream::own::Own;
 
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;

@@ -43,7 +43,7 @@ pub struct Listening {
 
 /// The sockets of one thread.
 #[derive(Debug)]
-pub struct Sockets {
+pub(crate) struct Sockets {
     /// For HTTP.
     pub http: Vec<Socket>,
     /// For HTTPS.
@@ -60,7 +60,10 @@ pub struct BindError {
 }
 
 /// Binds the sockets of `threads` threads. They do not accept yet.
-pub fn bind(listen: &Listen, threads: usize) -> Result<(Vec<Sockets>, Listening), BindError> {
+pub(crate) fn bind(
+    listen: &Listen,
+    threads: usize,
+) -> Result<(Vec<Sockets>, Listening), BindError> {
     let http = bind_port(listen, listen.http_port, "--http-port", threads)?;
     let https = bind_port(listen, listen.https_port, "--https-port", threads)?;
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -158,7 +161,7 @@ pub(super) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
 
 impl Sockets {
     /// Lets connections come in; they wait until the thread accepts them.
-    pub fn open(&self) -> io::Result<()> {
+    pub(crate) fn open(&self) -> io::Result<()> {
         self.http.iter().chain(&self.https).try_for_each(|socket| socket.listen(BACKLOG))
     }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 /// Listeners and threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub(crate) struct Wanted {
     /// Addresses; none means all.
     pub addresses: Vec<IpAddr>,
     /// Threads of traffic.
@@ -16,11 +16,12 @@ pub struct Wanted {
 impl Wanted {
     /// What `flags` and, where they leave it open, `listeners` of the ConfigMap ask for; `threads` are those that the
     /// machine suggests, unless a flag fixed them.
-    pub fn of(flags: &Listen, listeners: &Listeners, threads: usize, fixed: bool) -> Self {
+    pub(crate) fn of(flags: &Listen, listeners: &Listeners, threads: usize, fixed: bool) -> Self {
         let own = listeners.threads.map(|own| usize::from(own.get())).filter(|_| !fixed);
-        let addresses = match flags.addresses.is_empty() {
-            true => listeners.everywhere(),
-            false => flags.addresses.clone(),
+        let addresses = if flags.addresses.is_empty() {
+            listeners.everywhere()
+        } else {
+            flags.addresses.clone()
         };
         Self { addresses, threads: own.unwrap_or(threads) }
     }

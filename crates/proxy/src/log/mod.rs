@@ -5,7 +5,7 @@ mod sink;
 mod syslog;
 mod writer;
 
-pub use writer::Writer;
+pub(crate) use writer::Writer;
 
 use std::cell::{Cell, RefCell};
 
@@ -14,7 +14,7 @@ const GATHERED: usize = 16 << 10;
 
 /// One thread's end of the access log.
 #[derive(Debug)]
-pub struct AccessLog {
+pub(crate) struct AccessLog {
     gathered: RefCell<String>,
     /// Whether it was said that lines are dropped.
     told: Cell<bool>,
@@ -23,12 +23,12 @@ pub struct AccessLog {
 
 impl AccessLog {
     /// A log whose lines go to `writer`.
-    pub fn new(writer: Writer) -> Self {
+    pub(crate) fn new(writer: Writer) -> Self {
         Self { gathered: RefCell::default(), told: Cell::new(false), writer }
     }
 
     /// Adds the line that `fill` makes.
-    pub fn line(&self, fill: impl FnOnce(&mut String)) {
+    pub(crate) fn line(&self, fill: impl FnOnce(&mut String)) {
         let mut gathered = self.gathered.borrow_mut();
         fill(&mut gathered);
         gathered.push('\n');
@@ -39,7 +39,7 @@ impl AccessLog {
     }
 
     /// Hands over what was gathered.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let piece = self.gathered.take();
         if piece.is_empty() {
             return;

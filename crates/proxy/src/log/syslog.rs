@@ -1,10 +1,10 @@
 //! Datagrams for a syslog server, in the form of RFC 3164 that nginx gives them (ngx_syslog.c).
 
-use crate::http::{since_epoch, syslog_time};
 use model::Syslog;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::os::unix::net::UnixDatagram;
+use wire::{since_epoch, syslog_time};
 
 /// What fits into one UDP datagram over IPv4.
 const LARGEST: usize = 65_507;
@@ -36,9 +36,10 @@ impl Datagrams {
             None => Socket::Udp(connect(&syslog.server, syslog.port)?),
         };
         let tag = &syslog.tag;
-        let origin = match syslog.nohostname {
-            true => tag.clone(),
-            false => format!("{} {tag}", rustix::system::uname().nodename().to_string_lossy()),
+        let origin = if syslog.nohostname {
+            tag.clone()
+        } else {
+            format!("{} {tag}", rustix::system::uname().nodename().to_string_lossy())
         };
         Ok(Self { socket, facility: syslog.facility, severity: syslog.severity, origin })
     }
@@ -78,9 +79,10 @@ impl Datagrams {
 fn connect(server: &str, port: u16) -> io::Result<UdpSocket> {
     let mut outcome = Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
     for address in (server, port).to_socket_addrs()? {
-        let local: std::net::IpAddr = match address.is_ipv4() {
-            true => Ipv4Addr::UNSPECIFIED.into(),
-            false => Ipv6Addr::UNSPECIFIED.into(),
+        let local: std::net::IpAddr = if address.is_ipv4() {
+            Ipv4Addr::UNSPECIFIED.into()
+        } else {
+            Ipv6Addr::UNSPECIFIED.into()
         };
         outcome = UdpSocket::bind((local, 0)).and_then(|socket| {
             socket.set_nonblocking(true)?;

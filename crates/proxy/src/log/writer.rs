@@ -14,7 +14,7 @@ const WAITING: usize = 256;
 
 /// A handle on the thread that writes a log.
 #[derive(Clone, Debug)]
-pub struct Writer {
+pub(crate) struct Writer {
     pieces: SyncSender<Piece>,
     wanted: Arc<Wanted>,
 }
@@ -40,7 +40,7 @@ enum Piece {
 
 impl Writer {
     /// Starts the thread `name`, which writes to `target`.
-    pub fn start(name: &str, target: LogTarget) -> io::Result<Self> {
+    pub(crate) fn start(name: &str, target: LogTarget) -> io::Result<Self> {
         let (pieces, receiver) = sync_channel(WAITING);
         let target = ArcSwap::from_pointee(target);
         let wanted =
@@ -51,7 +51,7 @@ impl Writer {
     }
 
     /// Hands over lines; false if they were dropped since too many wait already. Never blocks.
-    pub fn write(&self, severity: Option<u8>, lines: String) -> bool {
+    pub(crate) fn write(&self, severity: Option<u8>, lines: String) -> bool {
         let Err(error) = self.pieces.try_send(Piece::Lines(severity, lines)) else { return true };
         if let TrySendError::Full(Piece::Lines(_, lines))
         | TrySendError::Disconnected(Piece::Lines(_, lines)) = error
@@ -63,12 +63,12 @@ impl Writer {
     }
 
     /// Lines that were dropped so far.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.wanted.dropped.load(Ordering::Relaxed)
     }
 
     /// Lines go to `target` from now on.
-    pub fn follow(&self, target: &LogTarget) {
+    pub(crate) fn follow(&self, target: &LogTarget) {
         if **self.wanted.target.load() != *target {
             self.wanted.target.store(Arc::new(target.clone()));
             // A full queue wakes the thread anyway.
@@ -77,13 +77,13 @@ impl Writer {
     }
 
     /// Opens the file again, which somebody moved away.
-    pub fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         self.wanted.reopen.store(true, Ordering::Release);
         let _ = self.pieces.try_send(Piece::Look);
     }
 
     /// Waits until what was handed over is written, but not for ever.
-    pub fn settle(&self, patience: Duration) {
+    pub(crate) fn settle(&self, patience: Duration) {
         let (settled, wait) = sync_channel(1);
         if self.pieces.try_send(Piece::Settled(settled)).is_ok() {
             // It is late either way.

@@ -2,12 +2,12 @@
 //! all of them or one of them must let a request pass (ngx_http_core_access_phase).
 
 use super::{Stop, auth_basic, auth_external};
-use crate::exchange::{Authenticated, Exchange};
-use crate::http::Response;
+use crate::exchange::Exchange;
 use crate::snippet::lets_in;
 use http::{Method, StatusCode};
 use model::policy::Satisfy;
 use model::snippet::{Access, AccessRule, AuthBasic, Satisfy as OfSnippet};
+use wire::Response;
 
 /// What a guard says of a request. Where it cannot tell, because it is itself in trouble, it stops the request: that no
 /// other guard makes up for.
@@ -30,8 +30,6 @@ impl Verdict {
 
 /// Asks the guards, in nginx's order.
 pub(super) async fn control(exchange: &mut Exchange) -> Result<(), Stop> {
-    // What guards of another location left, before the upstream sent the request on to this one, is not for this one.
-    exchange.authenticated = Authenticated::default();
     let decided = decide(exchange).await;
     decided.map_err(|stop| auth_external::instead_of_401(exchange, stop))
 }
@@ -128,9 +126,10 @@ fn satisfy(exchange: &Exchange) -> Satisfy {
 
 /// `block-cidrs`: lists of a location replace it, as nginx's inheritance goes.
 fn blocked(exchange: &Exchange) -> Verdict {
-    match exchange.generation.global().block.addresses.contains(exchange.client) {
-        true => Verdict::forbidden(),
-        false => Verdict::Silent,
+    if exchange.generation.global().block.addresses.contains(exchange.client) {
+        Verdict::forbidden()
+    } else {
+        Verdict::Silent
     }
 }
 
@@ -189,10 +188,10 @@ impl Decision {
 #[cfg(test)]
 mod tests {
     use super::{Decision, Verdict};
-    use crate::http::Response;
     use crate::phases::Stop;
     use http::StatusCode;
     use model::policy::Satisfy::{self, All, Any};
+    use wire::Response;
 
     fn challenge(text: &'static str) -> Verdict {
         let mut response = Response::page(StatusCode::UNAUTHORIZED);

@@ -22,10 +22,7 @@ pub(crate) fn write(exchange: &Exchange) {
                 Part::Variable(variable) => {
                     value.clear();
                     variables::push(variable, exchange, &mut value);
-                    match format.raw {
-                        true => line.push_str(&value),
-                        false => escape_json(&value, line),
-                    }
+                    if format.raw { line.push_str(&value) } else { escape_json(&value, line) }
                 }
             }
         }
@@ -105,7 +102,7 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
     }
     let path = String::from_utf8_lossy(&exchange.path);
     let (client, host) = (exchange.client, exchange.host.as_str());
-    match &exchange.rewritten {
+    match &exchange.visit.rewritten {
         Some(target) => {
             let target = String::from_utf8_lossy(target);
             tracing::info!(%client, host, "{path:?} is rewritten to {target:?}");
@@ -149,9 +146,10 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
 
 /// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.
 fn escape(value: &str, line: &mut String) {
-    match is_plain(value.as_bytes()) {
-        true => line.push_str(value),
-        false => escape_each(value.as_bytes(), line),
+    if is_plain(value.as_bytes()) {
+        line.push_str(value)
+    } else {
+        escape_each(value.as_bytes(), line)
     }
 }
 

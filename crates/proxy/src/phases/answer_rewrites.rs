@@ -4,11 +4,11 @@
 use super::{effects, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::http::{Field, Headers};
 use crate::snippet::on_machine;
 use crate::variables;
 use model::Template;
 use model::policy::{AnswerRewrites, Policy, Protocol, RedirectRewrite, Replaced, Replacement};
+use wire::{Field, Headers};
 
 /// Rewrites the header section of an upstream's answer: as snippets say, where they say anything about it.
 pub(super) fn apply(exchange: &mut Exchange, headers: &mut Headers) -> Result<(), Error> {
@@ -31,9 +31,10 @@ fn of_snippets(exchange: &mut Exchange, place: &Place, headers: &mut Headers) ->
     for field in headers.iter_mut() {
         let value = on_machine(exchange, |machine| rewrites.value(machine, field))?.flatten();
         let Some(value) = value.map(String::into_bytes) else { continue };
-        field.value = match field.is("location") {
-            true => redirects::absolute(exchange, policy.relative_redirects, value).into(),
-            false => value.into(),
+        field.value = if field.is("location") {
+            redirects::absolute(exchange, policy.relative_redirects, value).into()
+        } else {
+            value.into()
         };
     }
     Ok(())

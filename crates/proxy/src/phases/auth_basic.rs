@@ -5,12 +5,12 @@ use super::access::{self, Verdict};
 use crate::credentials::{self, Busy, Judgement};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::Response;
 use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
 use model::policy::{AuthBasic, AuthScheme};
 use model::snippet::AuthBasic as OfSnippet;
+use wire::Response;
 
 /// Asks for the password, where the location does.
 pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
@@ -81,7 +81,7 @@ fn digest(exchange: &mut Exchange, policy: &AuthBasic, value: Option<Bytes>) -> 
     });
     let stale = match judgement {
         Some(Judgement::Right(info)) => {
-            exchange.authenticated.information = Some(info.into());
+            exchange.visit.authenticated.information = Some(info.into());
             return Verdict::Pass;
         }
         Some(Judgement::Stale) => ", stale=\"true\"",

@@ -2,9 +2,9 @@
 
 use super::Stop;
 use crate::exchange::Exchange;
-use crate::http::Response;
 use http::StatusCode;
 use model::BlockList;
+use wire::Response;
 
 pub(super) fn headers(exchange: &Exchange) -> Result<(), Stop> {
     let block = &exchange.generation.global().block;

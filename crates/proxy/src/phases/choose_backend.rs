@@ -5,8 +5,6 @@ use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::generation::Spot;
-use crate::http::{Headers, Response, cookie_date, since_epoch};
-use crate::upstream::{Group, Rule, Session};
 use crate::variables;
 use balance::{Asked, Claim, Cookie, Kept, Side, side};
 use bytes::Bytes;
@@ -17,13 +15,13 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use upstream::{Group, Rule, Session};
+use wire::{Headers, Response, cookie_date, since_epoch};
 
 /// Chooses the side, once for all tries.
 pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
-    // An answer may have led from another location here (X-Accel-Redirect).
-    exchange.canary = false;
     let spot = exchange.spot();
-    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.stands_in) else {
+    let Some(canary) = spot.canary.as_deref().filter(|_| !exchange.visit.stands_in) else {
         return Ok(());
     };
     // A canary without endpoints takes nothing.
@@ -50,7 +48,7 @@ pub(super) fn decide(exchange: &mut Exchange) -> Result<(), Stop> {
         Asked { session: of_session(), header: header.as_deref(), cookie: cookie.as_deref() };
     let random = |below: u32| exchange.worker.below(below as usize) as u32;
     let side = side(rules, asked, &exchange.steps, random);
-    exchange.canary =
+    exchange.visit.canary =
         side.map_err(|_| Error::too_hard(&exchange.host, &spot.location))? == Side::Canary;
     Ok(())
 }
@@ -84,10 +82,10 @@ fn chosen<'a>(
     exchange: &'a Exchange,
     spot: &'a Spot,
 ) -> (Option<&'a Arc<Group>>, Option<&'a Rule>) {
-    match spot.canary.as_deref().filter(|_| exchange.canary) {
+    match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => (Some(&canary.group), canary.rule.as_deref()),
-        None if exchange.stands_in => (spot.stand_in.as_ref(), None),
-        None => match exchange.snippet.as_ref().and_then(|running| running.group.as_ref()) {
+        None if exchange.visit.stands_in => (spot.stand_in.as_ref(), None),
+        None => match exchange.visit.named.as_ref() {
             None => (spot.group.as_ref(), spot.rule.as_deref()),
             named => (named, None),
         },
@@ -96,8 +94,7 @@ fn chosen<'a>(
 
 /// The upstream of the location, or the one that a snippet names in its place.
 pub(super) fn main(exchange: &Exchange) -> Option<&Arc<Group>> {
-    let named = exchange.snippet.as_ref().and_then(|running| running.group.as_ref());
-    named.or(exchange.spot().group.as_ref())
+    exchange.visit.named.as_ref().or(exchange.spot().group.as_ref())
 }
 
 fn by_algorithm(exchange: &Exchange, group: &Arc<Group>, rule: &Rule) -> Option<SocketAddr> {

@@ -3,11 +3,11 @@
 
 use crate::address::parse_address;
 use crate::exchange::{Exchange, Forwarded};
-use crate::http::{Headers, tokens};
 use bytes::Bytes;
 use model::{Global, RealIp};
 use std::net::IpAddr;
 use stream::proxy_protocol::Announced;
+use wire::{Headers, tokens};
 
 pub(super) fn find(exchange: &mut Exchange) {
     let generation = exchange.generation.clone();
@@ -146,9 +146,10 @@ pub(crate) fn first(hosts: &Bytes) -> Option<Bytes> {
 
 /// The host as the client gave it; HTTP/1.0 need not give one, and then meant this address.
 fn own_host(exchange: &Exchange) -> Bytes {
-    match exchange.request.authority.is_empty() {
-        true => exchange.connection.local.ip().to_string().into(),
-        false => exchange.request.authority.clone(),
+    if exchange.request.authority.is_empty() {
+        exchange.connection.local.ip().to_string().into()
+    } else {
+        exchange.request.authority.clone()
     }
 }
 
@@ -164,9 +165,9 @@ fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::address;
-    use crate::http::Headers;
     use model::RealIp;
     use std::net::IpAddr;
+    use wire::Headers;
 
     #[test]
     fn a_trusted_address_is_passed_over_in_the_clothes_of_ipv6_too() {

@@ -4,8 +4,6 @@
 use super::Stop;
 use crate::exchange::Exchange;
 use crate::generation::{Site, Spot};
-use crate::http::Response;
-use crate::tls::{Clients, Peer, Verdict, Verifier};
 use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
@@ -13,6 +11,8 @@ use model::Backend;
 use model::policy::{ClientDemand, ClientErrorPage};
 use route::Found;
 use std::sync::Arc;
+use tls::{Clients, Peer, Verdict, Verifier};
+use wire::Response;
 
 /// What a client has shown is not enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ fn admit(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
             let mut response = Response::empty(StatusCode::FORBIDDEN);
             response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
             let text = Bytes::from_static(b"client certificate unauthorized");
-            response.body = crate::http::Body::full(text);
+            response.body = wire::Body::full(text);
             Err(response.into())
         }
         _ => Ok(()),
@@ -140,7 +140,7 @@ fn refused(page: &ClientErrorPage, refusal: Refusal) -> Response {
     let mut response = match page {
         ClientErrorPage::Plain => {
             let mut response = Response::page(StatusCode::BAD_REQUEST);
-            response.body = crate::http::Body::full(error_page(refusal));
+            response.body = wire::Body::full(error_page(refusal));
             response
         }
         ClientErrorPage::Redirect(address) => {

@@ -3,8 +3,8 @@
 
 use super::request_headers::is_said;
 use crate::exchange::Exchange;
-use crate::http::{Field, Headers, tokens};
 use model::is_of_connection;
+use wire::{Field, Headers, tokens};
 
 /// What would be believed as proof of a client certificate (compat/decisions.md).
 const PROOF: &[u8] = b"ssl-client-";

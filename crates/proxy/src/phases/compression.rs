@@ -2,14 +2,15 @@
 //! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
 
 use crate::exchange::Exchange;
-use crate::http::{
-    Body, Coding, Compressed, Length, Response, Squeezed, Version, since_epoch, takes_brotli, takes_gzip,
-};
 use crate::snippet::{Compressing, second_of};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
+use wire::{
+    Body, Coding, Compressed, Length, Response, Squeezed, Version, since_epoch, takes_brotli,
+    takes_gzip,
+};
 
 pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     let of_snippets = exchange.effects().and_then(|effects| effects.compression.as_ref());

@@ -4,20 +4,21 @@
 use super::Stop;
 use crate::exchange::Exchange;
 use crate::generation::Told;
-use crate::http::Response;
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use model::policy::{Cors, Origins};
+use wire::Response;
 
 /// Notes whether the origin is allowed, and answers its OPTIONS requests, whatever they ask for.
 pub(super) fn preflight(exchange: &mut Exchange) -> Result<(), Stop> {
-    exchange.allowed_origin = match &exchange.spot().location.policy.cors {
+    exchange.visit.allowed_origin = match &exchange.spot().location.policy.cors {
         Some(policy) => allowed(policy, exchange),
         None => None,
     };
-    match exchange.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS {
-        true => Err(Response::empty(StatusCode::NO_CONTENT).into()),
-        false => Ok(()),
+    if exchange.visit.allowed_origin.is_some() && exchange.request.method == Method::OPTIONS {
+        Err(Response::empty(StatusCode::NO_CONTENT).into())
+    } else {
+        Ok(())
     }
 }
 
@@ -35,7 +36,7 @@ fn allowed(policy: &Cors, exchange: &Exchange) -> Option<Bytes> {
 
 /// Tells an allowed origin so. What the upstream says of the same is replaced.
 pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
-    let Some(origin) = &exchange.allowed_origin else { return };
+    let Some(origin) = &exchange.visit.allowed_origin else { return };
     let Some(Told(told)) = &exchange.spot().cors else { return };
     response.headers.set("Access-Control-Allow-Origin", origin.clone());
     for (name, value) in told {

@@ -6,12 +6,12 @@ use super::Stop;
 use super::failed::answer_error;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::http::{Body, Response, since_epoch};
 use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
 use bytes::Bytes;
 use http::Method;
 use snippet::run::Exceeded;
 use std::time::Duration;
+use wire::{Body, Response, since_epoch};
 
 impl Exchange {
     /// What the settings in force do; none where snippets say nothing.
@@ -111,16 +111,15 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
         return;
     }
     let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
-    let done = match headers.is_plain() {
-        true => headers
+    let done = if headers.is_plain() {
+        headers
             .apply(response, now, &mut AllPlain)
-            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone())),
-        false => {
-            exchange.log.status = response.status.as_u16();
-            let Some(place) = exchange.place_with_effects() else { return };
-            let headers = &of(&place).answer;
-            on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
-        }
+            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone()))
+    } else {
+        exchange.log.status = response.status.as_u16();
+        let Some(place) = exchange.place_with_effects() else { return };
+        let headers = &of(&place).answer;
+        on_machine(exchange, |machine| headers.apply(response, now, machine)).map(|_| ())
     };
     if let Err(error) = done {
         *response = answer_error(exchange, &error);
@@ -131,7 +130,8 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
 pub(super) fn keep_connection(exchange: &Exchange, response: &mut Response) {
     let Some(client) = exchange.level().map(|level| &level.settings.client) else { return };
     let connection = &exchange.connection;
-    let spent = client.keepalive_requests.is_some_and(|most| connection.requests.get() >= u64::from(most));
+    let spent =
+        client.keepalive_requests.is_some_and(|most| connection.requests.get() >= u64::from(most));
     let old = client.keepalive_time.is_some_and(|most| connection.since.elapsed() >= most);
     response.close |= spent || old || client.keepalive_timeout == Some(Duration::ZERO);
     connection.idle.set(client.keepalive_timeout);

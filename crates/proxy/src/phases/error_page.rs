@@ -5,12 +5,12 @@ use super::failed::answer_error;
 use super::{Stop, client_address, errors, find_location, headers, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::http::{Body, Response, Source};
 use crate::snippet::on_machine;
 use bytes::Bytes;
 use http::StatusCode;
 use model::policy::Protocol;
 use model::snippet::{ErrorCode, ErrorPage, ErrorTarget, Settings, Template};
+use wire::{Body, Response, Source};
 
 /// Where a request begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

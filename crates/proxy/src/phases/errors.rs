@@ -3,19 +3,18 @@
 
 use super::failed::{answer_error, response_of};
 use super::{Stop, choose_backend, client_fields, read_body, request_headers};
-use crate::call::{Call, Way, call};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{ErrorPages, Spot};
-use crate::http::{Body, Field, Response, Source};
-use crate::http1::write;
-use crate::upstream::Group;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
 use model::Variable;
 use model::policy::Protocol;
 use std::sync::Arc;
+use upstream::{Call, Group, Way, call};
+use wire::http1::write;
+use wire::{Body, Field, Response, Source};
 
 /// Fields that tell about an error, in lower case: clients cannot bring them along.
 const ABOUT: [&str; 7] = [
@@ -81,7 +80,7 @@ async fn ask(
         return response_of(exchange, stop);
     }
     let body = std::mem::replace(&mut exchange.request.body, Body::empty()).into_spool().ok();
-    let head = head(exchange, status, body.as_ref().map(crate::http::Spool::size));
+    let head = head(exchange, status, body.as_ref().map(wire::Spool::size));
     let location = exchange.spot().location.clone();
     let method = exchange.request.method.clone();
     let request = Call {
@@ -95,7 +94,7 @@ async fn ask(
     let mut tries = Vec::new();
     let answer = call(&exchange.worker.pool, &way, &request, &mut tries).await;
     exchange.log.tries.extend(tries);
-    answer.unwrap_or_else(|error| answer_error(exchange, &error))
+    answer.unwrap_or_else(|error| answer_error(exchange, &error.into()))
 }
 
 /// nginx speaks HTTP/1.0 here, as ingress-nginx sets no other version for error pages.
@@ -163,7 +162,7 @@ pub(super) fn stand_in(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
     let stands_in = spot.stand_in.as_ref().is_some_and(|group| !group.is_empty());
     let Some(group) = choose_backend::main(exchange).filter(|_| !stands_in) else {
-        exchange.stands_in = true;
+        exchange.visit.stands_in = true;
         return Ok(());
     };
     Err(Error::NoEndpoints(group.id.clone()).into())

@@ -3,7 +3,7 @@
 use super::Stop;
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::Response;
+use wire::Response;
 
 /// The answer that ended a request early.
 pub(super) fn response_of(exchange: &Exchange, stop: Stop) -> Response {

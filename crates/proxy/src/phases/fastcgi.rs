@@ -3,13 +3,13 @@
 
 use super::{client_fields, request_headers};
 use crate::exchange::Exchange;
-use crate::http::{Field, Headers, Length};
-use crate::upstream::Params;
 use crate::variables;
 use crate::variables::fastcgi::{DOCUMENT_ROOT, NGINX_VERSION, script_name, target};
 use bytes::Bytes;
 use model::Variable;
 use std::borrow::Cow;
+use upstream::Params;
+use wire::{Field, Headers, Length};
 
 /// The records that begin the request.
 pub(super) fn head(exchange: &Exchange) -> Bytes {
@@ -86,7 +86,7 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
     }
-    for (name, value) in &exchange.authenticated.headers {
+    for (name, value) in &exchange.visit.authenticated.headers {
         params.push(&named(name), value);
     }
     if let Length::Known(length) = request.body.length()

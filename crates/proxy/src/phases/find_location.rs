@@ -4,7 +4,6 @@ use super::{Stop, client_certificate, program, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
-use crate::http::{Length, Response};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
@@ -12,6 +11,7 @@ use route::Found;
 use route::path::Canonical;
 use std::borrow::Cow;
 use std::sync::Arc;
+use wire::{Length, Response};
 
 /// The host asked for, as servers are named.
 pub(super) fn hear_host(exchange: &mut Exchange) {
@@ -109,7 +109,7 @@ fn stays(exchange: &Exchange) -> Result<(), Stop> {
 }
 
 fn host(exchange: &Exchange) -> String {
-    route::host::parse(&exchange.request.authority)
+    wire::host::parse(&exchange.request.authority)
         .map(|host| host.name.into_owned())
         .unwrap_or_default()
 }

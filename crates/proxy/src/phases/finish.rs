@@ -5,7 +5,7 @@ use crate::exchange::Exchange;
 use request_metrics::{Observed, Request};
 
 /// The last byte is gone. `body_received` counts what came after the head.
-pub fn finish(exchange: &mut Exchange, body_received: u64) {
+pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
     exchange.log.received = exchange.request.head_size as u64 + body_received;
     choose_backend::measure(exchange);
     count(exchange);
@@ -26,7 +26,7 @@ fn count(exchange: &Exchange) {
     };
     let request = Request {
         place: &counted.place,
-        canary: counted.canary.as_ref().filter(|_| exchange.canary),
+        canary: counted.canary.as_ref().filter(|_| exchange.visit.canary),
         host,
         served: place.site.hosts.iter().find(|name| *name.text == *host),
         method: exchange.request.method.as_str(),

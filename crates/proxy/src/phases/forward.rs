@@ -7,14 +7,14 @@ use super::{
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, Response, Source};
 use crate::snippet::Level;
-use crate::upstream::{self, Failed, Head, Outgoing, Target, Try};
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::time::Instant;
+use upstream::{self, Failed, Head, Outgoing, Target, Try};
+use wire::{Body, Response, Source};
 
 /// Kept connections that may turn out to be closed before it counts as a failed try.
 const STALE: u32 = 2;
@@ -23,7 +23,6 @@ const MANY: u32 = 32;
 
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
-    exchange.stands_in = false;
     match choose_backend::main(exchange) {
         Some(group) if group.is_empty() => errors::stand_in(exchange),
         // Where nothing is behind a location, its guards are asked all the same.
@@ -127,7 +126,7 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
         Protocol::AutoHttp => exchange.connection.tls.is_some(),
     };
     let tls = spot.upstream_tls.clone().filter(|_| secure);
-    let span = exchange.span.as_ref().map(|span| span.attempt);
+    let span = exchange.span.as_ref().map(|span| span.attempt.into());
     let journal = Rc::new(Try { span, ..Try::new(address) });
     exchange.log.tries.push(journal.clone());
     Ok((Target { address, tls }, journal))
@@ -136,7 +135,7 @@ fn next_try(exchange: &mut Exchange) -> Result<(Target, Rc<Try>), Stop> {
 /// The request's body, for as many tries as it can serve.
 enum Bodies {
     /// Read whole (or empty): every try gets it from its beginning.
-    Kept(Option<crate::http::Spool>),
+    Kept(Option<wire::Spool>),
     /// Streamed: the first byte that is sent is gone.
     Streamed(Body),
 }

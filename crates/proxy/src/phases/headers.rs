@@ -3,12 +3,12 @@
 
 use crate::answer::{self, Watch};
 use crate::exchange::Exchange;
-use crate::http::{Field, Interim, Response, Source};
 use crate::snippet::Effects;
 use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
+use wire::{Field, Interim, Response, Source};
 
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
@@ -62,7 +62,7 @@ pub(super) fn filter(
         .hsts
         .as_ref()
         .filter(|_| exchange.connection.tls.is_some() && exchange.place.is_some())
-        .filter(|_| !exchange.authenticated.to_sign_in)
+        .filter(|_| !exchange.visit.authenticated.to_sign_in)
     {
         response
             .headers
@@ -121,7 +121,7 @@ pub(super) fn watch(exchange: &Exchange) -> Watch {
 
 /// What the guards tell the client: nginx's add_header for the authenticator's cookies names these statuses.
 fn authenticated(exchange: &Exchange, response: &mut Response) {
-    let notes = &exchange.authenticated;
+    let notes = &exchange.visit.authenticated;
     if let Some(information) = &notes.information {
         response.headers.set("Authentication-Info", information.clone());
     }
@@ -155,9 +155,8 @@ fn passes(
     if field.is("server") && !global.upstream_server_header {
         return false;
     }
-    let named = |value: &Bytes| {
-        crate::http::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name))
-    };
+    let named =
+        |value: &Bytes| wire::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name));
     if !upgraded && nominated.is_some_and(named) {
         return false;
     }

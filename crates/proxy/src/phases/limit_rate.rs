@@ -2,7 +2,7 @@
 
 use super::effects;
 use crate::exchange::Exchange;
-use crate::http::Pace;
+use wire::Pace;
 
 /// The pace of an answer; none if it may go as fast as the client takes it. What the upstream says, bytes each second,
 /// comes first; zero lifts the limit (ngx_http_upstream_process_limit_rate).

@@ -1,15 +1,16 @@
 //! How many requests a client may make: `limit-rps` and `limit-rpm`, then `limit-connections`
 //! (ngx_http_limit_req_module, ngx_http_limit_conn_module; compat/behaviour.md section 17).
 
-use super::{Stop, program};
 use super::effects;
+use super::{Stop, program};
 use crate::exchange::{Exchange, Place};
-use crate::http::{Pace, Response};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
 use crate::variables::text_of;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
+use std::fmt::Debug;
+use wire::{Pace, Response};
 
 pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
     let spot = exchange.spot();
@@ -105,7 +106,8 @@ fn note(exchange: &mut Exchange, what: impl FnOnce(&mut Running)) {
 /// holds it as long as it lives.
 pub(super) fn hold(exchange: &mut Exchange, response: &mut Response, pace: Option<Pace>) {
     if response.status != StatusCode::SWITCHING_PROTOCOLS {
-        response.body.pace(pace, exchange.slot.take());
+        let slot = exchange.slot.take();
+        response.body.pace(pace, slot.map(|slot| Box::new(slot) as Box<dyn Debug>));
     }
 }
 

@@ -2,11 +2,8 @@
 //! answer: it has its own task, its own time, and is left out where there are too many.
 
 use super::client_fields;
-use crate::call::{Call, Destination, call, host_of};
 use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
-use crate::http::Spool;
-use crate::http1::write;
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -17,6 +14,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use upstream::{Call, Destination, call, host_of};
+use wire::Spool;
+use wire::http1::write;
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
 
 /// The target of the copy's request line: with variables it is what they make of it, without them the request's query
 /// follows; a URL that ends with its host has the request's own target (ngx_http_proxy_create_request).
-fn line_target(target: &str, has_variables: bool, request: &crate::http::Request) -> Vec<u8> {
+fn line_target(target: &str, has_variables: bool, request: &wire::Request) -> Vec<u8> {
     if target.is_empty() {
         return request.target.to_vec();
     }
@@ -134,7 +134,7 @@ impl Copy {
         while let Ok(Some(frame)) = answer.body.frame().await
             && read < ANSWER
         {
-            if let crate::http::Frame::Data(data) = frame {
+            if let wire::Frame::Data(data) = frame {
                 read += data.len() as u64;
             }
         }

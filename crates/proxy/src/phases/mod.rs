@@ -1,7 +1,7 @@
 //! The life of a request, one file per phase, in the order nginx runs its own phases.
 
 mod access;
-pub mod access_log;
+pub(crate) mod access_log;
 mod answer_rewrites;
 mod auth_basic;
 mod auth_external;
@@ -35,16 +35,16 @@ mod stop;
 pub(crate) mod x_accel;
 
 use crate::exchange::Exchange;
-use crate::http::Response;
 use crate::trace::{self, Phase};
 use error_page::Begin;
 use failed::response_of;
+use wire::Response;
 
-pub use finish::finish;
-pub use stop::Stop;
+pub(crate) use finish::finish;
+pub(crate) use stop::Stop;
 
 /// The life of a request, top to bottom.
-pub async fn serve(exchange: &mut Exchange) -> Response {
+pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     trace::begin(exchange);
     client_address::find(exchange); // post-read
     let mut response = match request(exchange).await {

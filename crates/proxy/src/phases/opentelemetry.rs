@@ -2,12 +2,12 @@
 //! that ingress-nginx loads (opentelemetry-cpp-contrib), which dashboards know.
 
 use crate::exchange::Exchange;
-use crate::http::{Version, since_epoch};
 use crate::telemetry::{Context, Kind, Numbers, Record, Span, SpanId, TraceId, Value};
-use crate::upstream::Try;
 use crate::variables;
 use crate::worker::Worker;
 use std::time::Duration;
+use upstream::Try;
+use wire::{Version, since_epoch};
 
 /// Begins the span of the request, if its location is traced. One that an upstream sends on has it already.
 pub(super) fn begin(exchange: &mut Exchange) {
@@ -38,7 +38,7 @@ pub(crate) fn end(exchange: &Exchange) {
     let now = since_epoch();
     for (number, attempt) in exchange.log.tries.iter().enumerate() {
         if let Some(id) = attempt.span {
-            span.record(client(exchange, span, attempt, id, number, now));
+            span.record(client(exchange, span, attempt, id.into(), number, now));
         }
     }
     span.record(server(exchange, span, now));

@@ -3,13 +3,13 @@
 use super::{Stop, rewrite};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::percent;
 use crate::snippet::on_machine;
-use crate::upstream::Group;
 use bytes::Bytes;
-use model::{UpstreamId, Variable};
 use model::snippet::{Pass, PassTarget, Piece, Template};
+use model::{UpstreamId, Variable};
 use std::sync::Arc;
+use upstream::Group;
+use wire::percent;
 
 /// The variable that names the upstream of `upstream_balancer`.
 const NAME: &str = "proxy_upstream_name";
@@ -34,10 +34,8 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
         None if level.own => (ingress.and_then(|spot| spot.group.clone()), Some("-".to_owned())),
         None => (None, None),
     };
-    if let Some(running) = &mut exchange.snippet {
-        running.nobody = nobody.filter(|_| group.is_none());
-        running.group = group;
-    }
+    exchange.visit.nobody = nobody.filter(|_| group.is_none());
+    exchange.visit.named = group;
     Ok(())
 }
 
@@ -48,7 +46,7 @@ fn named(exchange: &Exchange, name: &str) -> Option<Arc<Group>> {
 
 /// An upstream that is not there is missed once the guards have let the request in.
 pub(super) fn has_upstream(exchange: &mut Exchange) -> Result<(), Stop> {
-    let nobody = exchange.snippet.as_mut().and_then(|running| running.nobody.take());
+    let nobody = exchange.visit.nobody.take();
     nobody.map_or(Ok(()), |name| Err(Error::NotItsUpstream(name).into()))
 }
 
@@ -62,7 +60,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let Some(literal) = path.literal() else {
         let text = on_machine(exchange, |machine| machine.expand_header(path))?.unwrap_or_default();
         if !text.is_empty() {
-            exchange.rewritten = Some(target(&text)?);
+            exchange.visit.rewritten = Some(target(&text)?);
         }
         return Ok(());
     };
@@ -73,7 +71,7 @@ fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result
     let rest = exchange.path.get(matched..).unwrap_or_default();
     let target = format!("{literal}{}", route::path::encode(rest));
     let query = exchange.query().filter(|query| !query.is_empty());
-    exchange.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
+    exchange.visit.rewritten = Some(rewrite::with_query(target.into_bytes(), query));
     Ok(())
 }
 

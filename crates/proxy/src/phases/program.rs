@@ -5,7 +5,6 @@ use super::{Stop, access, client_address, pass, redirects, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
-use crate::http::{Body, Response, Source};
 use crate::snippet::{OfSite, Running, mime, on_machine};
 use bytes::Bytes;
 use http::{Method, StatusCode};
@@ -13,6 +12,7 @@ use model::snippet::Regex;
 use request_metrics::Connections;
 use snippet::run::{Answer, Next, Outcome, Owner, run};
 use std::sync::Arc;
+use wire::{Body, Response, Source};
 
 /// nginx's status for closing the connection without an answer.
 const CLOSE: u16 = 444;
@@ -44,10 +44,8 @@ pub(super) fn of_server(
 /// location is to be looked for again.
 pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     meet(exchange)?;
-    let outcome = match access::is_excepted(exchange) {
-        true => None,
-        false => run_here(exchange, Owner::Location)?,
-    };
+    let outcome =
+        if access::is_excepted(exchange) { None } else { run_here(exchange, Owner::Location)? };
     let moved = adopt_path(exchange)?;
     let Some(outcome) = outcome else {
         rewrite::path(exchange)?;

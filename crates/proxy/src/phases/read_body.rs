@@ -4,13 +4,11 @@
 use super::{Stop, mirror};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Body, BodyError, Frame, Length, Spool};
-use crate::patience::Patience;
-use crate::timer::Timer;
 use model::policy::{HttpVersion, Protocol};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use wire::{Body, BodyError, Frame, Length, Patience, Spool, Timer};
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     let location = exchange.spot().location.clone();

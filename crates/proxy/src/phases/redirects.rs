@@ -4,12 +4,12 @@
 use super::{Stop, client_address::told};
 use crate::exchange::Exchange;
 use crate::generation::Site;
-use crate::http::Response;
 use crate::trace::Phase;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::TlsRedirect;
+use wire::Response;
 
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
 pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {

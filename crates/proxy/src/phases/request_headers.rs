@@ -4,15 +4,15 @@
 use super::{client_address, client_fields, errors};
 use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::http::{Field, Length, TrailerRule, tokens};
-use crate::http1::write;
 use crate::snippet::Told;
-use crate::upstream::Head;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
+use upstream::Head;
+use wire::http1::write;
+use wire::{Field, Length, TrailerRule, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
 const DESCRIBING: [&str; 11] = [
@@ -38,7 +38,7 @@ pub(super) fn is_own(name: &[u8]) -> bool {
 fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
-    let prefix = exchange.forwarded_prefix.is_some();
+    let prefix = exchange.visit.forwarded_prefix.is_some();
     // Who asks for a password keeps it from the application (compat/behaviour.md section 15).
     let policy = &exchange.spot().location.policy;
     let password = policy.auth_basic.is_some();
@@ -54,7 +54,7 @@ fn travelling(exchange: &Exchange) -> impl Iterator<Item = &Field> {
             || (password && field.is("authorization"))
             || is_said(policy, field)
             || span.is_some_and(|span| span.replaces(&field.name))
-            || (exchange.stands_in && errors::is_about(field))
+            || (exchange.visit.stands_in && errors::is_about(field))
             || configured.has(&field.name);
         !replaced
     })
@@ -91,9 +91,10 @@ fn set_all(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     }
     if !is_by_itself(exchange) {
         set_by_fairway(exchange, |name, value| {
-            let is_said = match name.eq_ignore_ascii_case(b"host") {
-                true => told_host.is_some(),
-                false => told.is_some_and(|told| told.has(name)),
+            let is_said = if name.eq_ignore_ascii_case(b"host") {
+                told_host.is_some()
+            } else {
+                told.is_some_and(|told| told.has(name))
             };
             if !is_said {
                 put(name, value);
@@ -137,7 +138,7 @@ fn set_by_fairway(exchange: &Exchange, mut put: impl FnMut(&[u8], &[u8])) {
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| own(name.as_bytes(), value));
     }
-    for (name, value) in &exchange.authenticated.headers {
+    for (name, value) in &exchange.visit.authenticated.headers {
         own(name, value);
     }
     configured.each(variables::filler(exchange), |name, value| {
@@ -184,7 +185,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(received) = &received {
         put("X-Original-Forwarded-For", received);
     }
-    if let Some(prefix) = &exchange.forwarded_prefix {
+    if let Some(prefix) = &exchange.visit.forwarded_prefix {
         put("X-Forwarded-Prefix", prefix);
     }
     if let Some(received) = joined(exchange, &real.forwarded_host_header) {
@@ -193,7 +194,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     if let Some(told) = client_address::told_by_proxy_protocol(exchange) {
         put("X-Forwarded-For-Proxy-Protocol", &told);
     }
-    if exchange.stands_in {
+    if exchange.visit.stands_in {
         errors::about(exchange, StatusCode::SERVICE_UNAVAILABLE, put);
     }
 }
@@ -227,7 +228,7 @@ fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
 
 /// Path and query towards the upstream: as received, unless a rewrite or dot segments changed them.
 fn target(exchange: &Exchange) -> &Bytes {
-    exchange.rewritten.as_ref().unwrap_or(&exchange.request.target)
+    exchange.visit.rewritten.as_ref().unwrap_or(&exchange.request.target)
 }
 
 /// The query towards the upstream, without `?`.

@@ -3,14 +3,13 @@
 use super::{Stop, program};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::Response;
-use crate::http::percent;
 use crate::variables;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::snippet::Regex;
 use model::{Part, Template};
 use snippet::run::State;
+use wire::{Response, percent};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
     if !to_target(exchange)? {
@@ -31,14 +30,14 @@ pub(super) fn to_target(exchange: &mut Exchange) -> Result<bool, Stop> {
         let location = address(exchange, &rewrite.target, &groups);
         return Err(Response::redirect(StatusCode::FOUND, location).into());
     }
-    exchange.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
-    exchange.forwarded_prefix =
+    exchange.visit.rewritten = Some(rewritten(exchange, &rewrite.target, &groups)?);
+    exchange.visit.forwarded_prefix =
         rewrite.prefix.as_ref().and_then(|prefix| forwarded(exchange, prefix, &groups));
     if exchange.level().is_some() {
         let regex = Regex { pattern: rewrite.pattern.clone(), names: Vec::new() };
         program::match_path(exchange, &regex)?;
     }
-    if let (Some(running), Some(target)) = (&mut exchange.snippet, &exchange.rewritten) {
+    if let (Some(running), Some(target)) = (&mut exchange.snippet, &exchange.visit.rewritten) {
         running.follow(target);
     }
     Ok(true)
@@ -51,11 +50,11 @@ pub(super) fn as_it_is(exchange: &mut Exchange) {
         let encoded = route::path::encode(&exchange.path).into_owned();
         let query = route::path::bytes(&running.state.query);
         let query = Some(&*query).filter(|query| !query.is_empty());
-        exchange.rewritten = Some(with_query(encoded.into_bytes(), query));
+        exchange.visit.rewritten = Some(with_query(encoded.into_bytes(), query));
     } else if exchange.dotted {
         // One meaning of a path: dot segments were resolved for matching, so they are for the upstream, too.
         let encoded = route::path::encode(&exchange.path).into_owned();
-        exchange.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
+        exchange.visit.rewritten = Some(with_query(encoded.into_bytes(), exchange.request.query()));
     }
 }
 

@@ -1,11 +1,11 @@
 //! How a phase ends a request.
 
 use crate::error::Error;
-use crate::http::Response;
+use wire::Response;
 
 /// Why a phase ends the request: it has an answer, or it failed.
 #[derive(Debug)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// This is the answer.
     Answer(Box<Response>),
     /// There is none; [`Error::status`] says what the client is told.

@@ -5,9 +5,9 @@ use super::error_page::{self, Begin};
 use super::{Stop, answer_rewrites, client_address, headers};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Response, Source};
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
+use wire::{Response, Source};
 
 /// How often one request may be sent on (nginx: NGX_HTTP_MAX_URI_CHANGES).
 const MOST: usize = 10;

@@ -1,11 +1,11 @@
 //! `allow` and `deny`, `set_real_ip_from` and its companions (ngx_http_access_module, ngx_http_realip_module).
 
 use crate::address::parse_address;
-use crate::http::{Headers, tokens};
 use ipnet::IpNet;
 use model::snippet::{AccessRule, ClientAddress, RealIp as Settings};
 use std::net::IpAddr;
 use stream::proxy_protocol::Announced;
+use wire::{Headers, tokens};
 
 /// Whether rules let a client in; none if no rule is about it.
 pub(crate) fn lets_in(rules: &[AccessRule], client: IpAddr) -> Option<bool> {
@@ -96,9 +96,9 @@ fn network(whom: &ClientAddress) -> Option<IpNet> {
 #[cfg(test)]
 mod tests {
     use super::{RealIp, lets_in};
-    use crate::http::Headers;
     use crate::snippet::fixture::location;
     use std::net::IpAddr;
+    use wire::Headers;
 
     fn address(text: &str) -> IpAddr {
         text.parse().expect("the test writes an address")

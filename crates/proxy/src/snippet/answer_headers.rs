@@ -4,11 +4,11 @@
 
 use super::expires;
 use super::text::{Fill, Text};
-use crate::http::{Body, Followed, Response, is_token_byte};
 use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
+use wire::{Body, Followed, Response, is_token_byte};
 
 /// What is done to the header section of an answer, compiled.
 #[derive(Debug, Default)]
@@ -165,7 +165,7 @@ impl AnswerHeaders {
         if let Some(charset) = &self.charset {
             name_charset(charset, response);
         }
-        let mut trailers = crate::http::Headers::default();
+        let mut trailers = wire::Headers::default();
         for add in self.trailers.iter().filter(|add| usual || add.always) {
             let value = add.value.value(fill)?;
             if !value.is_empty() {
@@ -233,10 +233,10 @@ pub(super) fn is_of(types: &[String], content_type: Option<&Bytes>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::AnswerHeaders;
-    use crate::http::Response;
     use crate::snippet::fixture::{Fixed, location, with_machine};
     use crate::snippet::text::AllPlain;
     use http::StatusCode;
+    use wire::Response;
 
     fn answer(status: u16, fields: &[(&'static str, &'static str)]) -> Response {
         let mut response = Response::empty(StatusCode::from_u16(status).expect("a status"));
@@ -250,7 +250,7 @@ mod tests {
         let done =
             with_machine(request, |machine| headers.apply(&mut response, 784_111_777, machine));
         done.expect("within bounds");
-        let line = |field: &crate::http::Field| {
+        let line = |field: &wire::Field| {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             format!("{}: {}", text(&field.name), text(&field.value))
         };
@@ -322,7 +322,7 @@ mod tests {
 
     #[tokio::test]
     async fn trailers_follow_a_body_and_texts_name_their_charset() {
-        use crate::http::{Body, Frame, Length};
+        use wire::{Body, Frame, Length};
         let text =
             "add_trailer X-T $arg_b; add_trailer X-Always 1 always; add_trailer Content-Length 5;
             charset utf-8;";

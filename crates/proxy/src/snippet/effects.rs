@@ -202,9 +202,10 @@ fn eligible(eligible: &mut Eligible, min_length: Option<u64>, types: Option<&[St
     eligible.min_length = min_length.unwrap_or(eligible.min_length);
     if let Some(types) = types {
         let lower = types.iter().map(|name| name.to_ascii_lowercase());
-        eligible.types = match types.iter().any(|name| name == "*") {
-            true => None,
-            false => Some(lower.chain(["text/html".to_owned()]).collect()),
+        eligible.types = if types.iter().any(|name| name == "*") {
+            None
+        } else {
+            Some(lower.chain(["text/html".to_owned()]).collect())
         };
     }
 }

@@ -1,10 +1,10 @@
 //! `expires`: Expires and Cache-Control (ngx_http_headers_filter_module, ngx_http_set_expires).
 
 use super::text::Fill;
-use crate::http::{Headers, http_date};
 use bytes::Bytes;
 use model::snippet::Expires;
 use snippet::run::Exceeded;
+use wire::{Headers, http_date};
 
 const DAY: u64 = 86_400;
 
@@ -69,8 +69,8 @@ pub(crate) fn second_of(headers: &Headers, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::apply;
-    use crate::http::Headers;
     use crate::snippet::fixture::{Fixed, location, with_machine};
+    use wire::Headers;
 
     /// What an `expires` says on a Sunday at 08:49:37, of content that is an hour old.
     fn said(text: &str) -> (String, String) {

@@ -3,11 +3,11 @@
 
 use super::answer_headers::is_of;
 use super::text::{Fill, Text};
-use crate::http::Headers;
 use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{HeaderPattern, InputAction, InputHeader, Stacked};
 use snippet::run::Exceeded;
+use wire::Headers;
 
 /// One header of a request that is set or taken away.
 #[derive(Debug)]
@@ -85,8 +85,8 @@ impl InputField {
 #[cfg(test)]
 mod tests {
     use super::compile;
-    use crate::http::Headers;
     use crate::snippet::fixture::{Fixed, location, with_machine};
+    use wire::Headers;
 
     fn made(text: &str, fields: &[(&'static str, &'static str)]) -> Vec<String> {
         let mut headers = Headers::default();

@@ -8,7 +8,7 @@ use model::snippet::Answers;
 const DEFAULT: &str = "text/html";
 
 /// The type of an answer to `path`; empty for none.
-pub fn of<'a>(settings: Option<&'a Answers>, path: &[u8]) -> &'a str {
+pub(crate) fn of<'a>(settings: Option<&'a Answers>, path: &[u8]) -> &'a str {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
     let extension = name.iter().rposition(|&byte| byte == b'.').map(|dot| &name[dot + 1..]);
     let extension = extension.map(|bytes| String::from_utf8_lossy(bytes).to_ascii_lowercase());

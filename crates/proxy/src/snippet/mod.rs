@@ -23,7 +23,7 @@ mod input_headers;
 mod level;
 mod limits;
 mod lower;
-pub mod mime;
+pub(crate) mod mime;
 mod plan;
 mod request;
 mod rewrites;
@@ -36,34 +36,28 @@ mod upstream_tls;
 pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
-pub use level::{Level, OfSite};
+pub(crate) use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
-pub use plan::Plan;
-pub use servers::OwnServers;
+pub(crate) use plan::Plan;
+pub(crate) use servers::OwnServers;
 pub(crate) use text::AllPlain;
 pub(crate) use towards::{Told, Towards, is_authority};
 
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::upstream::Group;
 use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
-use std::sync::Arc;
 
 /// What snippets know of one request.
 #[derive(Debug, Default)]
-pub struct Running {
+pub(crate) struct Running {
     /// Path, query, variables, groups and bounds.
     pub state: State,
     /// The location of an Ingress that the request met last, a number of its site: what the controller sets for it
     /// stays set in locations that snippets have.
     pub ingress: Option<usize>,
-    /// The upstream that `$proxy_upstream_name` names in place of the location's.
-    pub group: Option<Arc<Group>>,
-    /// The name of the upstream that is to have the request, and is not there.
-    pub nobody: Option<String>,
     /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
     pub said: bool,
     /// Whether an `error_page` was looked for.
@@ -93,7 +87,7 @@ pub(crate) struct OfRequest {
 
 impl Running {
     /// For a request whose path is known; where it was led to another path, the state goes on with that.
-    pub fn begin_or_follow(exchange: &mut Exchange) {
+    pub(crate) fn begin_or_follow(exchange: &mut Exchange) {
         let raw = exchange.request.raw_path();
         let quoted = raw.iter().any(|byte| matches!(byte, b'%' | b'+'));
         let query = exchange.request.query().unwrap_or_default();
@@ -110,7 +104,7 @@ impl Running {
     }
 
     /// Path and query are these from here on, which the controller made of them.
-    pub fn follow(&mut self, target: &[u8]) {
+    pub(crate) fn follow(&mut self, target: &[u8]) {
         let end = target.iter().position(|&byte| byte == b'?').unwrap_or(target.len());
         let (path, query) = (&target[..end], target.get(end + 1..).unwrap_or_default());
         // It was canonical before it was escaped.
@@ -124,13 +118,13 @@ impl Running {
 
 impl Exchange {
     /// What snippets say where the request is: at its location, or in the last `if` that was entered.
-    pub fn level(&self) -> Option<&Level> {
+    pub(crate) fn level(&self) -> Option<&Level> {
         self.place.as_ref()?.spot().snippet.as_deref()
     }
 }
 
 /// Does something on a machine for a request; nothing where no snippet counts for it.
-pub fn on_machine<T>(
+pub(crate) fn on_machine<T>(
     exchange: &mut Exchange,
     work: impl FnOnce(&mut Machine<'_, Exchange>) -> Result<T, Exceeded>,
 ) -> Result<Option<T>, Error> {

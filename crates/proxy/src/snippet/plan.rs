@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The spots of a server with snippets; those of its locations come first, in their order.
 #[derive(Debug)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Their locations, with policies in which the settings in force count.
     pub locations: Vec<Arc<Location>>,
     /// What snippets say there.
@@ -27,14 +27,14 @@ pub struct Plan {
 
 impl Plan {
     /// Whether any snippet counts for a server.
-    pub fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
+    pub(crate) fn counts(server: &Server, http: Option<&GlobalScope>) -> bool {
         http.is_some_and(|scope| scope.settings != Settings::default())
             || server.snippet.is_some()
             || server.locations.iter().any(|location| location.policy.snippet.is_some())
     }
 
     /// The plan of a server; none where no snippet counts for it.
-    pub fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
+    pub(crate) fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }

@@ -2,7 +2,6 @@
 
 use super::Running;
 use crate::exchange::Exchange;
-use crate::http::{long_date, since_epoch};
 use crate::phases::access_log;
 use crate::variables;
 use crate::variables::fastcgi;
@@ -11,6 +10,7 @@ use model::{Alias, Steps, Variable};
 use request_metrics::Connections;
 use snippet::run::{Request, State, is_invalid_referer};
 use std::borrow::Cow;
+use wire::{long_date, since_epoch};
 
 /// What the expressions of `valid_referers` may take each time that they are asked.
 const STEPS_OF_REFERERS: usize = 100_000;
@@ -54,7 +54,7 @@ fn other(variable: &Other, exchange: &Exchange, out: &mut String) {
             variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
         }
         "auth_cookie" => {
-            let cookies = exchange.authenticated.cookies.as_deref().unwrap_or_default();
+            let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
             out.push_str(&String::from_utf8_lossy(cookies));
         }
         "upstream_cookie_" => upstream_cookie(exchange, &variable.rest, out),

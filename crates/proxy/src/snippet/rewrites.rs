@@ -1,12 +1,12 @@
 //! `proxy_redirect`, `proxy_cookie_domain`, `proxy_cookie_path` and `proxy_cookie_flags`: Location, Refresh and
 //! Set-Cookie of an upstream's answer (ngx_http_proxy_module). Of several rules the first that fits counts.
 
-use crate::http::Field;
 use model::policy::{AnswerRewrites, RedirectRewrite, Replaced as OfPolicy, Replacement as Rule};
 use model::snippet::{
     Answers, CookieFlags, Piece, ProxyRedirect, Regex, Replaced, Replacement, Template,
 };
 use snippet::run::{Exceeded, Machine, Request};
+use wire::Field;
 
 /// What is rewritten: what snippets say, and annotations where they say nothing.
 #[derive(Debug)]
@@ -225,10 +225,13 @@ fn replaced<R: Request>(
             let Some(rest) = value.strip_prefix(from.as_str()) else { return Ok(None) };
             Ok(Some(format!("{}{rest}", machine.expand_header(&rule.to)?)))
         }
-        Replacement::Regex(regex) => match machine.state.matches(regex, value)? {
-            true => Ok(Some(machine.expand_header(&rule.to)?)),
-            false => Ok(None),
-        },
+        Replacement::Regex(regex) => {
+            if machine.state.matches(regex, value)? {
+                Ok(Some(machine.expand_header(&rule.to)?))
+            } else {
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -241,9 +244,10 @@ fn domain<R: Request>(
     let Replacement::Text(from) = &rule.from else { return replaced(machine, rule, value) };
     let bare = value.strip_prefix('.').unwrap_or(value);
     let dot = &value[..value.len() - bare.len()];
-    match machine.expand(from)?.eq_ignore_ascii_case(bare) {
-        true => Ok(Some(format!("{dot}{}", machine.expand_header(&rule.to)?))),
-        false => Ok(None),
+    if machine.expand(from)?.eq_ignore_ascii_case(bare) {
+        Ok(Some(format!("{dot}{}", machine.expand_header(&rule.to)?)))
+    } else {
+        Ok(None)
     }
 }
 
@@ -270,9 +274,9 @@ fn template(template: &model::Template) -> Template {
 #[cfg(test)]
 mod tests {
     use super::Rewrites;
-    use crate::http::Field;
     use crate::snippet::fixture::{Fixed, location, with_machine};
     use model::policy::{AnswerRewrites, Replaced, Replacement};
+    use wire::Field;
 
     /// What becomes of a field.
     fn said(text: &str, name: &'static str, value: &'static str) -> Option<String> {

@@ -1,11 +1,11 @@
 //! `sub_filter`: texts of bodies that are replaced (ngx_http_sub_module).
 
 use super::answer_headers::is_of;
-use crate::http::{Body, Response, Search, Substituted};
 use bytes::Bytes;
 use model::snippet::{Answers, Template};
 use snippet::run::{Exceeded, Machine, Request};
 use std::sync::Arc;
+use wire::{Body, Response, Search, Substituted};
 
 /// Bytes of all texts of one answer, those that are looked for and those that stand instead.
 const TEXTS: usize = 1 << 20;
@@ -32,9 +32,10 @@ impl Filter {
         let literals: Option<Vec<&str>> =
             filters.iter().map(|filter| filter.from.literal()).collect();
         let mut types: Vec<String> = answers.sub_filter_types.clone().unwrap_or_default();
-        match types.iter().any(|name| name == "*") {
-            true => types.clear(),
-            false => types.push("text/html".to_owned()),
+        if types.iter().any(|name| name == "*") {
+            types.clear()
+        } else {
+            types.push("text/html".to_owned())
         }
         types.iter_mut().for_each(|name| name.make_ascii_lowercase());
         Some(Self {
@@ -87,16 +88,13 @@ impl Filter {
             let body = Substituted::new(body, texts.search, texts.instead, self.once);
             response.body = Body::from_source(body);
         }
-        match self.keeps_last_modified {
-            false => {
-                response.headers.remove("last-modified");
-                response.headers.remove("etag");
-            }
-            true => {
-                for field in response.headers.iter_mut().filter(|field| field.is("etag")) {
-                    if !field.value.starts_with(b"W/") {
-                        field.value = [&b"W/"[..], &field.value].concat().into();
-                    }
+        if !self.keeps_last_modified {
+            response.headers.remove("last-modified");
+            response.headers.remove("etag");
+        } else {
+            for field in response.headers.iter_mut().filter(|field| field.is("etag")) {
+                if !field.value.starts_with(b"W/") {
+                    field.value = [&b"W/"[..], &field.value].concat().into();
                 }
             }
         }
@@ -113,10 +111,10 @@ pub(crate) struct Texts {
 #[cfg(test)]
 mod tests {
     use super::Filter;
-    use crate::http::{Body, Frame, Response};
     use crate::snippet::fixture::{Fixed, location, with_machine};
     use bytes::Bytes;
     use http::StatusCode;
+    use wire::{Body, Frame, Response};
 
     fn page(content_type: &'static str, body: &'static str) -> Response {
         let mut response = Response::empty(StatusCode::OK);

@@ -66,6 +66,18 @@ impl SpanId {
     }
 }
 
+impl From<NonZeroU64> for SpanId {
+    fn from(number: NonZeroU64) -> Self {
+        Self(number)
+    }
+}
+
+impl From<SpanId> for NonZeroU64 {
+    fn from(SpanId(number): SpanId) -> Self {
+        number
+    }
+}
+
 impl fmt::Display for TraceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", self.number())

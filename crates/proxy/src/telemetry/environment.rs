@@ -69,7 +69,7 @@ impl Endpoint {
             None => (false, text),
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = route::host::parse(authority.as_bytes()).ok()?;
+        let host = wire::host::parse(authority.as_bytes()).ok()?;
         let is_plain = path.bytes().all(|byte| byte.is_ascii_graphic());
         (is_plain && !host.name.is_empty()).then(|| Self {
             host: host.name.trim_matches(['[', ']']).to_owned(),

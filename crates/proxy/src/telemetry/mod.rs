@@ -10,19 +10,20 @@ mod queue;
 mod record;
 mod sampler;
 
-pub use context::{Context, SpanId, TraceId};
+pub(crate) use context::{Context, SpanId, TraceId};
 pub use environment::OtlpEnvironment;
-pub use export::Destination;
-pub use queue::{Counts, Spans};
-pub use record::{Kind, Record, Value, bounded};
+pub(crate) use export::Destination;
+pub(crate) use queue::Counts;
+pub use queue::Spans;
+pub(crate) use record::{Kind, Record, Value, bounded};
 
-use crate::http::Headers;
 use export::Exporter;
 use model::{Propagator, Telemetry};
 use propagation::{Carried, Incoming};
 use sampler::Decider;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use wire::Headers;
 
 /// Settings of tracing, compiled. It outlives generations that do not change them.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub struct Tracer {
 
 /// What outlives every tracer.
 #[derive(Debug, Default)]
-pub struct Tracing {
+pub(crate) struct Tracing {
     /// What the environment says about collectors.
     pub environment: OnceLock<OtlpEnvironment>,
     /// What became of spans.
@@ -64,7 +65,7 @@ pub trait Numbers {
 
 impl Tracing {
     /// A tracer with these settings.
-    pub fn tracer(&self, settings: &Telemetry) -> Arc<Tracer> {
+    pub(crate) fn tracer(&self, settings: &Telemetry) -> Arc<Tracer> {
         let environment = self.environment.get();
         let destination = Destination::of(settings, environment);
         let exporter = destination

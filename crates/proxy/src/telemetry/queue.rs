@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 /// What became of spans since the process started.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub(crate) struct Counts {
     exported: AtomicU64,
     dropped: AtomicU64,
     failed: AtomicU64,
@@ -30,7 +30,7 @@ pub struct Spans {
 
 impl Counts {
     /// The counts now.
-    pub fn now(&self) -> Spans {
+    pub(crate) fn now(&self) -> Spans {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Spans {
             exported: read(&self.exported),
@@ -40,19 +40,19 @@ impl Counts {
     }
 
     /// The collector took so many.
-    pub fn exported(&self, spans: u64) {
+    pub(crate) fn exported(&self, spans: u64) {
         self.exported.fetch_add(spans, Ordering::Relaxed);
     }
 
     /// So many went nowhere.
-    pub fn failed(&self, spans: u64) {
+    pub(crate) fn failed(&self, spans: u64) {
         self.failed.fetch_add(spans, Ordering::Relaxed);
     }
 }
 
 /// Spans that wait to be sent.
 #[derive(Debug)]
-pub struct Queue {
+pub(super) struct Queue {
     waiting: Mutex<VecDeque<Record>>,
     limits: Batches,
     wake: Notify,
@@ -62,7 +62,7 @@ pub struct Queue {
 
 impl Queue {
     /// An empty queue.
-    pub fn new(limits: Batches, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(limits: Batches, counts: Arc<Counts>) -> Self {
         Self {
             waiting: Mutex::default(),
             limits,
@@ -73,7 +73,7 @@ impl Queue {
     }
 
     /// Adds a span, unless there is no room. Whoever sends is woken for the first one and for a whole batch.
-    pub fn push(&self, record: Record) {
+    pub(super) fn push(&self, record: Record) {
         let mut waiting = self.waiting();
         if waiting.len() >= self.limits.queue {
             drop(waiting);
@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// The next batch: a whole one, or what there is after the delay. None once the queue is closed and empty.
-    pub async fn batch(&self) -> Option<Vec<Record>> {
+    pub(super) async fn batch(&self) -> Option<Vec<Record>> {
         while self.waiting().is_empty() {
             if self.is_closed() {
                 return None;
@@ -109,7 +109,7 @@ impl Queue {
     }
 
     /// Waits, unless the queue is closed.
-    pub async fn pause(&self, time: Duration) {
+    pub(super) async fn pause(&self, time: Duration) {
         let closed = async {
             while !self.is_closed() {
                 self.wake.notified().await;
@@ -119,18 +119,18 @@ impl Queue {
     }
 
     /// There will be no more spans.
-    pub fn close(&self) {
+    pub(super) fn close(&self) {
         self.closed.store(true, Ordering::Release);
         self.wake.notify_one();
     }
 
     /// Whether there will be no more spans.
-    pub fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 
     /// What became of spans.
-    pub fn counts(&self) -> &Counts {
+    pub(super) fn counts(&self) -> &Counts {
         &self.counts
     }
 

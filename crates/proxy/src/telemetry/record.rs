@@ -67,7 +67,7 @@ impl From<u16> for Value {
 }
 
 /// The beginning of a text that came from outside.
-pub fn bounded(bytes: &[u8]) -> String {
+pub(crate) fn bounded(bytes: &[u8]) -> String {
     let mut text = String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]).into_owned();
     // Replacing what is no text makes it longer.
     text.truncate(text.floor_char_boundary(LONGEST));

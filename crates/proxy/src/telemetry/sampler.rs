@@ -5,19 +5,19 @@ use model::{Sampler, Telemetry};
 
 /// Decides whether a trace is recorded.
 #[derive(Clone, Copy, Debug)]
-pub struct Decider {
+pub(super) struct Decider {
     sampler: Sampler,
     parent_based: bool,
 }
 
 impl Decider {
     /// What the settings ask for.
-    pub fn new(settings: &Telemetry) -> Self {
+    pub(super) fn new(settings: &Telemetry) -> Self {
         Self { sampler: settings.sampler, parent_based: settings.parent_based }
     }
 
     /// Whether a trace is recorded, for which somebody may have decided before.
-    pub fn decides(&self, trace: TraceId, before: Option<bool>) -> bool {
+    pub(super) fn decides(&self, trace: TraceId, before: Option<bool>) -> bool {
         match (before, self.sampler) {
             (Some(before), _) if self.parent_based => before,
             (_, Sampler::AlwaysOn) => true,

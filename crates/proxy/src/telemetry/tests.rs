@@ -1,9 +1,9 @@
 //! Where spans go, and what is told of them.
 
 use super::{Destination, Numbers, OtlpEnvironment, SpanId, TraceId, Tracing};
-use crate::http::Headers;
 use model::{Collector, OtlpProtocol, Propagator, Sampler, Telemetry};
 use std::cell::Cell;
+use wire::Headers;
 
 /// 1, 2, 3, …
 #[derive(Default)]

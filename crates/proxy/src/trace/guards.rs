@@ -1,9 +1,9 @@
 //! What lets a request pass, or does not.
 
 use super::{Phase, Story};
-use crate::http::Response;
 use model::Steps;
 use model::policy::Satisfy;
+use wire::Response;
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     let status = response.status.as_u16();

@@ -1,12 +1,12 @@
 //! What is kept of a request, so that it can be told afterwards.
 
-use crate::upstream::Head;
 use serde::Serialize;
 use std::cell::RefCell;
+use upstream::Head;
 
 /// The phases of a request, in nginx's order (compat/behaviour.md section 13).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// The client's address, and what it is believed.
     #[default]
     Client,
@@ -50,7 +50,7 @@ pub struct Decision {
 
 /// What is kept while a request is followed.
 #[derive(Debug, Default)]
-pub struct Trace {
+pub(crate) struct Trace {
     /// Nothing is sent to anybody: authenticators are taken to agree, the upstream to answer 200.
     pub dry: bool,
     /// The head that went, or would go, to the upstream.
@@ -61,7 +61,7 @@ pub struct Trace {
 
 impl Trace {
     /// Keeps the head that goes to the upstream.
-    pub fn note_head(&self, head: &Head) {
+    pub(crate) fn note_head(&self, head: &Head) {
         let text = match head {
             Head::Http1(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Head::Http2(request) => {

@@ -3,8 +3,8 @@
 
 use super::{Decision, Trace, decisions};
 use crate::exchange::Exchange;
-use crate::http::Response;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
+use wire::Response;
 
 /// The header that asks, and the one that answers.
 const HEADER: &str = "x-fairway-trace";
@@ -13,7 +13,7 @@ const LINES: usize = 64;
 const LENGTH: usize = 300;
 
 /// Follows the request if its header has the secret, which goes no further.
-pub fn begin(exchange: &mut Exchange) {
+pub(crate) fn begin(exchange: &mut Exchange) {
     let Some(secret) = exchange.worker.listen.trace_secret.clone() else { return };
     let Some(told) = exchange.request.headers.get(HEADER).cloned() else { return };
     exchange.request.headers.retain(|field| !field.is(HEADER));
@@ -23,7 +23,7 @@ pub fn begin(exchange: &mut Exchange) {
 }
 
 /// Tells what was decided, if somebody asked.
-pub fn end(exchange: &Exchange, response: &mut Response) {
+pub(crate) fn end(exchange: &Exchange, response: &mut Response) {
     let Some(Trace { dry: false, .. }) = exchange.trace.as_deref() else { return };
     for Decision { step, outcome, by } in decisions(exchange, response).into_iter().take(LINES) {
         let by = by.map(|by| format!(" [{by}]")).unwrap_or_default();

@@ -8,11 +8,12 @@ mod near_misses;
 mod routing;
 mod towards_upstream;
 
-pub use kept::{Decision, Phase, Trace};
-pub use live::{begin, end};
+pub use kept::Decision;
+pub(crate) use kept::{Phase, Trace};
+pub(crate) use live::{begin, end};
 
 use crate::exchange::Exchange;
-use crate::http::{Response, Source};
+use wire::{Response, Source};
 
 /// Decisions as they are told.
 struct Story<'a> {
@@ -48,7 +49,7 @@ impl Story<'_> {
 }
 
 /// What became of a request, from the first phase to the answer.
-pub fn decisions(exchange: &Exchange, response: &Response) -> Vec<Decision> {
+pub(crate) fn decisions(exchange: &Exchange, response: &Response) -> Vec<Decision> {
     let mut story = Story { exchange, decisions: Vec::new() };
     routing::tell(&mut story, response);
     guards::tell(&mut story, response);

@@ -19,9 +19,10 @@ pub(super) fn paths(exchange: &Exchange, site: &Site, chosen: usize) -> Vec<Stri
     let steps = Steps::default();
     let others = site.server.locations.iter().enumerate().filter(|(index, _)| *index != chosen);
     let misses = others.filter_map(|(_, location)| {
-        let why = match site.server.regex {
-            true => missed_pattern(location, &exchange.path, &steps)?,
-            false => missed_prefix(location, &path)?,
+        let why = if site.server.regex {
+            missed_pattern(location, &exchange.path, &steps)?
+        } else {
+            missed_prefix(location, &path)?
         };
         let owner = location.origin.as_ref().map(|origin| format!(" of {origin}"));
         Some(format!("{:?} {}{}: {why}", location.kind, location.path, owner.unwrap_or_default()))

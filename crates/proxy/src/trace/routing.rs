@@ -1,8 +1,8 @@
 //! Who the client is, which server and location answer, and redirects.
 
 use super::{Phase, Story, near_misses};
-use crate::http::Response;
 use model::{Backend, PathKind, Steps};
+use wire::Response;
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     listener(story);
@@ -80,9 +80,10 @@ fn location(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let path = String::from_utf8_lossy(&exchange.path).into_owned();
     let Some(place) = &exchange.place else {
-        let outcome = match path.is_empty() {
-            true => "none: the path is not one (RFC 3986)".to_owned(),
-            false => format!("none for {path}"),
+        let outcome = if path.is_empty() {
+            "none: the path is not one (RFC 3986)".to_owned()
+        } else {
+            format!("none for {path}")
         };
         return story.say("location", outcome);
     };
@@ -144,13 +145,14 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
         story.say_by("redirect", to(response), "permanent-redirect or temporal-redirect");
     }
     if story.reached(Phase::Rewrite)
-        && let Some(rewritten) = &story.exchange.rewritten
+        && let Some(rewritten) = &story.exchange.visit.rewritten
     {
         let path = String::from_utf8_lossy(rewritten).into_owned();
         let has_target = story.exchange.spot().location.policy.rewrite.is_some();
-        match has_target {
-            true => story.say_by("rewrite", path, "rewrite-target"),
-            false => story.say("rewrite", format!("{path}: dot segments are resolved")),
+        if has_target {
+            story.say_by("rewrite", path, "rewrite-target")
+        } else {
+            story.say("rewrite", format!("{path}: dot segments are resolved"))
         }
     }
     if story.ended(Phase::HttpsRedirect) && response.headers.has("location") {

@@ -24,9 +24,10 @@ pub(super) fn tell(story: &mut Story<'_>) {
 fn side(story: &mut Story<'_>) {
     let spot = story.exchange.spot();
     let Some(canary) = spot.canary.as_deref() else { return };
-    let outcome = match story.exchange.canary {
-        true => format!("the canary, {}", canary.group.id),
-        false => format!("the main side, not the canary {}", canary.group.id),
+    let outcome = if story.exchange.visit.canary {
+        format!("the canary, {}", canary.group.id)
+    } else {
+        format!("the main side, not the canary {}", canary.group.id)
     };
     story.say("side", outcome);
 }
@@ -34,13 +35,13 @@ fn side(story: &mut Story<'_>) {
 fn endpoints(story: &mut Story<'_>) {
     let exchange = story.exchange;
     let spot = exchange.spot();
-    let group = match spot.canary.as_deref().filter(|_| exchange.canary) {
+    let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
         Some(canary) => Some(&canary.group),
-        None if exchange.stands_in => spot.stand_in.as_ref(),
+        None if exchange.visit.stands_in => spot.stand_in.as_ref(),
         None => spot.group.as_ref(),
     };
     let Some(group) = group else { return };
-    if exchange.stands_in {
+    if exchange.visit.stands_in {
         let outcome = format!("{} stands in: the backend has no endpoints", group.id);
         story.say("default-backend", outcome);
     }

@@ -1,8 +1,8 @@
 //! What is known of the certificate that a client has shown.
 
 use crate::exchange::Exchange;
-use crate::tls::Verdict;
 use model::Variable;
+use tls::Verdict;
 
 /// `$ssl_client_verify`.
 pub(crate) fn verified(verdict: Option<Verdict>) -> String {

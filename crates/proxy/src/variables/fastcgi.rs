@@ -10,7 +10,7 @@ pub(crate) const NGINX_VERSION: &str = "1.27.1";
 
 /// Path, decoded, and query towards the upstream.
 pub(crate) fn target(exchange: &Exchange) -> (Cow<'_, [u8]>, &[u8]) {
-    let Some(rewritten) = &exchange.rewritten else {
+    let Some(rewritten) = &exchange.visit.rewritten else {
         let query = exchange.request.query().unwrap_or_default();
         return (Cow::Borrowed(&exchange.path), query);
     };
@@ -29,7 +29,8 @@ pub(crate) fn path_info(exchange: &Exchange) -> Vec<u8> {
 /// Script and rest of the path.
 fn divided(exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let path = target(exchange).0.into_owned();
-    let pattern = exchange.level().and_then(|level| level.settings.fastcgi.split_path_info.as_ref());
+    let pattern =
+        exchange.level().and_then(|level| level.settings.fastcgi.split_path_info.as_ref());
     let found = pattern.and_then(|pattern| pattern.captures(&path, &exchange.steps).ok().flatten());
     let group = |number: usize| found.as_ref()?.get(number).copied().flatten().map(<[u8]>::to_vec);
     match (group(1), group(2)) {

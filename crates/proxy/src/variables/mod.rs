@@ -9,14 +9,14 @@ pub(crate) use client_certificate::verified;
 use crate::credentials;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
-use crate::http::percent::{self, is_unreserved};
-use crate::http::{Headers, iso8601, since_epoch};
-use crate::upstream::Try;
 use bytes::Bytes;
 use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
+use upstream::Try;
+use wire::percent::{self, is_unreserved};
+use wire::{Headers, iso8601, since_epoch};
 
 /// Writing to a string cannot fail.
 macro_rules! put {
@@ -24,22 +24,22 @@ macro_rules! put {
 }
 
 /// A template with the values of a request; capture groups are empty.
-pub fn text_of(template: &Template, exchange: &Exchange) -> String {
+pub(crate) fn text_of(template: &Template, exchange: &Exchange) -> String {
     filled(template, exchange, &[])
 }
 
 /// Fills templates with the values of a request.
-pub fn filler(exchange: &Exchange) -> impl Fn(&Template) -> String {
+pub(crate) fn filler(exchange: &Exchange) -> impl Fn(&Template) -> String {
     |template| text_of(template, exchange)
 }
 
 /// Bytes as a header field may have them: what would end the line or is not ASCII is escaped, as URLs do it.
-pub fn in_header(bytes: &[u8]) -> Bytes {
+pub(crate) fn in_header(bytes: &[u8]) -> Bytes {
     percent::encoded(bytes, |byte| matches!(byte, b' '..=b'~')).into()
 }
 
 /// Appends the value of a variable; nothing where it has none.
-pub fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
+pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
     use Variable as V;
     match variable {
         V::RequestHeader(name) if name == "host" => text(&exchange.request.authority, out),
@@ -119,7 +119,7 @@ fn user(exchange: &Exchange, out: &mut String) {
 }
 
 /// A template with the values of its variables, and the groups of the pattern that belongs to it.
-pub fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
+pub(crate) fn filled(template: &Template, exchange: &Exchange, groups: &[Option<&[u8]>]) -> String {
     let mut out = String::new();
     for part in template.parts() {
         match part {
@@ -187,12 +187,10 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::BytesSent => number(log.sent, out),
         V::Host => out.push_str(&exchange.host),
         V::ServerProtocol => out.push_str(request.version.as_str()),
-        V::Http2 => {
-            out.push_str(if request.version == crate::http::Version::Http2 { "h2" } else { "" })
-        }
+        V::Http2 => out.push_str(if request.version == wire::Version::Http2 { "h2" } else { "" }),
         V::Pipe => out.push('.'),
         V::ContentLength => match request.body.length() {
-            crate::http::Length::Known(length) if length > 0 => put!(out, "{length}"),
+            wire::Length::Known(length) if length > 0 => put!(out, "{length}"),
             _ => {}
         },
         V::ContentType => header(&request.headers, "content_type", out),
@@ -276,7 +274,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
     let service =
         |part: fn(&ServiceRef) -> &str| location.service.as_ref().map(part).unwrap_or_default();
     match variable {
-        V::ProxyUpstreamName if exchange.stands_in => {
+        V::ProxyUpstreamName if exchange.visit.stands_in => {
             let stand_in = &location.policy.default_backend;
             out.push_str(stand_in.as_ref().map(UpstreamId::as_str).unwrap_or_default());
         }
@@ -294,7 +292,7 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
             out.push_str(location.origin.as_ref().map(|origin| &*origin.name).unwrap_or_default())
         }
         V::ProxyAlternativeUpstreamName => {
-            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.canary) {
+            if let Some(canary) = spot.canary.as_deref().filter(|_| exchange.visit.canary) {
                 out.push_str(canary.group.id.as_str());
             }
         }
@@ -327,7 +325,7 @@ fn tls(variable: &Variable, exchange: &Exchange, out: &mut String) {
             out.push_str(session.server_name.as_deref().unwrap_or_default())
         }
         (V::SslAlpnProtocol, Some(_)) => {
-            let h2 = exchange.request.version == crate::http::Version::Http2;
+            let h2 = exchange.request.version == wire::Version::Http2;
             out.push_str(if h2 { "h2" } else { "http/1.1" });
         }
         (V::SslSessionReused, Some(session)) => out.push(if session.resumed { 'r' } else { '.' }),
@@ -391,7 +389,7 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
 }
 
 /// The value of `$http_<name>`, if there is such a header.
-pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
+pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
     let headers = &exchange.request.headers;
     headers.iter().any(|field| is_spelled(&field.name, name)).then(|| {
         let mut value = String::new();
@@ -401,7 +399,7 @@ pub fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
 }
 
 /// The value of `$cookie_<name>`, if there is such a cookie.
-pub fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
+pub(crate) fn cookie_of(headers: &Headers, name: &str) -> Option<String> {
     let mut value = String::new();
     text(find_cookie(headers, name)?, &mut value);
     Some(value)

@@ -1,8 +1,8 @@
 //! Connections: buffers, time-outs of two values, versions of TLS.
 
 use super::{Reader, duration, invalid, number, size};
-use crate::syntax::Directive;
 use crate::Mistake;
+use crate::syntax::Directive;
 use std::time::Duration;
 
 /// How many buffers of which size.

@@ -244,7 +244,10 @@ pub(crate) fn note_framing(
     let is_free = free.iter().any(|free| name.eq_ignore_ascii_case(free));
     let frames = is_of_connection(name.as_bytes()) || name.eq_ignore_ascii_case("trailer");
     if frames && !is_free {
-        reader.note(directive, "how a message is framed, and what a connection is told, is never a snippet's to say");
+        reader.note(
+            directive,
+            "how a message is framed, and what a connection is told, is never a snippet's to say",
+        );
     }
 }
 

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_variable_that_a_table_makes_asks_for_what_the_table_looks_at() {
-        let http = "map $sent_http_content_type $deep { default $deeper; } map $host $plain { a b; }
+        let http =
+            "map $sent_http_content_type $deep { default $deeper; } map $host $plain { a b; }
             map $upstream_http_x $deeper { ~^(.)$ $1; }";
         let all = Asks { captures: true, sent: true, upstream: true };
         assert_eq!(asks(http, "add_header X-A $deep;"), all);

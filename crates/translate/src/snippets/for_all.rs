@@ -149,7 +149,8 @@ impl ForAll {
             let mut wanted = BTreeSet::new();
             let found =
                 meaning(&snippet, &all.names, |need| all.met(need, name, reserved, &mut wanted));
-            let Meaning { scope, http, notes, needs, .. } = found.map_err(|mistakes| (name, mistakes))?;
+            let Meaning { scope, http, notes, needs, .. } =
+                found.map_err(|mistakes| (name, mistakes))?;
             all.targets.append(&mut wanted);
             let ports = needs.iter().filter(|need| matches!(need.what, Needed::Port(_)));
             too_many_ports(ports).map_err(|mistake| (name, vec![mistake]))?;

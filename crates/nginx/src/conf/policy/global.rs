@@ -6,9 +6,8 @@ use super::super::tree::{put, words};
 use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
 use model::{
-    MEDIA_TYPES,
     Block as Blocked, BlockList, Compression, Configuration, Global, Hashes, LogFormat, LogTarget,
-    RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
+    MEDIA_TYPES, RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
 };
 
 /// Writes them.

@@ -3,13 +3,13 @@
 
 use crate::authenticator::{Authenticator, Said, Tag};
 use crate::exchange::Exchange;
-use crate::http::{Headers, Response, tokens};
 use crate::variables;
 use aws_lc_rs::digest::{Context, SHA256};
 use model::PathKind;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+use wire::{Headers, Response, tokens};
 
 /// What was said before of such a request; else the key under which the next answer is to be remembered, if any.
 pub(super) fn remembered(
@@ -109,8 +109,8 @@ fn seconds(text: &[u8]) -> Asked {
 #[cfg(test)]
 mod tests {
     use super::{Asked, asked_for};
-    use crate::http::Headers;
     use std::time::Duration;
+    use wire::Headers;
 
     fn asked(fields: &[(&'static str, &'static str)]) -> Asked {
         let mut headers = Headers::default();

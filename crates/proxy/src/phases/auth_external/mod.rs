@@ -11,10 +11,8 @@ pub(super) use sign_in::instead_of_401;
 use super::access::{self, Verdict};
 use super::{Stop, auth_basic, request_headers};
 use crate::authenticator::{Authenticator, Said};
-use crate::call::{Call, call};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Headers, Response};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::Bytes;
@@ -22,6 +20,8 @@ use http::{Method, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
+use upstream::{Call, call};
+use wire::{Headers, Response};
 
 /// Bytes of the answer's body that are read so that its connection can be kept, and how long that may take.
 const DRAINED: usize = 64 << 10;
@@ -65,7 +65,7 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
         }
     };
     snippet::set_variables(exchange, &said)?;
-    let notes = &mut exchange.authenticated;
+    let notes = &mut exchange.visit.authenticated;
     notes.headers.clone_from(&said.headers);
     notes.cookies.clone_from(&said.cookies);
     notes.always_set_cookie = authenticator.policy.always_set_cookie;
@@ -139,7 +139,7 @@ fn drain(mut answer: Response) {
     }
     tokio::task::spawn_local(timeout(PATIENCE, async move {
         let mut left = DRAINED;
-        while let Ok(Some(crate::http::Frame::Data(data))) = answer.body.frame().await {
+        while let Ok(Some(wire::Frame::Data(data))) = answer.body.frame().await {
             let Some(rest) = left.checked_sub(data.len()) else { return };
             left = rest;
         }

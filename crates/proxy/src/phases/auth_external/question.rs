@@ -3,14 +3,14 @@
 use super::super::client_fields::{self, is_among, is_proof};
 use super::super::request_headers;
 use crate::authenticator::Authenticator;
-use crate::call::host_of;
 use crate::exchange::Exchange;
-use crate::http::percent;
-use crate::http1::write;
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
+use upstream::host_of;
+use wire::http1::write;
+use wire::percent;
 
 /// Fields that the question describes the request with, and one that announces a body's end; the client has no say in
 /// them.
@@ -43,9 +43,10 @@ pub(super) fn head(
     let given = &authenticator.policy.request_headers;
     let is_given = |name: &[u8]| {
         let is_it = |(known, _): &(String, _)| known.as_bytes().eq_ignore_ascii_case(name);
-        match name.eq_ignore_ascii_case(b"host") {
-            true => given.iter().any(is_it) || told.host().is_some(),
-            false => given.iter().any(is_it) || told.has(name),
+        if name.eq_ignore_ascii_case(b"host") {
+            given.iter().any(is_it) || told.host().is_some()
+        } else {
+            given.iter().any(is_it) || told.has(name)
         }
     };
     let mut put = |name: &[u8], value: &[u8]| {

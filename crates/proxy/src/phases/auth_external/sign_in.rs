@@ -3,9 +3,9 @@
 use super::super::{Stop, redirects};
 use super::question::for_url;
 use crate::exchange::Exchange;
-use crate::http::Response;
 use crate::variables;
 use http::StatusCode;
+use wire::Response;
 
 /// A redirect to the sign-in page in place of a 401 of the guards. What challenges there are stay with it.
 pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> Stop {
@@ -22,6 +22,6 @@ pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> 
     for challenge in refusal.headers.all("www-authenticate") {
         response.headers.add("WWW-Authenticate", challenge.clone());
     }
-    exchange.authenticated.to_sign_in = true;
+    exchange.visit.authenticated.to_sign_in = true;
     response.into()
 }

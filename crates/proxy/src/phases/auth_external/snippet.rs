@@ -6,13 +6,13 @@ use super::super::access::Verdict;
 use crate::authenticator::{Authenticator, Said};
 use crate::error::Error;
 use crate::exchange::Exchange;
-use crate::http::{Headers, Response};
 use crate::snippet::{self as state, Running, Told, on_machine};
 use http::StatusCode;
 use model::Variable;
 use model::snippet::{Name, Other, Template};
 use snippet::run::{Answer, Machine, Next, Owner, Request, run};
 use std::borrow::Cow;
+use wire::{Headers, Response};
 
 /// What the program of an `auth-snippet` says in place of the authenticator.
 pub(super) fn instead(

@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// Where spans go, and what is said of all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Destination {
+pub(crate) struct Destination {
     /// Who takes them.
     pub endpoint: Endpoint,
     /// How they are sent.
@@ -38,7 +38,7 @@ pub struct Destination {
 
 /// What hands spans to the thread that sends them; the thread starts with the first one, and ends with this.
 #[derive(Debug)]
-pub struct Exporter {
+pub(super) struct Exporter {
     queue: Arc<Queue>,
     destination: Destination,
     started: Once,
@@ -60,7 +60,7 @@ enum Outcome {
 
 impl Destination {
     /// Where spans go by these settings; nowhere if neither the environment nor the ConfigMap says so.
-    pub fn of(settings: &Telemetry, environment: Option<&OtlpEnvironment>) -> Option<Self> {
+    pub(crate) fn of(settings: &Telemetry, environment: Option<&OtlpEnvironment>) -> Option<Self> {
         let environment = environment.cloned().unwrap_or_default();
         let configured = settings.collector.clone().map(|collector| Endpoint {
             host: collector.host,
@@ -95,7 +95,7 @@ impl Destination {
     }
 
     /// As it is named in messages.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let scheme = if self.endpoint.secure { "https" } else { "http" };
         format!("{scheme}://{}{}", self.authority(), self.endpoint.path)
     }
@@ -103,16 +103,17 @@ impl Destination {
     /// Host and port.
     fn authority(&self) -> String {
         let Endpoint { host, .. } = &self.endpoint;
-        match host.contains(':') {
-            true => format!("[{host}]:{}", self.port()),
-            false => format!("{host}:{}", self.port()),
+        if host.contains(':') {
+            format!("[{host}]:{}", self.port())
+        } else {
+            format!("{host}:{}", self.port())
         }
     }
 }
 
 impl Exporter {
     /// An exporter whose thread has not started.
-    pub fn new(destination: Destination, limits: Batches, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(destination: Destination, limits: Batches, counts: Arc<Counts>) -> Self {
         let (alive, ended) = sync_channel(1);
         Self {
             queue: Arc::new(Queue::new(limits, counts)),
@@ -124,13 +125,13 @@ impl Exporter {
     }
 
     /// Hands over a span. Never waits.
-    pub fn push(&self, record: Record) {
+    pub(super) fn push(&self, record: Record) {
         self.started.call_once(|| self.start());
         self.queue.push(record);
     }
 
     /// Waits until the spans that wait are sent, but not for ever. There will be no others.
-    pub fn settle(&self, patience: Duration) {
+    pub(super) fn settle(&self, patience: Duration) {
         self.queue.close();
         // Where no thread has started, nobody else holds it.
         drop(self.alive().take());

@@ -1,10 +1,6 @@
 //! Requests to the collector, through the same client that speaks to upstreams: gRPC over HTTP/2, or HTTP/1.1.
 
 use super::{Destination, Outcome, encode};
-use crate::http::{Body, Frame, Headers, Response};
-use crate::http1::write;
-use crate::tls::Profiles;
-use crate::upstream::{Head, Outgoing, Pool, Target, Try, send};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use model::policy::{Policy, Timeouts, UpstreamTls};
@@ -12,7 +8,11 @@ use model::{Global, OtlpProtocol, Outside};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
+use tls::Profiles;
 use tokio::time::{Instant, timeout};
+use upstream::{Head, Outgoing, Pool, Target, Try, send};
+use wire::http1::write;
+use wire::{Body, Frame, Headers, Response};
 
 /// How long one request may take (OTLP's default).
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -104,7 +104,7 @@ async fn open(destination: &Destination, turn: usize) -> Result<Open, String> {
 }
 
 /// TLS that verifies the collector, by the authorities given or those of the system.
-fn profile(destination: &Destination) -> Result<Arc<crate::tls::Profile>, String> {
+fn profile(destination: &Destination) -> Result<Arc<tls::Profile>, String> {
     let settings = UpstreamTls {
         authorities: authorities(destination)?,
         verify: true,

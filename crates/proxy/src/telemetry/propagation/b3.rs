@@ -2,7 +2,7 @@
 
 use super::super::context::Context;
 use super::{Carried, Incoming, hex, single as field, span_of, trace_of};
-use crate::http::Headers;
+use wire::Headers;
 
 /// The fields of both spellings.
 pub(super) const FIELDS: [&str; 6] =
@@ -58,7 +58,7 @@ fn several(headers: &Headers) -> Option<Incoming> {
 }
 
 /// `b3` for a span.
-pub fn single(context: &Context) -> String {
+pub(crate) fn single(context: &Context) -> String {
     format!("{}-{}-{}", context.trace, context.span, u8::from(context.sampled))
 }
 

@@ -2,8 +2,8 @@
 
 use super::super::context::{Context, SpanId, TraceId};
 use super::{Carried, Incoming, hex, single};
-use crate::http::Headers;
 use bytes::Bytes;
+use wire::Headers;
 
 /// The fields that are set anew; `x-datadog-origin` travels on.
 pub(super) const FIELDS: [&str; 4] =

@@ -2,8 +2,8 @@
 
 use super::super::context::Context;
 use super::{Carried, Incoming, hex, single, span_of, trace_of};
-use crate::http::Headers;
 use std::borrow::Cow;
+use wire::Headers;
 
 /// The longest value: 32, 16, 16 and 2 digits with three colons, each of which may be escaped.
 const LONGEST: usize = 75;

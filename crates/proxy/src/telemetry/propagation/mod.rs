@@ -7,16 +7,16 @@ mod jaeger;
 mod w3c;
 
 use super::context::{Context, SpanId, TraceId};
-use crate::http::Headers;
 use bytes::Bytes;
 use model::Propagator;
+use wire::Headers;
 
 /// Bytes of state that travel on with a trace (W3C Trace Context section 3.3.1.5 wants 512 at least).
 const STATE: usize = 2048;
 
 /// What came with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Incoming {
+pub(crate) struct Incoming {
     /// The span that asks; none: only the decision came.
     pub parent: Option<(TraceId, SpanId)>,
     /// Whether the trace is recorded; none: that was left open.
@@ -27,7 +27,7 @@ pub struct Incoming {
 
 /// What belongs to one format and travels on with it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub(crate) struct Carried {
     /// `tracestate`.
     pub tracestate: Bytes,
     /// `x-datadog-tags` without the trace's own.
@@ -37,7 +37,7 @@ pub struct Carried {
 }
 
 /// What came in the first format that a request has.
-pub fn extract(propagators: &[Propagator], headers: &Headers) -> Option<Incoming> {
+pub(crate) fn extract(propagators: &[Propagator], headers: &Headers) -> Option<Incoming> {
     propagators.iter().find_map(|propagator| match propagator {
         Propagator::TraceContext => w3c::extract(headers),
         Propagator::B3 | Propagator::B3Multi => b3::extract(headers),
@@ -47,7 +47,7 @@ pub fn extract(propagators: &[Propagator], headers: &Headers) -> Option<Incoming
 }
 
 /// Tells the next process of a span, in every format.
-pub fn inject(
+pub(crate) fn inject(
     propagators: &[Propagator],
     context: &Context,
     carried: &Carried,
@@ -65,7 +65,7 @@ pub fn inject(
 }
 
 /// Whether a field of the client belongs to a format that is spoken: it is set anew.
-pub fn owns(propagators: &[Propagator], name: &[u8]) -> bool {
+pub(crate) fn owns(propagators: &[Propagator], name: &[u8]) -> bool {
     let is = |names: &[&str]| names.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes()));
     propagators.iter().any(|propagator| match propagator {
         Propagator::TraceContext => is(&["traceparent", "tracestate"]),
@@ -76,10 +76,10 @@ pub fn owns(propagators: &[Propagator], name: &[u8]) -> bool {
 }
 
 /// `traceparent` for a span.
-pub use w3c::parent as traceparent;
+pub(crate) use w3c::parent as traceparent;
 
 /// `b3` for a span.
-pub use b3::single as b3;
+pub(crate) use b3::single as b3;
 
 /// The value of a field that may come once only.
 fn single<'a>(headers: &'a Headers, name: &'a str) -> Option<&'a [u8]> {

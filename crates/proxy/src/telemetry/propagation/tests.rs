@@ -2,8 +2,8 @@
 
 use super::super::context::{Context, SpanId, TraceId};
 use super::{Carried, Incoming, extract, inject, owns};
-use crate::http::Headers;
 use model::Propagator::{self, B3, B3Multi, Datadog, Jaeger, TraceContext};
+use wire::Headers;
 
 const TRACE: u128 = 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c;
 const SPAN: u64 = 0xb7ad_6b71_6920_3331;

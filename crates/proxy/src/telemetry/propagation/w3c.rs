@@ -2,8 +2,8 @@
 
 use super::super::context::{Context, SpanId, TraceId};
 use super::{Carried, Incoming, STATE, hex, single};
-use crate::http::Headers;
 use bytes::Bytes;
+use wire::Headers;
 
 /// Bytes of a `traceparent` of version 00, and at least of those to come.
 const LENGTH: usize = 55;
@@ -26,7 +26,7 @@ pub(super) fn inject(
 }
 
 /// `traceparent` for a span.
-pub fn parent(context: &Context) -> String {
+pub(crate) fn parent(context: &Context) -> String {
     format!("00-{}-{}-0{}", context.trace, context.span, u8::from(context.sampled))
 }
 

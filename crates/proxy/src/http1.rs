@@ -1,0 +1,421 @@
+//! The loop of an HTTP/1 connection: a head, a request, an answer, and again.
+
+use crate::connection::Connection;
+use crate::exchange::Exchange;
+use crate::generation::Generation;
+use crate::phases::{self, program};
+use crate::variables;
+use crate::worker::Worker;
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Method, StatusCode};
+use model::Global;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+use wire::http1::write::{self, Closing, response_framing, response_head};
+use wire::http1::{
+    BadRequest, Client, Framing, Limits, NoHead, RequestHead, Tunnel, parse_request, tunnel,
+};
+use wire::{Body, Frame, Io, Length, Outbox, Patience, Request, Response, Source, Version};
+
+/// Bytes of an unread request body that are read and dropped to keep a connection.
+const DISCARD: u64 = 1 << 20;
+/// How long that may take, without anything coming and on the whole (nginx: lingering_timeout, lingering_time).
+const DISCARD_IDLE: Duration = Duration::from_secs(5);
+const DISCARD_TIME: Duration = Duration::from_secs(30);
+
+/// Where a request is served: on which connection, by which generation, on which thread.
+#[derive(Clone, Copy)]
+struct Seat<'a> {
+    connection: &'a Rc<Connection>,
+    generation: &'a Arc<Generation>,
+    worker: &'a Rc<Worker>,
+}
+
+/// What a Configuration allows of heads.
+pub(crate) fn limits_of(global: &Global) -> Limits {
+    Limits {
+        line: global.limits.header_line,
+        count: global.limits.header_count,
+        underscores: global.underscores_in_headers,
+        drop_odd: global.ignore_invalid_headers,
+    }
+}
+
+/// Serves a client until the connection ends.
+pub(crate) async fn serve(
+    io: Io,
+    buffer: BytesMut,
+    connection: Rc<Connection>,
+    worker: Rc<Worker>,
+) {
+    let mut client = Rc::new(Client::new(io, buffer, connection.control.clone()));
+    loop {
+        let generation = worker.generation();
+        let global = generation.global();
+        let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
+        let idle = match connection.requests.get() {
+            0 => global.limits.header_timeout,
+            _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
+        };
+        let limits = &global.limits;
+        let head = client
+            .head(idle, limits.header_timeout, (limits.header_line, limits.header_total))
+            .await;
+        connection.requests.set(connection.requests.get() + 1);
+        let next = match head {
+            // Boxed: a connection between two requests holds nothing of what a request needs.
+            Ok(head) if worker.refuses_request(&connection) => {
+                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
+                Box::pin(refuse(&client, page, &head, seat)).await
+            }
+            Ok(head) => Box::pin(one(client, head, seat)).await,
+            Err(no_head) => {
+                let Some(page) = page_for(no_head) else { return };
+                Box::pin(refuse(&client, page, &[], seat)).await
+            }
+        };
+        match next {
+            Some(kept) => client = kept,
+            None => return,
+        }
+    }
+}
+
+/// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).
+pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<Worker>) {
+    let client = Rc::new(Client::new(io, BytesMut::new(), connection.control.clone()));
+    let generation = worker.generation();
+    let limits = &generation.global().limits;
+    let sizes = (limits.header_line, limits.header_total);
+    let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
+    connection.requests.set(1);
+    let (head, page) = match head {
+        Ok(head) if parse_request(&head, limits_of(generation.global())).is_ok() => {
+            (head, Some(Response::plain_to_tls()))
+        }
+        Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
+        Err(no_head) => (Bytes::new(), page_for(no_head)),
+    };
+    if let Some(page) = page {
+        let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
+        refuse(&client, page, &head, seat).await;
+    }
+}
+
+/// What is said to whoever sent no head, if anything is owed.
+fn page_for(no_head: NoHead) -> Option<Response> {
+    Some(Response::page(match no_head {
+        NoHead::Over => return None,
+        NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
+        NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
+        NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,
+    }))
+}
+
+/// Answers one request; gives the connection back if it stays. What few requests need is boxed: room for it would be
+/// moved with every one of them.
+async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Client>> {
+    let global = seat.generation.global();
+    let parsed = match parse_request(&head, limits_of(global)) {
+        Ok(parsed) => parsed,
+        Err(BadRequest(status)) => {
+            let page = Response::page(status);
+            return Box::pin(refuse(&client, page, &head, seat)).await;
+        }
+    };
+    let RequestHead { method, target, line, version, authority, headers, .. } = parsed;
+    let (framing, wants_to_stay) = (parsed.framing, parsed.keep_alive);
+    let body = client.start_body(framing, parsed.expects_continue, global.limits.body_timeout);
+    let request = Request {
+        method,
+        target,
+        line: Some(line),
+        version,
+        authority,
+        headers,
+        body,
+        head_size: head.len(),
+    };
+    let Seat { connection, generation, worker } = seat;
+    let mut exchange =
+        Exchange::new(request, connection.clone(), worker.clone(), generation.clone());
+    if version == Version::Http11 {
+        exchange.interims = Some(client.interims.clone());
+    }
+    let response = answer(&client, &mut exchange).await;
+    let Some(response) = response else {
+        // The client went away: nginx logs 499.
+        exchange.log.status = 499;
+        phases::finish(&mut exchange, client.body_received());
+        return None;
+    };
+    let keep = wants_to_stay
+        && may_stay(&client, &response, seat)
+        && (client.body_is_done() || can_discard(&client, &response).await);
+    deliver(client, &mut exchange, response, keep, global).await
+}
+
+/// The answer, unless the client goes away before it is there.
+async fn answer(client: &Rc<Client>, exchange: &mut Exchange) -> Option<Response> {
+    let mut serving = pin!(phases::serve(exchange));
+    poll_fn(|cx| {
+        let response = serving.as_mut().poll(cx);
+        client.pass_interims(cx);
+        if let Poll::Ready(response) = response {
+            return Poll::Ready(Some(response));
+        }
+        client.poll_gone(cx).map(|()| None)
+    })
+    .await
+}
+
+/// Whether the connection may stay after this answer.
+fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
+    let (global, connection) = (seat.generation.global(), seat.connection);
+    !response.close
+        && !client.control.is_closing()
+        && seat.worker.keeps_connections()
+        && !global.keep_alive.idle.is_zero()
+        && connection.requests.get() < global.keep_alive.requests
+        && connection.since.elapsed() < global.keep_alive.age
+        && !client.awaits_continue()
+}
+
+/// Writes an answer and what follows it.
+async fn deliver(
+    client: Rc<Client>,
+    exchange: &mut Exchange,
+    response: Response,
+    keep: bool,
+    global: &Global,
+) -> Option<Rc<Client>> {
+    if program::closes(&response) {
+        exchange.log.status = response.status.as_u16();
+        phases::finish(exchange, client.body_received());
+        return None;
+    }
+    let version = exchange.request.version;
+    let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
+    let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
+    let mut head = client.take_interims();
+    head.reserve(512);
+    response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
+    exchange.log.status = response.status.as_u16();
+    let mut writer = Writer::new(&client, global, exchange.wants_trailers());
+    let mut body = response.body;
+    let head_size = head.len() as u64;
+    if response.status == StatusCode::SWITCHING_PROTOCOLS {
+        let written = writer.write(head.freeze()).await;
+        return Box::pin(upgrade(client, exchange, body, written.is_ok(), head_size)).await;
+    }
+    let written = writer.message(head.freeze(), framing, &mut body).await;
+    exchange.log.sent = writer.sent;
+    exchange.log.body_sent = writer.body.min(writer.sent.saturating_sub(head_size));
+    let whole = written.is_ok();
+    phases::finish(exchange, client.body_received());
+    if !whole {
+        // An answer that broke off must not look complete: the connection just ends.
+        return None;
+    }
+    let is_clean = || async { client.body_is_done() || Box::pin(discard_rest(&client)).await };
+    if closing.keep_alive && is_clean().await {
+        return Some(client);
+    }
+    Box::pin(client.linger()).await;
+    None
+}
+
+/// Hands the connection over to both sides' bytes.
+async fn upgrade(
+    client: Rc<Client>,
+    exchange: &mut Exchange,
+    body: Body,
+    written: bool,
+    head_size: u64,
+) -> Option<Rc<Client>> {
+    let (Ok(upgraded), true) = (body.into_upgraded(), written) else { return None };
+    exchange.release_body();
+    let control = client.control.clone();
+    let websocket = exchange.request.headers.text("upgrade");
+    let websocket = websocket.is_some_and(|to| to.eq_ignore_ascii_case("websocket"));
+    let client = Rc::into_inner(client)?;
+    let Tunnel { received, sent } = tunnel(client, upgraded, &control, websocket).await;
+    exchange.log.sent = head_size + sent;
+    exchange.log.body_sent = sent;
+    phases::finish(exchange, received);
+    None
+}
+
+/// Whether what is left of the request's body will be read past: it is short, as far as is known. An answer that says
+/// that the connection stays is kept to.
+async fn can_discard(client: &Rc<Client>, response: &Response) -> bool {
+    let mut rest = client.rest_of_body();
+    match rest.length() {
+        Length::Known(left) => left <= DISCARD,
+        // Somebody may still read it on behalf of an upstream.
+        Length::Unknown if response.source == Source::Upstream => false,
+        Length::Unknown => {
+            let mut at_hand = pin!(read_past(client, &mut rest));
+            poll_fn(|cx| Poll::Ready(matches!(at_hand.as_mut().poll(cx), Poll::Ready(true)))).await
+        }
+    }
+}
+
+/// Reads past a request body that nobody wanted; whether the connection is clean then.
+async fn discard_rest(client: &Rc<Client>) -> bool {
+    let mut rest = client.rest_of_body();
+    let reading = read_past(client, &mut rest);
+    tokio::time::timeout(DISCARD_TIME, reading).await.unwrap_or(false)
+}
+
+/// Reads a body to its end, if it is short; whether that is reached.
+async fn read_past(client: &Client, rest: &mut Body) -> bool {
+    let started = client.body_received();
+    while client.body_received() - started <= DISCARD {
+        match tokio::time::timeout(DISCARD_IDLE, rest.frame()).await {
+            Ok(Ok(Some(_))) => {}
+            Ok(Ok(None)) => return true,
+            Ok(Err(_)) | Err(_) => return false,
+        }
+    }
+    false
+}
+
+/// Answers what is not a request, and ends the connection.
+async fn refuse(
+    client: &Rc<Client>,
+    mut response: Response,
+    head: &[u8],
+    Seat { connection, generation, worker }: Seat<'_>,
+) -> Option<Rc<Client>> {
+    let mut exchange =
+        Exchange::refused(head, connection.clone(), worker.clone(), generation.clone());
+    response.close = true;
+    generation.answer_headers.apply(variables::filler(&exchange), &mut response.headers);
+    let length = match response.body.length() {
+        Length::Known(length) => length,
+        Length::Unknown => 0,
+    };
+    let mut out = BytesMut::with_capacity(512);
+    let closing = Closing { framing: Framing::Length(length), keep_alive: false };
+    response_head(&mut out, &response, &closing, &worker.clock.http_date());
+    let mut writer = Writer::new(client, generation.global(), false);
+    let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
+    (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =
+        (response.status.as_u16(), writer.sent, writer.body);
+    phases::finish(&mut exchange, 0);
+    client.linger().await;
+    None
+}
+
+/// Writes one message.
+struct Writer<'a> {
+    client: &'a Client,
+    patience: Patience,
+    sent: u64,
+    body: u64,
+    trailers: bool,
+}
+
+/// The message could not be completed: the client or the sender of its body failed.
+struct Broken;
+
+impl<'a> Writer<'a> {
+    fn new(client: &'a Client, global: &Global, trailers: bool) -> Self {
+        Self {
+            client,
+            patience: Patience::new(global.limits.send_timeout),
+            sent: 0,
+            body: 0,
+            trailers,
+        }
+    }
+
+    async fn write(&mut self, data: impl Buf) -> Result<(), Broken> {
+        let size = data.remaining() as u64;
+        self.client.write(data, &mut self.patience).await.map_err(|_| Broken)?;
+        self.sent += size;
+        Ok(())
+    }
+
+    /// Head and body; the head goes out with the first piece of the body if that is there already.
+    async fn message(
+        &mut self,
+        head: Bytes,
+        framing: Framing,
+        body: &mut Body,
+    ) -> Result<(), Broken> {
+        let mut outbox = Outbox::default();
+        outbox.push(head);
+        if framing == Framing::None {
+            self.write(outbox).await?;
+            return self.flush().await;
+        }
+        loop {
+            let ready = poll_fn(|cx| Poll::Ready(body.poll_frame(cx))).await;
+            let frame = match ready {
+                Poll::Ready(frame) => frame,
+                Poll::Pending => {
+                    self.write(std::mem::take(&mut outbox)).await?;
+                    self.flush().await?;
+                    body.frame().await
+                }
+            };
+            let ended = match frame {
+                Err(_) => {
+                    // What is there is the client's; that it is not all of it shows in how the connection ends.
+                    self.write(outbox).await?;
+                    return Err(Broken);
+                }
+                Ok(Some(frame)) => self.queue(&mut outbox, frame, framing),
+                Ok(None) => {
+                    if framing == Framing::Chunked {
+                        outbox.push(write::last_chunk(None));
+                    }
+                    true
+                }
+            };
+            let ended = ended || (matches!(framing, Framing::Length(_)) && body.is_empty());
+            if ended || outbox.remaining() >= GATHERED {
+                self.write(std::mem::take(&mut outbox)).await?;
+            }
+            if ended {
+                return self.flush().await;
+            }
+        }
+    }
+
+    /// Queues a piece of the body; whether it was the last.
+    fn queue(&mut self, outbox: &mut Outbox, frame: Frame, framing: Framing) -> bool {
+        match frame {
+            Frame::Data(data) => {
+                self.body += data.len() as u64;
+                if framing == Framing::Chunked {
+                    outbox.push(write::chunk_line(data.len()));
+                    outbox.push(data);
+                    outbox.push(&b"\r\n"[..]);
+                } else {
+                    outbox.push(data);
+                }
+                false
+            }
+            Frame::Trailers(trailers) => {
+                if framing == Framing::Chunked {
+                    outbox.push(write::last_chunk(Some(&trailers).filter(|_| self.trailers)));
+                }
+                true
+            }
+        }
+    }
+
+    async fn flush(&mut self) -> Result<(), Broken> {
+        self.client.flush(&mut self.patience).await.map_err(|_| Broken)
+    }
+}
+
+/// Bytes of a body gathered before they are written.
+const GATHERED: usize = 64 << 10;

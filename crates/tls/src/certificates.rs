@@ -1,0 +1,145 @@
+//! Which certificate a handshake gets: that of its exact name, of the wildcard above it, or the default one
+//! (compat/behaviour.md section 11).
+
+use super::aliases::AliasCertificates;
+use imbl::OrdMap;
+use model::{CertificateId, Changes, Configuration, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use std::sync::Arc;
+
+/// The certificates of a Configuration, ready for handshakes.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    hosts: OrdMap<ServerName, CertificateId>,
+    /// Whether one of them is a wildcard.
+    wildcards: bool,
+    aliases: AliasCertificates,
+    keys: OrdMap<CertificateId, Arc<CertifiedKey>>,
+    default: Option<CertificateId>,
+    fallback: Arc<CertifiedKey>,
+}
+
+impl Certificates {
+    /// None but the process's own.
+    pub fn new(fallback: Arc<CertifiedKey>) -> Self {
+        Self {
+            hosts: OrdMap::new(),
+            wildcards: false,
+            aliases: AliasCertificates::default(),
+            keys: OrdMap::new(),
+            default: None,
+            fallback,
+        }
+    }
+
+    /// Those of `configuration`, of which `changes` differ from the one before.
+    pub fn follow(&self, configuration: &Configuration, changes: &Changes) -> Self {
+        let mut next = self.clone();
+        for id in &changes.certificates {
+            let key = configuration.certificates.get(id).and_then(|certificate| {
+                load(&certificate.chain, &certificate.key.0)
+                    .inspect_err(|error| tracing::error!(certificate = %id, %error, "a certificate cannot be used"))
+                    .ok()
+            });
+            match key {
+                Some(key) => next.keys.insert(id.clone(), Arc::new(key)),
+                None => next.keys.remove(id),
+            };
+        }
+        for name in &changes.servers {
+            match configuration.servers.get(name).and_then(|server| server.certificate.clone()) {
+                Some(id) => next.hosts.insert(name.clone(), id),
+                None => next.hosts.remove(name),
+            };
+        }
+        // They stand before all other names.
+        let first = next.hosts.keys().next();
+        next.wildcards = first.is_some_and(|name| name.as_str().starts_with("*."));
+        next.aliases.follow(configuration, changes);
+        next.default.clone_from(&configuration.default_certificate);
+        next
+    }
+
+    /// The entry of a host, or of the wildcard above it.
+    fn entry(&self, host: &str) -> Option<&CertificateId> {
+        let of = |name: &str| self.hosts.get(name).or_else(|| self.aliases.get(name));
+        // Every request asks, whether or not it is to be redirected.
+        let may_be = self.wildcards || !self.aliases.is_empty();
+        let wildcard = || {
+            let (_, parent) = host.split_once('.').filter(|_| may_be)?;
+            of(&format!("*.{parent}"))
+        };
+        of(host).or_else(wildcard)
+    }
+
+    /// Whether a host has a certificate, if only the default one.
+    pub fn has(&self, host: &str) -> bool {
+        !self.hosts.is_empty() && self.entry(host).is_some()
+    }
+
+    /// Whether handshakes may get this one.
+    pub(super) fn serves(&self, key: &Arc<CertifiedKey>) -> bool {
+        let mut served = self.keys.values().chain([&self.fallback]);
+        served.any(|served| Arc::ptr_eq(served, key))
+    }
+
+    /// The certificate that the process made for itself, in DER.
+    pub fn own(&self) -> Option<&[u8]> {
+        self.fallback.cert.first().map(AsRef::as_ref)
+    }
+
+    /// In words, which certificate a handshake with this name gets.
+    pub fn describe(&self, name: Option<&str>) -> String {
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let own = name.and_then(|name| self.entry(&name).cloned());
+        match own.filter(|id| self.keys.contains_key(id)).or_else(|| self.default.clone()) {
+            Some(id) => id.to_string(),
+            None => "the self-signed one of this process".to_owned(),
+        }
+    }
+
+    /// The certificate for a handshake with this name.
+    pub fn choose(&self, name: Option<&str>) -> Arc<CertifiedKey> {
+        let name = name.map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+        let own = name.and_then(|name| self.keys.get(self.entry(&name)?));
+        let default = || self.keys.get(self.default.as_ref()?);
+        own.or_else(default).unwrap_or(&self.fallback).clone()
+    }
+}
+
+/// Takes a chain and its key, which is known to belong to it.
+pub(super) fn load(chain: &[Vec<u8>], key: &[u8]) -> Result<CertifiedKey, rustls::Error> {
+    let chain = chain.iter().map(|der| CertificateDer::from(der.clone())).collect();
+    let key = PrivateKeyDer::try_from(key.to_vec())
+        .map_err(|text| rustls::Error::General(text.to_owned()))?;
+    Ok(CertifiedKey::new(chain, rustls::crypto::aws_lc_rs::sign::any_supported_type(&key)?))
+}
+
+/// The certificate that answers where there is no better one, as ingress-nginx makes it at each start.
+pub fn self_signed() -> Result<CertifiedKey, Box<dyn std::error::Error + Send + Sync>> {
+    use rcgen::{
+        CertificateParams, DistinguishedName, DnType, KeyPair, PKCS_RSA_SHA256, RsaKeySize,
+    };
+    let mut name = DistinguishedName::new();
+    name.push(DnType::OrganizationName, "Acme Co");
+    name.push(DnType::CommonName, "Kubernetes Ingress Controller Fake Certificate");
+    let mut params = CertificateParams::new(vec!["ingress.local".to_owned()])?;
+    params.distinguished_name = name;
+    let today = wire::since_epoch().as_secs().cast_signed();
+    params.not_before = midnight(today);
+    params.not_after = midnight(today + 365 * 86_400);
+    let key = KeyPair::generate_rsa_for(&PKCS_RSA_SHA256, RsaKeySize::_2048)?;
+    let certificate = params.self_signed(&key)?;
+    Ok(load(&[certificate.der().to_vec()], &key.serialize_der())?)
+}
+
+fn midnight(second: i64) -> time::OffsetDateTime {
+    let moment = jiff::Timestamp::from_second(second).unwrap_or_default();
+    let day = jiff::tz::Offset::UTC.to_datetime(moment);
+    rcgen::date_time_ymd(
+        i32::from(day.year()),
+        day.month().unsigned_abs(),
+        day.day().unsigned_abs(),
+    )
+}

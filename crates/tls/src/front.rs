@@ -1,0 +1,190 @@
+//! TLS towards clients.
+
+use super::Certificates;
+use super::by_name::ByName;
+use super::config::{Own, config};
+use super::ocsp::Staples;
+use super::sessions::Sessions;
+use crate::TlsSession;
+use arc_swap::ArcSwap;
+use imbl::OrdMap;
+use model::{Global, Outside, ServerName, Steps, TlsSettings};
+use rustls::ServerConfig;
+use std::io;
+use std::sync::Arc;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+/// The alert for a name that nobody has (RFC 6066 section 3), as a record.
+const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+
+/// The hosts that handshakes may name.
+pub trait Hosts {
+    /// The server for a host, in lower case and without a trailing dot; none if patterns take too many steps.
+    fn server_of(&self, host: &str, steps: &Steps) -> Option<&ServerName>;
+
+    /// Whether a server other than the catch-all answers for a host.
+    fn has(&self, host: &str, steps: &Steps) -> bool;
+}
+
+/// How TLS is spoken with clients. Sessions survive every change of it but those of who may resume them.
+#[derive(Clone, Debug)]
+pub struct TlsFront {
+    config: Arc<ServerConfig>,
+    /// For hosts that ask clients for certificates, or have cipher suites of their own.
+    own: OrdMap<ServerName, (Own, Arc<ServerConfig>)>,
+    settings: TlsSettings,
+    http2: bool,
+    sessions: Sessions,
+    by_name: ByName,
+    /// Where responders of OCSP may be.
+    outside: Outside,
+}
+
+impl TlsFront {
+    /// TLS with these settings and certificates.
+    pub fn new(
+        global: &Global,
+        certificates: Certificates,
+        outside: Outside,
+    ) -> Result<Self, rustls::Error> {
+        let settings = global.tls.clone();
+        let sessions = Sessions::new(settings.session_cache_size, settings.session_timeout);
+        let certificates = Arc::new(ArcSwap::from_pointee(certificates));
+        let by_name = ByName { certificates, staples: None };
+        Ok(Self {
+            config: config(global, &Own::default(), sessions.clone(), by_name.clone())?,
+            own: OrdMap::new(),
+            settings,
+            http2: global.http2,
+            sessions,
+            by_name,
+            outside,
+        })
+    }
+
+    /// The same after a change of settings, certificates and sites.
+    pub fn follow(
+        &self,
+        global: &Global,
+        certificates: &Certificates,
+        changed: impl Iterator<Item = (ServerName, Own)>,
+    ) -> Result<Self, rustls::Error> {
+        let mut next = self.clone();
+        if next.settings != global.tls || next.http2 != global.http2 {
+            next.change(global)?;
+        }
+        for (name, own) in changed {
+            next.server(global, &name, own)?;
+        }
+        next.by_name.certificates.store(Arc::new(certificates.clone()));
+        Ok(next)
+    }
+
+    fn change(&mut self, global: &Global) -> Result<(), rustls::Error> {
+        let settings = global.tls.clone();
+        let same_size = self.settings.session_cache_size == settings.session_cache_size;
+        self.sessions = if same_size {
+            self.sessions.living(settings.session_timeout)
+        } else {
+            Sessions::new(settings.session_cache_size, settings.session_timeout)
+        };
+        self.settings = settings;
+        self.http2 = global.http2;
+        self.by_name.staples = match (self.settings.ocsp, self.by_name.staples.take()) {
+            (false, _) => None,
+            (true, Some(staples)) => Some(staples),
+            (true, None) => Staples::start(self.by_name.certificates.clone(), self.outside.clone()),
+        };
+        let by_name = self.by_name.clone();
+        self.config = config(global, &Own::default(), self.sessions.clone(), by_name)?;
+        for (name, (own, _)) in self.own.clone() {
+            self.insert(global, name, own)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at what a host has of its own.
+    fn server(
+        &mut self,
+        global: &Global,
+        name: &ServerName,
+        own: Own,
+    ) -> Result<(), rustls::Error> {
+        if own == Own::default() {
+            self.own.remove(name);
+            return Ok(());
+        }
+        match self.own.get(name) {
+            Some((before, _)) if *before == own => Ok(()),
+            _ => self.insert(global, name.clone(), own),
+        }
+    }
+
+    /// Who came in before the change does not resume a session after it.
+    fn insert(&mut self, global: &Global, name: ServerName, own: Own) -> Result<(), rustls::Error> {
+        let config = config(global, &own, self.sessions.apart(), self.by_name.clone())?;
+        self.own.insert(name, (own, config));
+        Ok(())
+    }
+
+    /// How TLS is spoken with clients that ask for this name.
+    fn config_for(
+        &self,
+        name: Option<&str>,
+        hosts: &impl Hosts,
+        steps: &Steps,
+    ) -> &Arc<ServerConfig> {
+        if self.own.is_empty() {
+            return &self.config;
+        }
+        let name = name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+        let own = hosts.server_of(&name, steps).and_then(|server| self.own.get(server));
+        own.map_or(&self.config, |(_, config)| config)
+    }
+
+    /// Does the handshake; none if the client asked for a name that is refused.
+    pub async fn accept(
+        &self,
+        tcp: TcpStream,
+        hosts: &impl Hosts,
+    ) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
+        let start = LazyConfigAcceptor::new(rustls::server::Acceptor::default(), tcp).await?;
+        let hello = start.client_hello();
+        let steps = Steps::default();
+        let config = self.config_for(hello.server_name(), hosts, &steps).clone();
+        let is_known = |name| hosts.has(name, &steps);
+        if self.settings.reject_unknown_names && !hello.server_name().is_some_and(is_known) {
+            refuse(start.io).await?;
+            return Ok(None);
+        }
+        let stream = start.into_stream(config).await?;
+        let session = session(stream.get_ref().1);
+        Ok(Some((stream, session)))
+    }
+}
+
+/// Ends a handshake with the alert that says why.
+async fn refuse(mut tcp: TcpStream) -> io::Result<()> {
+    tcp.write_all(&UNRECOGNIZED_NAME).await?;
+    tcp.shutdown().await
+}
+
+/// What is known of a client's TLS session.
+fn session(connection: &rustls::ServerConnection) -> TlsSession {
+    use rustls::{HandshakeKind, ProtocolVersion};
+    let version = match connection.protocol_version() {
+        Some(ProtocolVersion::TLSv1_2) => "TLSv1.2",
+        _ => "TLSv1.3",
+    };
+    let suite = connection.negotiated_cipher_suite().map(|suite| suite.suite());
+    TlsSession {
+        version,
+        cipher: suite.map(super::openssl_name).unwrap_or_default(),
+        server_name: connection.server_name().map(str::to_owned),
+        client: connection.peer_certificates().and_then(super::Peer::new),
+        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+    }
+}

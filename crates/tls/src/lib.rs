@@ -1,0 +1,30 @@
+//! TLS: towards clients by the name they ask for, towards upstreams as their policy says (rustls with aws-lc).
+
+mod aliases;
+mod asks;
+mod by_name;
+mod certificates;
+mod ciphers;
+mod client;
+mod clients;
+mod config;
+mod distinguished_name;
+mod front;
+mod ocsp;
+mod peer;
+mod revocations;
+mod session;
+mod sessions;
+mod signatures;
+mod tickets;
+mod verifier;
+
+pub use certificates::{Certificates, self_signed};
+pub use ciphers::openssl_name;
+pub use client::{Profile, ProfileId, Profiles};
+pub use clients::Clients;
+pub use config::Own;
+pub use front::{Hosts, TlsFront};
+pub use peer::Peer;
+pub use session::TlsSession;
+pub use verifier::{Verdict, Verifier, Verifiers};

@@ -1,0 +1,93 @@
+//! Sessions that clients may resume: bounded in number and in time (`ssl-session-cache-size`, `ssl-session-timeout`),
+//! one cache for all hosts, in which no host finds the sessions of another one's settings.
+
+use rustls::server::{ServerSessionMemoryCache, StoresServerSessions};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use wire::since_epoch;
+
+/// nginx keeps about 4,000 sessions in a megabyte, ours are about twice as large.
+const BYTES: u64 = 512;
+/// Sessions at most, whatever is asked for.
+const MOST: u64 = 1 << 20;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A part of the cache of sessions.
+#[derive(Clone, Debug)]
+pub(super) struct Sessions {
+    cache: Arc<ServerSessionMemoryCache>,
+    part: u64,
+    lifetime: Duration,
+}
+
+impl Sessions {
+    /// A cache of about so many bytes.
+    pub(super) fn new(bytes: u64, lifetime: Duration) -> Self {
+        let count = usize::try_from((bytes / BYTES).clamp(1, MOST)).unwrap_or(1);
+        Self { cache: ServerSessionMemoryCache::new(count), part: 0, lifetime }
+    }
+
+    /// The same sessions with another lifetime.
+    pub(super) fn living(&self, lifetime: Duration) -> Self {
+        Self { lifetime, ..self.clone() }
+    }
+
+    /// A part of the same cache that no other part shares a session with.
+    pub(super) fn apart(&self) -> Self {
+        Self { part: NEXT.fetch_add(1, Ordering::Relaxed), ..self.clone() }
+    }
+
+    fn key(&self, key: &[u8]) -> Vec<u8> {
+        [&self.part.to_be_bytes(), key].concat()
+    }
+
+    /// The value without the second that it ends with, if that has not come.
+    fn alive(mut value: Vec<u8>) -> Option<Vec<u8>> {
+        let end = value.len().checked_sub(8)?;
+        let until = u64::from_be_bytes(value[end..].try_into().ok()?);
+        value.truncate(end);
+        (since_epoch().as_secs() < until).then_some(value)
+    }
+}
+
+impl StoresServerSessions for Sessions {
+    fn put(&self, key: Vec<u8>, mut value: Vec<u8>) -> bool {
+        let until = since_epoch().as_secs().saturating_add(self.lifetime.as_secs());
+        value.extend_from_slice(&until.to_be_bytes());
+        self.cache.put(self.key(&key), value)
+    }
+
+    fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.cache.get(&self.key(key)).and_then(Self::alive)
+    }
+
+    fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
+        self.cache.take(&self.key(key)).and_then(Self::alive)
+    }
+
+    fn can_cache(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sessions, StoresServerSessions};
+    use std::time::Duration;
+
+    #[test]
+    fn a_session_is_found_by_its_own_part_while_it_lives() {
+        let sessions = Sessions::new(1 << 20, Duration::from_secs(60));
+        let other = sessions.apart();
+        assert!(sessions.put(b"id".to_vec(), b"secret".to_vec()));
+        assert_eq!(other.get(b"id"), None);
+        assert_eq!(sessions.get(b"id").as_deref(), Some(&b"secret"[..]));
+        assert_eq!(sessions.take(b"id").as_deref(), Some(&b"secret"[..]));
+        assert_eq!(sessions.get(b"id"), None);
+        let brief = sessions.living(Duration::ZERO);
+        assert!(brief.put(b"id".to_vec(), b"secret".to_vec()));
+        assert_eq!(brief.get(b"id"), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! Requests of our own: to the servers of external authentication, to mirrors, for error pages. They go to the
+//! endpoints of an upstream through the same pools, with the time-outs and retries of the location that asks.
+
+use crate::{Failed, Group, Head, Names, Outgoing, Pool, Target, Try, TryError, send};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use imbl::OrdMap;
+use model::policy::{Policy, UpstreamTls};
+use model::{UpstreamId, Url};
+use std::rc::Rc;
+use std::sync::Arc;
+use tls::{Profile, Profiles};
+use wire::{Body, Response, Spool};
+
+/// Kept connections that may turn out to be closed before it counts as a failed try.
+const STALE: u32 = 2;
+
+/// A URL of the Configuration, compiled.
+#[derive(Debug)]
+pub struct Destination {
+    /// What it was made of.
+    pub url: Url,
+    /// Who is behind it; none if its host has variables.
+    group: Option<Arc<Group>>,
+    tls: Option<Arc<Profile>>,
+}
+
+/// Where a request of our own goes.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// Who is there.
+    pub group: Arc<Group>,
+    /// TLS towards them; none: in clear.
+    pub tls: Option<Arc<Profile>>,
+}
+
+/// A request of our own, HTTP/1.1.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The method, for what it says about the answer's body.
+    pub method: &'a Method,
+    /// Request line and header section, the empty line included.
+    pub head: Bytes,
+    /// The body; every try gets all of it.
+    pub body: Option<&'a Spool>,
+    /// Whose time-outs, retries and bounds count.
+    pub policy: &'a Policy,
+    /// How often the request that makes it necessary has come back to this process.
+    pub turns: u8,
+}
+
+impl Destination {
+    /// Where `url` leads. TLS sends the host as SNI and verifies nothing (ngx_http_proxy_module's defaults with
+    /// `proxy_ssl_server_name on`).
+    pub fn new(
+        url: &Url,
+        groups: &OrdMap<UpstreamId, Arc<Group>>,
+        profiles: &Profiles,
+    ) -> Result<Self, rustls::Error> {
+        let name = url.authority.literal().map(|authority| host_of(authority).to_owned());
+        let settings = UpstreamTls { name, server_name: true, ..UpstreamTls::default() };
+        let tls = url.secure.then(|| profiles.profile(&settings, false)).transpose()?;
+        let group = url.upstream.as_ref().and_then(|id| groups.get(id)).cloned();
+        Ok(Self { url: url.clone(), group, tls })
+    }
+
+    /// Where it leads with this authority.
+    pub async fn way_to(&self, authority: &str, names: &Names) -> Option<Way> {
+        if let Some(group) = &self.group {
+            return Some(Way { group: group.clone(), tls: self.tls.clone() });
+        }
+        let (host, port) = wire::host::parse(authority.as_bytes())
+            .ok()
+            .map(|host| (host.name.into_owned(), host.port))?;
+        let port = port.unwrap_or(if self.url.secure { 443 } else { 80 });
+        let endpoints = names.lookup(&host, port).await?;
+        let group = Arc::new(Group::new(UpstreamId::new(authority), endpoints));
+        let tls = self.tls.as_ref().map(|profile| Arc::new(profile.named(&host)));
+        Some(Way { group, tls })
+    }
+}
+
+/// A host without its port.
+pub fn host_of(authority: &str) -> &str {
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => host,
+        _ => authority,
+    }
+}
+
+/// Why a request of our own has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// Nobody is there to answer.
+    #[error("upstream {0} has no endpoints")]
+    NoEndpoints(UpstreamId),
+    /// All tries failed; this is the last one.
+    #[error("{0}")]
+    Failed(TryError),
+}
+
+/// Sends a request of our own. The tries are noted in `tries`; an answer's body is still to come.
+pub async fn call(
+    pool: &Rc<Pool>,
+    way: &Way,
+    call: &Call<'_>,
+    tries: &mut Vec<Rc<Try>>,
+) -> Result<Response, CallError> {
+    let retries = &call.policy.retries;
+    let allowed = if retries.tries == 0 { u32::MAX } else { retries.tries } as usize;
+    let most = way.group.endpoints().usable().len().clamp(1, allowed);
+    let (mut failed_tries, mut stale) = (0, 0);
+    loop {
+        let nobody = || CallError::NoEndpoints(way.group.id.clone());
+        let address = way.group.pick().ok_or_else(nobody)?;
+        let journal = Rc::new(Try::new(address));
+        tries.push(journal.clone());
+        let mut body = call.body.map_or_else(Body::empty, |spool| Body::spool(spool.again()));
+        let mut outgoing = Outgoing {
+            method: call.method,
+            head: Head::Http1(call.head.clone()),
+            body: &mut body,
+            upgrade: false,
+            interim: &|_| {},
+            policy: call.policy,
+            turns: call.turns,
+        };
+        let target = Target { address, tls: way.tls.clone() };
+        let Failed { error, sent, refused, reused } =
+            match send(pool, &target, &mut outgoing, &journal).await {
+                Ok(response) if response.status == StatusCode::SWITCHING_PROTOCOLS => {
+                    return Err(CallError::Failed(TryError::InvalidHeader));
+                }
+                Ok(response) => return Ok(response),
+                Err(failed) => failed,
+            };
+        journal.failed(error.status());
+        let repeatable = !sent || refused || call.method.is_idempotent();
+        if reused && stale < STALE && repeatable && error.is_stale() {
+            stale += 1;
+            tries.pop();
+            continue;
+        }
+        failed_tries += 1;
+        if failed_tries >= most || !repeatable || !error.retry(retries) {
+            return Err(CallError::Failed(error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn the_host_has_no_port() {
+        let hosts = ["a.test:8080", "[::1]:80", "[::1]"].map(host_of);
+        assert_eq!(hosts, ["a.test", "[::1]", "[::1]"]);
+    }
+}

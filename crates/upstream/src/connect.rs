@@ -1,0 +1,94 @@
+//! New connections to endpoints, in clear or under TLS.
+
+use super::TryError;
+use crate::own::Own;
+use bytes::BytesMut;
+use rustix::io::Errno;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tls::{Profile, ProfileId};
+use tokio::net::TcpSocket;
+use tokio::time::Instant;
+use tokio_rustls::{TlsConnector, TlsStream};
+use wire::{Io, Timer, descriptors};
+
+/// What connections have in common that are exchanged for one another.
+pub(super) type Key = (SocketAddr, Option<ProfileId>);
+
+/// Where to connect, and how.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The endpoint.
+    pub address: SocketAddr,
+    /// TLS towards it; none: in clear.
+    pub tls: Option<Arc<Profile>>,
+}
+
+impl Target {
+    /// What connections must have in common to be exchanged for one another.
+    pub(super) fn key(&self) -> Key {
+        (self.address, self.tls.as_ref().map(|profile| profile.id.clone()))
+    }
+}
+
+/// A connection to an endpoint.
+#[derive(Debug)]
+pub struct Connection {
+    /// The bytes' way.
+    pub io: Io,
+    /// What was read and not used yet.
+    pub buffer: BytesMut,
+    /// Requests sent over it.
+    pub requests: u64,
+    /// When it was made.
+    pub since: Instant,
+    /// Its deadlines.
+    pub timer: Timer,
+    pub(super) key: Key,
+    /// That it leads to this machine.
+    pub(super) own: Option<Own>,
+}
+
+impl Connection {
+    /// Connects within `limit`, which covers the TLS handshake, too.
+    pub(super) async fn open(target: &Target, limit: Duration) -> Result<Self, TryError> {
+        let timer = Timer::new(limit);
+        let connecting = connect(target);
+        let io =
+            timer.within(limit, connecting).await.map_err(|_| TryError::Timeout("connecting"))?;
+        let (io, own) = io.map_err(TryError::Connect)?;
+        Ok(Self {
+            io,
+            own,
+            buffer: BytesMut::new(),
+            requests: 0,
+            since: Instant::now(),
+            timer,
+            key: target.key(),
+        })
+    }
+}
+
+/// Whether a request that has come back so often may go on, over a connection that leads there.
+pub(super) fn goes_on(own: Option<&Own>, turns: u8) -> Result<(), TryError> {
+    if own.is_none_or(|own| own.carries(turns)) { Ok(()) } else { Err(TryError::Loop) }
+}
+
+async fn connect(target: &Target) -> io::Result<(Io, Option<Own>)> {
+    let socket = match target.address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    if !descriptors::upstream_fits(&socket) {
+        return Err(Errno::MFILE.into());
+    }
+    let tcp = socket.connect(target.address).await?;
+    tcp.set_nodelay(true)?;
+    let own = Own::of(&tcp);
+    let Some(profile) = &target.tls else { return Ok((Io::Plain(tcp), own)) };
+    let name = profile.name_for(target.address.ip());
+    let tls = TlsConnector::from(profile.config.clone()).connect(name, tcp).await?;
+    Ok((Io::Tls(Box::new(TlsStream::Client(tls))), own))
+}

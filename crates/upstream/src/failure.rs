@@ -1,0 +1,116 @@
+//! Why a try failed, and what follows from it.
+
+use model::policy::{Condition, Retries};
+use rustix::io::Errno;
+use std::fmt;
+use wire::BodyError;
+
+/// Why a try ended without an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum TryError {
+    /// No connection.
+    #[error("connecting: {0}")]
+    Connect(std::io::Error),
+    /// No connection, no progress or no head in time.
+    #[error("timed out while {0}")]
+    Timeout(&'static str),
+    /// The connection ended before the head did.
+    #[error("the upstream closed the connection before its answer")]
+    Closed,
+    /// The head is not one.
+    #[error("the upstream's answer is not valid HTTP")]
+    InvalidHeader,
+    /// The head is larger than allowed (`proxy-buffer-size`).
+    #[error("the upstream's answer is refused: its head is larger than proxy-buffer-size ({})", Size(*.0))]
+    HeadTooLarge(usize),
+    /// HTTP/2 went wrong.
+    #[error("HTTP/2: {0}")]
+    Http2(h2::Error),
+    /// It leads back to this process, time and again.
+    #[error("the upstream is this controller itself, and the request has come back too often")]
+    Loop,
+    /// The client did not deliver the body: nobody upstream is to blame.
+    #[error("reading the request body: {0}")]
+    RequestBody(BodyError),
+}
+
+/// What a try that failed leaves to say.
+#[derive(Debug)]
+pub struct Failed {
+    /// What went wrong.
+    pub error: TryError,
+    /// Whether bytes of the request were sent.
+    pub sent: bool,
+    /// Whether the upstream says that it did nothing with them (REFUSED_STREAM, GOAWAY before the stream).
+    pub refused: bool,
+    /// Whether it was a kept connection, which the upstream may close at any time.
+    pub reused: bool,
+}
+
+impl TryError {
+    /// Whether another endpoint may be tried after this.
+    pub fn retry(&self, retries: &Retries) -> bool {
+        let wanted = |condition| retries.conditions.contains(&condition);
+        match self {
+            // What speaks no HTTP/2 at all is like an invalid head.
+            Self::Http2(error) if !(error.is_io() || error.is_remote()) => {
+                wanted(Condition::InvalidHeader)
+            }
+            Self::Connect(_) | Self::Closed | Self::Http2(_) => wanted(Condition::Error),
+            Self::Timeout(_) => wanted(Condition::Timeout),
+            Self::InvalidHeader | Self::HeadTooLarge(_) => wanted(Condition::InvalidHeader),
+            Self::RequestBody(_) | Self::Loop => false,
+        }
+    }
+
+    /// Whether this machine has run out of something: descriptors, ports, memory for sockets.
+    pub fn is_shortage(&self) -> bool {
+        const SHORTAGES: [Errno; 5] =
+            [Errno::MFILE, Errno::NFILE, Errno::ADDRNOTAVAIL, Errno::NOBUFS, Errno::NOMEM];
+        let Self::Connect(error) = self else { return false };
+        Errno::from_io_error(error).is_some_and(|errno| SHORTAGES.contains(&errno))
+    }
+
+    /// Whether it is how a kept connection looks that the upstream had closed meanwhile.
+    pub fn is_stale(&self) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Http2(error) => error.is_io() || error.is_go_away(),
+            _ => false,
+        }
+    }
+
+    /// The status that stands for it in `$upstream_status`.
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Timeout(_) => 504,
+            Self::Loop => 508,
+            _ if self.is_shortage() => 503,
+            _ => 502,
+        }
+    }
+}
+
+/// A size as it is written in annotations.
+struct Size(usize);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes > 0 && bytes.is_multiple_of(1 << 10) => write!(f, "{}k", bytes >> 10),
+            bytes => write!(f, "{bytes}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TryError;
+
+    #[test]
+    fn a_head_that_is_too_large_is_said_with_the_key_that_bounds_it() {
+        let said = |limit| TryError::HeadTooLarge(limit).to_string();
+        assert!(said(4096).ends_with("its head is larger than proxy-buffer-size (4k)"));
+        assert!(said(1000).ends_with("(1000)"));
+    }
+}

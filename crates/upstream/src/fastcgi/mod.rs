@@ -1,0 +1,156 @@
+//! One try over FastCGI (ngx_http_fastcgi_module): a connection for each request, as nginx's default has it.
+
+mod body;
+mod head;
+mod record;
+
+use body::FastCgiBody;
+pub use head::{head_end, parse};
+pub use record::{Params, Records, Said};
+
+pub(super) use record::{end_of_stdin, stdin};
+
+use super::incoming::Incoming;
+use super::talk::{Answer, Coding, Talk};
+use super::{Connection, Failed, Head, Outgoing, Target, Try, TryError};
+use bytes::{Bytes, BytesMut};
+use head::CgiHead;
+use http::{Method, StatusCode};
+use model::policy::Timeouts;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use wire::{Body, Response, Source};
+
+/// Sends a request over a new connection.
+pub(super) async fn send(
+    target: &Target,
+    request: &mut Outgoing<'_>,
+    journal: &Rc<Try>,
+) -> Result<Response, Failed> {
+    let timeouts = request.policy.timeouts;
+    let fail = |error, sent| Failed { error, sent, refused: false, reused: false };
+    let Head::FastCgi(head) = request.head.clone() else {
+        return Err(fail(TryError::InvalidHeader, false));
+    };
+    let connection = Connection::open(target, timeouts.connect).await;
+    let connection = connection.map_err(|error| fail(error, false))?;
+    journal.connected(false);
+    let heads = Heads {
+        limit: request.policy.body.response_header,
+        records: Records::default(),
+        head: BytesMut::new(),
+        complaints: Complaints::of(target),
+    };
+    let body = Some((&mut *request.body, Coding::Stdin));
+    let mut talk = Talk::new(connection, head, body, timeouts, heads);
+    let head = talk.head().await.map_err(|error| fail(error, true))?;
+    journal.answered(head.0.status.as_u16());
+    Ok(answered(talk, head, request.method, timeouts, journal))
+}
+
+/// Finds the head of the answer.
+struct Heads {
+    limit: usize,
+    records: Records,
+    /// What came of the head so far.
+    head: BytesMut,
+    complaints: Complaints,
+}
+
+impl Answer for Heads {
+    /// The head, and what came after it already.
+    type Head = (CgiHead, Bytes);
+
+    fn poll_head(
+        &mut self,
+        connection: &mut Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::Head, TryError>> {
+        let Connection { io, buffer, .. } = connection;
+        loop {
+            while let Some(said) = self.records.next(buffer).map_err(|_| TryError::InvalidHeader)? {
+                match said {
+                    Said::Stdout(data) => self.head.extend_from_slice(&data),
+                    Said::Stderr(data) => self.complaints.hear(&data),
+                    Said::End => return Poll::Ready(Err(TryError::InvalidHeader)),
+                }
+                match head_end(&self.head) {
+                    Some(end) if end <= self.limit => {
+                        let head = self.head.split_to(end);
+                        let head = parse(&head).map_err(|_| TryError::InvalidHeader)?;
+                        let rest = std::mem::take(&mut self.head).freeze();
+                        return Poll::Ready(Ok((head, rest)));
+                    }
+                    None if self.head.len() <= self.limit => {}
+                    _ => return Poll::Ready(Err(TryError::HeadTooLarge(self.limit))),
+                }
+            }
+            match ready!(io.poll_read_head(cx, buffer)) {
+                Ok(0) | Err(_) => return Poll::Ready(Err(TryError::Closed)),
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+/// The answer as phases see it, its body still attached to the connection where there is one.
+fn answered(
+    talk: Talk<Heads>,
+    (head, first): (CgiHead, Bytes),
+    method: &Method,
+    timeouts: Timeouts,
+    journal: &Rc<Try>,
+) -> Response {
+    let (connection, Heads { records, complaints, .. }, rest) = talk.into_parts();
+    let bodyless = *method == Method::HEAD
+        || matches!(head.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let mut response = Response {
+        status: head.status,
+        reason: head.reason,
+        headers: head.headers,
+        body: Body::empty(),
+        source: Source::Upstream,
+        announced_length: head.length.filter(|_| bodyless && head.status != StatusCode::NO_CONTENT),
+        close: false,
+    };
+    if bodyless || head.length == Some(0) {
+        journal.end();
+        return response;
+    }
+    let body = FastCgiBody {
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        records,
+        first,
+        remaining: head.length,
+        complaints,
+    };
+    response.body = Body::from_source(body);
+    response
+}
+
+/// What a responder writes to its standard error, on its way to the error log. A bound keeps one request from
+/// filling it.
+#[derive(Debug)]
+struct Complaints {
+    upstream: std::net::SocketAddr,
+    /// Bytes that may still be logged.
+    allowed: usize,
+}
+
+/// Bytes of complaints that are logged for one request.
+const COMPLAINTS: usize = 8 << 10;
+
+impl Complaints {
+    fn of(target: &Target) -> Self {
+        Self { upstream: target.address, allowed: COMPLAINTS }
+    }
+
+    fn hear(&mut self, data: &[u8]) {
+        let heard = &data[..data.len().min(self.allowed)];
+        self.allowed -= heard.len();
+        if !heard.is_empty() {
+            let text = String::from_utf8_lossy(heard);
+            tracing::error!(upstream = %self.upstream, stderr = ?text.trim_end(), "FastCGI sent in stderr");
+        }
+    }
+}

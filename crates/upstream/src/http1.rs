@@ -1,0 +1,240 @@
+//! One try over HTTP/1.
+
+use super::connect::goes_on;
+use super::incoming::Incoming;
+use super::talk::{Answer, Coding, Talk, Upload};
+use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
+use http::{Method, StatusCode};
+use model::policy::Timeouts;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use wire::http1::{
+    BadResponse, Decoder, Framing, ResponseHead, has_bare_newline, head_end, parse_response,
+};
+use wire::{Body, BodyError, BodySource, Frame, Interim, Length, Response, Source, Upgraded};
+
+/// Interim answers (1xx) that an upstream may send before its answer.
+const INTERIM: usize = 16;
+
+/// Sends a request over a kept or a new connection.
+pub(super) async fn send(
+    pool: &Rc<Pool>,
+    target: &Target,
+    request: &mut Outgoing<'_>,
+    journal: &Rc<Try>,
+) -> Result<Response, Failed> {
+    let timeouts = request.policy.timeouts;
+    let kept = pool.take(target, !request.method.is_idempotent());
+    let reused = kept.is_some();
+    let mut connection = match kept {
+        Some(connection) => connection,
+        // Boxed: what a handshake needs is not for those who find a connection.
+        None => Box::pin(Connection::open(target, timeouts.connect))
+            .await
+            .map_err(|error| Failed { error, sent: false, refused: false, reused: false })?,
+    };
+    goes_on(connection.own.as_ref(), request.turns).map_err(|error| Failed {
+        error,
+        sent: false,
+        refused: false,
+        reused: false,
+    })?;
+    journal.connected(reused);
+    connection.requests += 1;
+    let Head::Http1(head) = request.head.clone() else {
+        let error = TryError::InvalidHeader;
+        return Err(Failed { error, sent: false, refused: false, reused });
+    };
+    let coding = match request.body.length() {
+        Length::Known(0) => None,
+        Length::Known(_) => Some(Coding::Plain),
+        Length::Unknown => Some(Coding::Chunked),
+    };
+    let heads = Heads {
+        method: request.method,
+        upgrade: request.upgrade,
+        interim: 0,
+        pass_on: request.interim,
+        limit: request.policy.body.response_header,
+    };
+    let body = coding.map(|coding| (&mut *request.body, coding));
+    let mut talk = Talk::new(connection, head, body, timeouts, heads);
+    let mut answer = talk.head().await;
+    // What is left of a body would be taken for the other protocol.
+    if matches!(&answer, Ok(head) if head.status == StatusCode::SWITCHING_PROTOCOLS)
+        && !talk.is_sent()
+    {
+        answer = Err(TryError::InvalidHeader);
+    }
+    let head = answer.map_err(|error| Failed { error, sent: true, refused: false, reused })?;
+    journal.answered(head.status.as_u16());
+    let (connection, _, rest) = talk.into_parts();
+    Ok(answered(pool, connection, head, rest, timeouts, journal))
+}
+
+/// Finds the head of the answer, past interim ones.
+struct Heads<'a> {
+    method: &'a Method,
+    upgrade: bool,
+    interim: usize,
+    pass_on: &'a dyn Fn(Interim),
+    limit: usize,
+}
+
+impl Answer for Heads<'_> {
+    type Head = ResponseHead;
+
+    fn poll_head(
+        &mut self,
+        connection: &mut Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<ResponseHead, TryError>> {
+        let Connection { io, buffer, .. } = connection;
+        loop {
+            match head_end(buffer, 0) {
+                Some(end) if end > self.limit => {
+                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
+                }
+                Some(end) => {
+                    let head = buffer.split_to(end).freeze();
+                    let head = parse_response(&head, self.method);
+                    match self.judge(head.map_err(|BadResponse| TryError::InvalidHeader)?) {
+                        Ok(None) => continue,
+                        Ok(Some(head)) => return Poll::Ready(Ok(head)),
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+                // A line that does not end in CR LF would keep us waiting for one that does.
+                None if has_bare_newline(buffer) => {
+                    return Poll::Ready(Err(TryError::InvalidHeader));
+                }
+                None if buffer.len() > self.limit => {
+                    return Poll::Ready(Err(TryError::HeadTooLarge(self.limit)));
+                }
+                None => {}
+            }
+            match ready!(io.poll_read_head(cx, buffer)) {
+                Ok(0) if buffer.is_empty() => return Poll::Ready(Err(TryError::Closed)),
+                Ok(0) => return Poll::Ready(Err(TryError::InvalidHeader)),
+                Ok(_) => {}
+                Err(_) => return Poll::Ready(Err(TryError::Closed)),
+            }
+        }
+    }
+}
+
+impl Heads<'_> {
+    /// Passes interim answers on; a change of protocols must have been asked for.
+    fn judge(&mut self, head: ResponseHead) -> Result<Option<ResponseHead>, TryError> {
+        if !head.status.is_informational() {
+            return Ok(Some(head));
+        }
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return if self.upgrade { Ok(Some(head)) } else { Err(TryError::InvalidHeader) };
+        }
+        self.interim += 1;
+        if self.interim > INTERIM {
+            return Err(TryError::InvalidHeader);
+        }
+        // Whether the client shall go on with its body is not for the upstream to say: it gets that body in any case.
+        if head.status != StatusCode::CONTINUE {
+            (self.pass_on)(Interim { status: head.status, headers: head.headers });
+        }
+        Ok(None)
+    }
+}
+
+/// The answer as phases see it, its body still attached to the connection where there is one.
+fn answered(
+    pool: &Rc<Pool>,
+    connection: Connection,
+    head: ResponseHead,
+    rest: Option<Upload>,
+    timeouts: Timeouts,
+    journal: &Rc<Try>,
+) -> Response {
+    let mut response = Response {
+        status: head.status,
+        reason: Some(head.reason).filter(|reason| !reason.is_empty()),
+        headers: head.headers,
+        body: Body::empty(),
+        source: Source::Upstream,
+        announced_length: head.announced_length,
+        close: false,
+    };
+    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+        let Connection { io, buffer, .. } = connection;
+        response.body = Body::upgraded(Upgraded { io, buffer, idle: timeouts.read });
+        return response;
+    }
+    if matches!(head.framing, Framing::None | Framing::Length(0)) {
+        journal.end();
+        // Who has answered without having the whole request gets no other one.
+        if head.keep_alive && rest.is_none() {
+            pool.put(connection);
+        }
+        return response;
+    }
+    response.body = Body::from_source(ResponseBody {
+        incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
+        decoder: Decoder::new(head.framing),
+        framing: head.framing,
+        pool: Some(pool.clone()).filter(|_| head.keep_alive),
+    });
+    response
+}
+
+/// The body of an answer on its way in.
+#[derive(Debug)]
+struct ResponseBody {
+    /// None once the answer is over.
+    incoming: Option<Incoming>,
+    decoder: Decoder,
+    framing: Framing,
+    /// Where the connection goes afterwards, if it can serve again.
+    pool: Option<Rc<Pool>>,
+}
+
+impl BodySource for ResponseBody {
+    fn length(&self) -> Length {
+        match (&self.decoder, self.framing) {
+            (Decoder::Done, _) => Length::Known(0),
+            (Decoder::Length(remaining), _) => Length::Known(*remaining),
+            _ => Length::Unknown,
+        }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let Some(incoming) = &mut self.incoming else { return Poll::Ready(Ok(None)) };
+        loop {
+            let frame = self.decoder.decode(incoming.buffer());
+            let frame = frame.map_err(|_| BodyError::Malformed)?;
+            if let Some(Frame::Data(data)) = &frame {
+                incoming.received(data.len());
+            }
+            if self.decoder.is_done() {
+                self.release();
+                return Poll::Ready(Ok(frame));
+            }
+            if frame.is_some() {
+                return Poll::Ready(Ok(frame));
+            }
+            if ready!(incoming.poll_read(cx, self.decoder.expected()))? == 0 {
+                if !matches!(self.decoder, Decoder::Close) {
+                    incoming.break_off();
+                    return Poll::Ready(Err(BodyError::Aborted));
+                }
+                self.decoder = Decoder::Done;
+            }
+        }
+    }
+}
+
+impl ResponseBody {
+    /// The connection's part is over.
+    fn release(&mut self) {
+        if let Some(incoming) = self.incoming.take() {
+            incoming.end(self.pool.as_deref());
+        }
+    }
+}

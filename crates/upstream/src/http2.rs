@@ -1,0 +1,392 @@
+//! One try over HTTP/2, as gRPC wants it: many requests share a session.
+
+use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
+use crate::own::Own;
+use bytes::Bytes;
+use h2::client::{ResponseFuture, SendRequest};
+use h2::{Reason, RecvStream, SendStream};
+use http::Request;
+use model::UpstreamKeepAlive;
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};
+use wire::{Body, Frame, Response, Source, TrailerRule};
+
+/// Requests that share one session at most, whatever the upstream allows.
+const STREAMS: usize = 100;
+/// Bytes of a streamed body that are kept until the upstream answers, for the case that it refuses the stream.
+const KEPT: usize = 64 << 10;
+
+/// An HTTP/2 connection to an endpoint.
+#[derive(Debug)]
+pub(super) struct Session {
+    sender: SendRequest<Bytes>,
+    since: Instant,
+    used: Cell<Instant>,
+    requests: Cell<u64>,
+    /// One more than the requests in flight.
+    load: Rc<()>,
+    /// Gone when the connection is.
+    alive: Rc<Cell<bool>>,
+    /// It leads to this machine.
+    own: Option<Own>,
+}
+
+impl Session {
+    /// Whether it may go: broken, worn out, or idle for too long.
+    pub(super) fn is_over(&self, limits: &UpstreamKeepAlive) -> bool {
+        let idle = Rc::strong_count(&self.load) == 1 && self.used.get().elapsed() >= limits.idle;
+        !self.alive.get() || idle || (self.is_worn(limits) && Rc::strong_count(&self.load) == 1)
+    }
+
+    fn is_worn(&self, limits: &UpstreamKeepAlive) -> bool {
+        self.requests.get() >= limits.requests || self.since.elapsed() >= limits.age
+    }
+
+    /// Whether requests are on their way.
+    pub(super) fn is_busy(&self) -> bool {
+        Rc::strong_count(&self.load) > 1
+    }
+
+    fn has_room(&self) -> bool {
+        self.alive.get()
+            && Rc::strong_count(&self.load)
+                <= STREAMS.min(self.sender.current_max_send_streams().max(1))
+            && self.requests.get() < u64::from(u32::MAX >> 2)
+    }
+}
+
+/// Sends a request over a shared session, or a new one.
+pub(super) async fn send(
+    pool: &Rc<Pool>,
+    target: &Target,
+    request: &mut Outgoing<'_>,
+    journal: &Rc<Try>,
+) -> Result<Response, Failed> {
+    let fail = |error, sent, reused| {
+        let refused = is_refused(&error);
+        Failed { error, sent, refused, reused }
+    };
+    let mut taken = Taken::default();
+    let timeouts = request.policy.timeouts;
+    let (Lease { mut sender, load, alive, own }, reused) = match shared(pool, target) {
+        Some(lease) => (lease, true),
+        None => (
+            open(pool, target, timeouts.connect)
+                .await
+                .map_err(|error| fail(error, false, false))?,
+            false,
+        ),
+    };
+    // Requests share it: how often each of them has come back, nobody could tell at the other end.
+    if own && request.turns > 0 {
+        return Err(fail(TryError::Loop, false, false));
+    }
+    // A session that fails a request as a whole serves no other one.
+    let broken = |error: h2::Error| {
+        alive.set(alive.get() && error.is_reset());
+        TryError::Http2(error)
+    };
+    journal.connected(reused);
+    let Head::Http2(head) = &request.head else {
+        return Err(fail(TryError::InvalidHeader, false, reused));
+    };
+    let ready = tokio::time::timeout(timeouts.connect, poll_fn(|cx| sender.poll_ready(cx))).await;
+    ready
+        .map_err(|_| fail(TryError::Timeout("waiting for a stream"), false, reused))?
+        .map_err(|error| fail(broken(error), false, reused))?;
+    let bodyless = request.body.is_empty();
+    let head: Request<()> = (**head).clone();
+    let trailers = head.extensions().get::<TrailerRule>().cloned();
+    let (answer, stream) =
+        sender.send_request(head, bodyless).map_err(|error| fail(broken(error), false, reused))?;
+    let exchange = Exchange {
+        answer,
+        stream,
+        body: request.body,
+        sent: bodyless,
+        pending: None,
+        trailers,
+        taken: &mut taken,
+    };
+    let response = tokio::time::timeout(timeouts.read, exchange.run()).await;
+    let (response, sending) = response
+        .map_err(|_| fail(TryError::Timeout("reading the head of the answer"), true, reused))?
+        .map_err(|error| match error {
+            TryError::Http2(error) => {
+                let error = broken(error);
+                // What was refused and has its body back is as good as never sent.
+                let sent = !(is_refused(&error) && taken.give_back(request.body));
+                fail(error, sent, reused)
+            }
+            other => fail(other, true, reused),
+        })?;
+    journal.answered(response.status().as_u16());
+    let in_flight = InFlight { _load: load, _sending: sending };
+    Ok(answered(response, in_flight, timeouts.read, journal))
+}
+
+/// A place in a session.
+struct Lease {
+    sender: SendRequest<Bytes>,
+    load: Rc<()>,
+    alive: Rc<Cell<bool>>,
+    own: bool,
+}
+
+/// A place in a session that has room.
+fn shared(pool: &Rc<Pool>, target: &Target) -> Option<Lease> {
+    let sessions = pool.sessions().borrow();
+    let session = sessions.get(&target.key())?.iter().find(|session| session.has_room())?;
+    session.requests.set(session.requests.get() + 1);
+    session.used.set(Instant::now());
+    Some(Lease {
+        sender: session.sender.clone(),
+        load: session.load.clone(),
+        alive: session.alive.clone(),
+        own: session.own.is_some(),
+    })
+}
+
+/// Makes a session; its connection is driven by a task of this thread.
+async fn open(pool: &Rc<Pool>, target: &Target, limit: Duration) -> Result<Lease, TryError> {
+    let Connection { io, own, .. } = Connection::open(target, limit).await?;
+    let handshake = h2::client::Builder::new()
+        .enable_push(false)
+        .initial_window_size(1 << 20)
+        .initial_connection_window_size(4 << 20)
+        .max_header_list_size(64 << 10)
+        .handshake(io);
+    let handshake = tokio::time::timeout(limit, handshake).await;
+    let (sender, connection) =
+        handshake.map_err(|_| TryError::Timeout("starting HTTP/2"))?.map_err(TryError::Http2)?;
+    let alive = Rc::new(Cell::new(true));
+    let ending = alive.clone();
+    tokio::task::spawn_local(async move {
+        let _ = connection.await;
+        ending.set(false);
+    });
+    let (load, leads_back) = (Rc::new(()), own.is_some());
+    let now = Instant::now();
+    let session = Session {
+        sender: sender.clone(),
+        since: now,
+        used: Cell::new(now),
+        requests: Cell::new(1),
+        load: load.clone(),
+        alive: alive.clone(),
+        own,
+    };
+    pool.sessions().borrow_mut().entry(target.key()).or_default().push(session);
+    Ok(Lease { sender, load, alive, own: leads_back })
+}
+
+/// A request on its way out while its answer may come in.
+struct Exchange<'r> {
+    answer: ResponseFuture,
+    stream: SendStream<Bytes>,
+    body: &'r mut Body,
+    sent: bool,
+    pending: Option<Bytes>,
+    trailers: Option<TrailerRule>,
+    taken: &'r mut Taken,
+}
+
+/// What was taken off a body, as long as it may be wanted back.
+#[derive(Debug, Default)]
+struct Taken {
+    frames: Vec<Frame>,
+    bytes: usize,
+    /// It was too much to be kept.
+    lost: bool,
+}
+
+impl Taken {
+    fn note(&mut self, frame: &Frame) {
+        if let Frame::Data(data) = frame {
+            self.bytes += data.len();
+        }
+        self.lost |= self.bytes > KEPT;
+        if self.lost { self.frames.clear() } else { self.frames.push(frame.clone()) }
+    }
+
+    /// Gives everything back, if everything is there.
+    fn give_back(self, body: &mut Body) -> bool {
+        if !self.lost {
+            body.give_back(self.frames);
+        }
+        !self.lost
+    }
+}
+
+/// Whether the upstream says that it has not begun with the request (RFC 9113 section 8.7).
+fn is_refused(error: &TryError) -> bool {
+    let TryError::Http2(error) = error else { return false };
+    let reason = error.reason();
+    error.is_remote()
+        && (error.is_reset() && reason == Some(Reason::REFUSED_STREAM)
+            || error.is_go_away() && reason == Some(Reason::NO_ERROR))
+}
+
+impl Exchange<'_> {
+    /// The head of the answer, and what goes on sending the body if that is not over: both sides of a gRPC stream may
+    /// speak at the same time.
+    async fn run(mut self) -> Result<(http::Response<RecvStream>, Option<Sending>), TryError> {
+        let answer = poll_fn(|cx| {
+            if !self.sent {
+                let Self { stream, pending, trailers, body, taken, .. } = &mut self;
+                let rule = trailers.as_ref();
+                match poll_send(stream, pending, body, rule, Some(taken), cx) {
+                    Poll::Ready(Ok(())) => self.sent = true,
+                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
+                        self.stream.send_reset(Reason::CANCEL);
+                        return Poll::Ready(Err(error));
+                    }
+                    // The upstream may have answered before it stopped reading.
+                    Poll::Ready(Err(_)) => self.sent = true,
+                    Poll::Pending => {}
+                }
+            }
+            Pin::new(&mut self.answer).poll(cx).map_err(TryError::Http2)
+        });
+        let answer = answer.await?;
+        let body = std::mem::replace(self.body, Body::empty());
+        let Self { stream, pending, trailers, .. } = self;
+        let rest = (!self.sent).then(|| Sending::start(stream, pending, body, trailers));
+        Ok((answer, rest))
+    }
+}
+
+/// The stream that an answer comes in.
+#[derive(Debug)]
+struct AnswerStream {
+    stream: RecvStream,
+    journal: Rc<Try>,
+    /// Counts the request as in flight on its session, and goes on sending its body.
+    _in_flight: InFlight,
+}
+
+impl BodyStream for AnswerStream {
+    fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        self.stream.poll_data(cx)
+    }
+
+    fn with_body<T>(&mut self, act: impl FnOnce(&mut RecvStream) -> T) -> T {
+        act(&mut self.stream)
+    }
+
+    fn is_end(&self) -> bool {
+        self.stream.is_end_stream()
+    }
+
+    fn received(&self, bytes: usize) {
+        self.journal.received.set(self.journal.received.get() + bytes as u64);
+    }
+
+    fn ended(&self) {
+        self.journal.end();
+    }
+}
+
+/// What lasts as long as the answer: the place in the session, and the rest of the request's body.
+#[derive(Debug)]
+struct InFlight {
+    _load: Rc<()>,
+    _sending: Option<Sending>,
+}
+
+/// The rest of a request's body on its way out; it stops when the answer is over.
+#[derive(Debug)]
+struct Sending(JoinHandle<()>);
+
+impl Sending {
+    fn start(
+        mut stream: SendStream<Bytes>,
+        mut pending: Option<Bytes>,
+        mut body: Body,
+        trailers: Option<TrailerRule>,
+    ) -> Self {
+        Self(tokio::task::spawn_local(async move {
+            let rule = trailers.as_ref();
+            let sent =
+                poll_fn(|cx| poll_send(&mut stream, &mut pending, &mut body, rule, None, cx)).await;
+            if sent.is_err() {
+                // What broke off on one side is not completed on the other.
+                stream.send_reset(Reason::CANCEL);
+            }
+        }))
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Sends what there is of a body; ready when all of it is gone.
+fn poll_send(
+    stream: &mut SendStream<Bytes>,
+    pending: &mut Option<Bytes>,
+    body: &mut Body,
+    rule: Option<&TrailerRule>,
+    mut taken: Option<&mut Taken>,
+    cx: &mut Context<'_>,
+) -> Poll<Result<(), TryError>> {
+    loop {
+        ready!(poll_send_data(stream, pending, cx)).map_err(TryError::Http2)?;
+        let frame = ready!(body.poll_frame(cx)).map_err(TryError::RequestBody)?;
+        if let (Some(taken), Some(frame)) = (&mut taken, &frame) {
+            taken.note(frame);
+        }
+        match frame {
+            Some(Frame::Data(data)) => *pending = Some(data),
+            Some(Frame::Trailers(mut trailers)) if let Some(rule) = rule => {
+                rule.apply(&mut trailers);
+                let sent = stream.send_trailers(to_map(&trailers));
+                return Poll::Ready(sent.map_err(TryError::Http2));
+            }
+            Some(Frame::Trailers(_)) | None => {
+                let sent = stream.send_data(Bytes::new(), true);
+                return Poll::Ready(sent.map_err(TryError::Http2));
+            }
+        }
+    }
+}
+
+fn answered(
+    response: http::Response<RecvStream>,
+    in_flight: InFlight,
+    read: Duration,
+    journal: &Rc<Try>,
+) -> Response {
+    let (parts, stream) = response.into_parts();
+    let mut headers = from_map(&parts.headers);
+    let length = headers.text("content-length").and_then(|text| text.parse().ok());
+    headers.remove("content-length");
+    let ended = stream.is_end_stream();
+    let body = if ended {
+        Body::empty()
+    } else {
+        let stream = AnswerStream { stream, journal: journal.clone(), _in_flight: in_flight };
+        Body::from_source(StreamBody::new(stream, length, read))
+    };
+    if ended {
+        journal.end();
+    }
+    Response {
+        status: parts.status,
+        reason: None,
+        headers,
+        body,
+        source: Source::Upstream,
+        announced_length: length.filter(|_| ended),
+        close: false,
+    }
+}

@@ -1,0 +1,72 @@
+//! What is noted about each try, for logs and metrics.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// One try at an endpoint.
+#[derive(Debug)]
+pub struct Try {
+    /// The endpoint.
+    pub address: SocketAddr,
+    /// The number of its span, where the request is traced.
+    pub span: Option<NonZeroU64>,
+    /// When it began.
+    pub since: Instant,
+    /// The status it gave, or the one its failure stands for.
+    pub status: Cell<Option<u16>>,
+    /// Whether it went over a kept connection.
+    pub reused: Cell<bool>,
+    /// Time until connected.
+    pub connected: Cell<Option<Duration>>,
+    /// Time until the head was there.
+    pub header: Cell<Option<Duration>>,
+    /// Time until the last byte.
+    pub ended: Cell<Option<Duration>>,
+    /// Bytes of the body.
+    pub received: Cell<u64>,
+}
+
+impl Try {
+    /// A try that begins now.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            span: None,
+            since: Instant::now(),
+            status: Cell::new(None),
+            reused: Cell::new(false),
+            connected: Cell::new(None),
+            header: Cell::new(None),
+            ended: Cell::new(None),
+            received: Cell::new(0),
+        }
+    }
+
+    /// Notes that the connection stands, and whether it did so before.
+    pub fn connected(&self, reused: bool) {
+        self.reused.set(reused);
+        self.connected.set(Some(self.since.elapsed()));
+    }
+
+    /// Notes the head.
+    pub fn answered(&self, status: u16) {
+        self.status.set(Some(status));
+        self.header.set(Some(self.since.elapsed()));
+    }
+
+    /// Notes the end.
+    pub fn end(&self) {
+        if self.ended.get().is_none() {
+            self.ended.set(Some(self.since.elapsed()));
+        }
+    }
+
+    /// Notes that it gave no answer; `status` is what the client would be told.
+    pub fn failed(&self, status: u16) {
+        self.status.set(Some(status));
+        self.end();
+    }
+}

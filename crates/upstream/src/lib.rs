@@ -1,0 +1,31 @@
+//! Towards the upstreams: connections, their pools, and one try of a request over them.
+
+mod call;
+mod connect;
+mod failure;
+mod fastcgi;
+mod group;
+mod http1;
+mod http2;
+mod incoming;
+mod journal;
+mod names;
+pub mod own;
+mod pool;
+mod request;
+mod rule;
+mod send;
+mod talk;
+
+pub use call::{Call, CallError, Destination, Way, call, host_of};
+pub use connect::{Connection, Target};
+pub use failure::{Failed, TryError};
+pub use fastcgi::Params;
+pub use fastcgi::{Records, Said, head_end as cgi_head_end, parse as parse_cgi_head};
+pub use group::{Group, Reuse};
+pub use journal::Try;
+pub use names::Names;
+pub use pool::Pool;
+pub use request::{Head, Outgoing};
+pub use rule::{Alternative, Rule, Session};
+pub use send::send;

@@ -1,0 +1,34 @@
+//! What is sent to an endpoint.
+
+use http::Method;
+use model::policy::Policy;
+use wire::{Body, Interim};
+
+/// One request as it is sent to an upstream.
+pub struct Outgoing<'a> {
+    /// The method.
+    pub method: &'a Method,
+    /// The head, written for HTTP/1 or in parts for HTTP/2.
+    pub head: Head,
+    /// The body; read from the front at each try.
+    pub body: &'a mut Body,
+    /// Whether the client asked to leave HTTP (Upgrade).
+    pub upgrade: bool,
+    /// Takes the interim answers that come before the answer.
+    pub interim: &'a dyn Fn(Interim),
+    /// The location's policies.
+    pub policy: &'a Policy,
+    /// How often the request has come back to this process.
+    pub turns: u8,
+}
+
+/// The head of a request.
+#[derive(Clone, Debug)]
+pub enum Head {
+    /// All bytes of an HTTP/1 head.
+    Http1(bytes::Bytes),
+    /// The parts of an HTTP/2 one.
+    Http2(Box<::http::Request<()>>),
+    /// The records that begin a FastCGI request.
+    FastCgi(bytes::Bytes),
+}

@@ -1,0 +1,223 @@
+//! Sends a request over a connection while its answer may come in already, for protocols with one request at a time.
+//! Both sides may speak at once: an upstream that answers early still gets the rest of the body.
+
+use super::{Connection, TryError};
+use bytes::{Buf, Bytes};
+use model::policy::Timeouts;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+use wire::http1::write;
+use wire::{Body, Frame, Io, Outbox, Timer};
+
+/// Bytes gathered before they are written.
+const COALESCED: usize = 64 << 10;
+
+/// How a body is cut up on its way out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// As it is: its length was said.
+    Plain,
+    /// In chunks.
+    Chunked,
+    /// In records of FastCGI.
+    Stdin,
+}
+
+/// What finds the head of an answer.
+pub(super) trait Answer {
+    /// The head.
+    type Head;
+
+    /// Reads up to the end of the head.
+    fn poll_head(
+        &mut self,
+        connection: &mut Connection,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Self::Head, TryError>>;
+}
+
+/// A request on its way out while its answer may come in.
+pub(super) struct Talk<A> {
+    pub(super) connection: Connection,
+    pub(super) answer: A,
+    upload: Option<Upload>,
+    timeouts: Timeouts,
+}
+
+impl<A: Answer> Talk<A> {
+    /// A request with this head. Its body is taken, if there is one to send.
+    pub(super) fn new(
+        connection: Connection,
+        head: Bytes,
+        body: Option<(&mut Body, Coding)>,
+        timeouts: Timeouts,
+        answer: A,
+    ) -> Self {
+        let mut outbox = Outbox::default();
+        outbox.push(head);
+        let take = |(body, coding)| (std::mem::replace(body, Body::empty()), coding);
+        let upload = Some(Upload { outbox, body: body.map(take), gone: 0, due: None });
+        Self { connection, answer, upload, timeouts }
+    }
+
+    /// The head of the answer.
+    pub(super) async fn head(&mut self) -> Result<A::Head, TryError> {
+        let Self { connection, answer, upload, timeouts } = self;
+        let mut waiting = false;
+        poll_fn(|cx| {
+            if let Some(sending) = upload {
+                match sending.poll(&mut connection.io, cx) {
+                    Poll::Ready(Ok(())) => *upload = None,
+                    Poll::Ready(Err(error @ TryError::RequestBody(_))) => {
+                        return Poll::Ready(Err(error));
+                    }
+                    // The upstream may have answered before it stopped reading.
+                    Poll::Ready(Err(_)) | Poll::Pending => {}
+                }
+            }
+            if let Poll::Ready(head) = answer.poll_head(connection, cx) {
+                return Poll::Ready(head);
+            }
+            if let Some(sending) = upload {
+                return sending.poll_late(&connection.timer, timeouts.send, cx).map(Err);
+            }
+            if !std::mem::replace(&mut waiting, true) {
+                connection.timer.reset(timeouts.read);
+            }
+            let late = connection.timer.poll(cx);
+            late.map(|_| Err(TryError::Timeout("reading the head of the answer")))
+        })
+        .await
+    }
+
+    /// Whether all of the request was sent.
+    pub(super) fn is_sent(&self) -> bool {
+        self.upload.is_none()
+    }
+
+    /// Everything that is left once the head of the answer is there.
+    pub(super) fn into_parts(self) -> (Connection, A, Option<Upload>) {
+        (self.connection, self.answer, self.upload)
+    }
+}
+
+/// A request, as far as it was not sent yet.
+#[derive(Debug)]
+pub(super) struct Upload {
+    outbox: Outbox,
+    /// What is not in the outbox yet; none once all of it is.
+    body: Option<(Body, Coding)>,
+    /// Bytes that the upstream took.
+    gone: u64,
+    /// What it had taken when the deadline was set.
+    due: Option<u64>,
+}
+
+impl Upload {
+    /// Sends what there is; ready when all of it is gone.
+    fn poll(&mut self, io: &mut Io, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
+        loop {
+            if let Some((body, coding)) = &mut self.body
+                && self.outbox.remaining() < COALESCED
+            {
+                match body.poll_frame(cx).map_err(TryError::RequestBody)? {
+                    Poll::Ready(frame) => {
+                        let last = push(&mut self.outbox, frame, *coding);
+                        if last || (*coding == Coding::Plain && body.is_empty()) {
+                            self.body = None;
+                        }
+                        continue;
+                    }
+                    Poll::Pending if !self.outbox.has_remaining() => {
+                        ready!(io.poll_flush_all(cx)).map_err(|_| TryError::Closed)?;
+                        return Poll::Pending;
+                    }
+                    Poll::Pending => {}
+                }
+            }
+            let before = self.outbox.remaining();
+            let written = io.poll_write_all(cx, &mut self.outbox);
+            self.gone += (before - self.outbox.remaining()) as u64;
+            ready!(written).map_err(|_| TryError::Closed)?;
+            if self.body.is_none() {
+                return io.poll_flush_all(cx).map_err(|_| TryError::Closed);
+            }
+        }
+    }
+
+    /// Ready when the upstream takes nothing for longer than `limit`. While there is nothing for it to take, the
+    /// time-outs of whoever brings the body govern.
+    fn poll_late(
+        &mut self,
+        timer: &Timer,
+        limit: Duration,
+        cx: &mut Context<'_>,
+    ) -> Poll<TryError> {
+        if !self.outbox.has_remaining() && self.body.is_some() {
+            self.due = None;
+            return Poll::Pending;
+        }
+        if self.due != Some(self.gone) {
+            self.due = Some(self.gone);
+            timer.reset(limit);
+        }
+        timer.poll(cx).map(|_| TryError::Timeout("sending the request"))
+    }
+
+    /// Goes on beside the answer, with another handle on its connection.
+    pub(super) fn go_on(mut self, mut io: Io, limit: Duration) -> Sending {
+        Sending(tokio::task::spawn_local(async move {
+            let timer = Timer::new(limit);
+            poll_fn(|cx| match self.poll(&mut io, cx) {
+                Poll::Ready(sent) => Poll::Ready(sent),
+                Poll::Pending => self.poll_late(&timer, limit, cx).map(Err),
+            })
+            .await
+        }))
+    }
+}
+
+/// Queues a piece of a body; whether it was the last.
+fn push(outbox: &mut Outbox, frame: Option<Frame>, coding: Coding) -> bool {
+    match (frame, coding) {
+        (Some(Frame::Data(data)), Coding::Plain) => outbox.push(data),
+        (Some(Frame::Data(data)), Coding::Chunked) => {
+            outbox.push(write::chunk_line(data.len()));
+            outbox.push(data);
+            outbox.push(&b"\r\n"[..]);
+        }
+        (Some(Frame::Data(data)), Coding::Stdin) => super::fastcgi::stdin(data, outbox),
+        // Trailers of a request end here, as in nginx: merged into the head they would say what heads may not.
+        (Some(Frame::Trailers(_)), _) => {}
+        (None, Coding::Plain) => return true,
+        (None, Coding::Chunked) => {
+            outbox.push(write::last_chunk(None));
+            return true;
+        }
+        (None, Coding::Stdin) => {
+            super::fastcgi::end_of_stdin(outbox);
+            return true;
+        }
+    }
+    false
+}
+
+/// The rest of a request on its way out while its answer comes in. It stops when this is dropped.
+#[derive(Debug)]
+pub(super) struct Sending(JoinHandle<Result<(), TryError>>);
+
+impl Sending {
+    /// How it ended.
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), TryError>> {
+        Pin::new(&mut self.0).poll(cx).map(|ended| ended.unwrap_or(Err(TryError::Closed)))
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

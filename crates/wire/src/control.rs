@@ -1,0 +1,73 @@
+//! How the process speaks with the task of a connection: it asks it to end, more or less politely, and looks at what it
+//! holds.
+
+use crate::backlog::Backlog;
+use crate::owed::Owed;
+use std::cell::{Cell, RefCell};
+use std::task::{Context, Waker};
+
+/// What the process tells a client's connection, and what it knows of it.
+#[derive(Debug, Default)]
+pub struct Control {
+    closing: Cell<bool>,
+    over: Cell<bool>,
+    cut: Cell<bool>,
+    /// What it holds of answers.
+    pub backlog: Backlog,
+    /// What it waits for of requests.
+    pub owed: Owed,
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Control {
+    /// Asks the connection to end: at once if idle, else after the request it is busy with.
+    pub fn close_when_idle(&self) {
+        self.closing.set(true);
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Whether it was asked to end.
+    pub fn is_closing(&self) -> bool {
+        self.closing.get()
+    }
+
+    /// Says that there is no more time: whoever can take leave in a word does so now.
+    pub fn end(&self) {
+        self.over.set(true);
+        self.close_when_idle();
+    }
+
+    /// Ends it at once, whatever it is busy with.
+    pub fn cut(&self) {
+        self.cut.set(true);
+        self.close_when_idle();
+    }
+
+    /// Whether it was asked to end; the task is woken when it is.
+    pub fn poll_closing(&self, cx: &Context<'_>) -> bool {
+        self.poll_set(&self.closing, cx)
+    }
+
+    /// Whether there is no more time; the task is woken when that is so.
+    pub fn poll_over(&self, cx: &Context<'_>) -> bool {
+        self.poll_set(&self.over, cx)
+    }
+
+    /// Whether it must end at once; the task is woken when that is so.
+    pub fn poll_cut(&self, cx: &Context<'_>) -> bool {
+        self.poll_set(&self.cut, cx)
+    }
+
+    fn poll_set(&self, flag: &Cell<bool>, cx: &Context<'_>) -> bool {
+        if flag.get() {
+            return true;
+        }
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+        false
+    }
+}

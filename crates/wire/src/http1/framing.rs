@@ -1,0 +1,137 @@
+//! Where a body ends: decided from the head once, then followed byte by byte.
+
+use super::chunked::{BadBody, ChunkedDecoder, Decoded};
+use crate::{Frame, Headers, Version, is_token_byte};
+use bytes::{Bytes, BytesMut};
+use http::StatusCode;
+
+/// How a body is delimited (RFC 9112 section 6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// There is none.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// The chunked coding.
+    Chunked,
+    /// The end of the connection (answers only).
+    Close,
+}
+
+/// A head that is refused, with the status that says so. The connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadRequest(pub StatusCode);
+
+/// The framing of a request, or why it has none that everyone agrees on.
+pub(super) fn request_framing(headers: &Headers, version: Version) -> Result<Framing, BadRequest> {
+    let bad = BadRequest(StatusCode::BAD_REQUEST);
+    let mut codings = headers.all("transfer-encoding");
+    let Some(coding) = codings.next() else {
+        return Ok(content_length(headers)
+            .map_err(|()| bad)?
+            .map_or(Framing::None, Framing::Length));
+    };
+    if codings.next().is_some() || version == Version::Http10 || headers.has("content-length") {
+        return Err(bad);
+    }
+    if coding.eq_ignore_ascii_case(b"chunked") {
+        return Ok(Framing::Chunked);
+    }
+    let members: Vec<_> = coding.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).collect();
+    let token =
+        |member: &&[u8]| !member.is_empty() && member.iter().all(|&byte| is_token_byte(byte));
+    let named =
+        |name: &[u8]| members.iter().filter(|member| member.eq_ignore_ascii_case(name)).count();
+    if !members.iter().all(token) || named(b"chunked") > 1 || named(b"identity") > 0 {
+        return Err(bad);
+    }
+    Err(BadRequest(StatusCode::NOT_IMPLEMENTED))
+}
+
+/// The one Content-Length: digits only, once, within 64 bits (RFC 9110 section 8.6).
+pub(super) fn content_length(headers: &Headers) -> Result<Option<u64>, ()> {
+    let mut lengths = headers.all("content-length");
+    let Some(length) = lengths.next() else { return Ok(None) };
+    if lengths.next().is_some() {
+        return Err(());
+    }
+    number(length).map(Some).ok_or(())
+}
+
+/// A number of digits only, within 64 bits.
+pub(super) fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let digit =
+        |number: u64, byte: &u8| number.checked_mul(10)?.checked_add(u64::from(byte - b'0'));
+    digits.iter().try_fold(0, digit)
+}
+
+/// Cuts a body out of the bytes of a connection.
+#[derive(Debug)]
+pub enum Decoder {
+    /// So many bytes are to come.
+    Length(u64),
+    /// Chunks are to come.
+    Chunked(ChunkedDecoder),
+    /// Everything until the connection ends.
+    Close,
+    /// It is over.
+    Done,
+}
+
+impl Decoder {
+    /// A decoder for a framing.
+    pub fn new(framing: Framing) -> Self {
+        match framing {
+            Framing::None | Framing::Length(0) => Self::Done,
+            Framing::Length(length) => Self::Length(length),
+            Framing::Chunked => Self::Chunked(ChunkedDecoder::default()),
+            Framing::Close => Self::Close,
+        }
+    }
+
+    /// Whether the body is over.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done)
+    }
+
+    /// Bytes of the body that are known to be still to come; a large number where that is not known.
+    pub fn expected(&self) -> usize {
+        match self {
+            Self::Length(remaining) => usize::try_from(*remaining).unwrap_or(usize::MAX),
+            Self::Done => 0,
+            Self::Chunked(_) | Self::Close => usize::MAX,
+        }
+    }
+
+    /// Takes the next piece out of `buffer`; none if more bytes are needed, or if the body is over.
+    pub fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Frame>, BadBody> {
+        match self {
+            Self::Done => Ok(None),
+            Self::Close => Ok((!buffer.is_empty()).then(|| Frame::Data(buffer.split().freeze()))),
+            Self::Length(remaining) => {
+                let data = take(buffer, *remaining);
+                *remaining -= data.len() as u64;
+                if *remaining == 0 {
+                    *self = Self::Done;
+                }
+                Ok((!data.is_empty()).then_some(Frame::Data(data)))
+            }
+            Self::Chunked(chunked) => match chunked.decode(buffer)? {
+                Decoded::Data(data) => Ok(Some(Frame::Data(data))),
+                Decoded::More => Ok(None),
+                Decoded::End(trailers) => {
+                    *self = Self::Done;
+                    Ok((!trailers.is_empty()).then_some(Frame::Trailers(trailers)))
+                }
+            },
+        }
+    }
+}
+
+fn take(buffer: &mut BytesMut, at_most: u64) -> Bytes {
+    let count = usize::try_from(at_most).unwrap_or(usize::MAX).min(buffer.len());
+    buffer.split_to(count).freeze()
+}

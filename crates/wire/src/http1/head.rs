@@ -1,0 +1,171 @@
+//! Reads the head of a request and refuses whatever two readers could understand differently.
+
+use super::framing::{BadRequest, Framing, request_framing};
+use super::lines::{BadLine, Bounds, Names, parse_fields};
+use crate::{Headers, Version, is_token_byte};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+/// Bounds and choices for request heads.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of the request line.
+    pub line: usize,
+    /// Field lines.
+    pub count: usize,
+    /// Names with `_` count as ordinary.
+    pub underscores: bool,
+    /// Odd names are dropped.
+    pub drop_odd: bool,
+}
+
+/// A request head that is unambiguous.
+#[derive(Debug)]
+pub struct RequestHead {
+    /// The method, as written.
+    pub method: Method,
+    /// Path and query in origin-form.
+    pub target: Bytes,
+    /// The request line as written.
+    pub line: Bytes,
+    /// HTTP/1.0 or HTTP/1.1.
+    pub version: Version,
+    /// Host and port: of the target in absolute-form, else of the Host field; empty if HTTP/1.0 has neither.
+    pub authority: Bytes,
+    /// All fields but Host and those of the framing.
+    pub headers: Headers,
+    /// How the body is delimited.
+    pub framing: Framing,
+    /// Whether the client wants the connection to stay.
+    pub keep_alive: bool,
+    /// Whether the client waits for `100 Continue`.
+    pub expects_continue: bool,
+}
+
+const BAD: BadRequest = BadRequest(StatusCode::BAD_REQUEST);
+
+/// Reads a whole head, from its first byte to the end of its empty line.
+pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadRequest> {
+    let line_end = memchr::memchr(b'\n', head).ok_or(BAD)?;
+    if line_end > limits.line {
+        return Err(BadRequest(StatusCode::URI_TOO_LONG));
+    }
+    let line = head[..line_end].strip_suffix(b"\r").ok_or(BAD)?;
+    let (method, target, version) = request_line(line)?;
+    let bounds = Bounds { count: limits.count, line: limits.line };
+    let names = Names { underscores: limits.underscores, drop_odd: limits.drop_odd };
+    let mut headers =
+        parse_fields(&head.slice(line_end + 1..), bounds, names).map_err(|bad| match bad {
+            BadLine::Malformed | BadLine::TooLong => BAD,
+            BadLine::TooMany => BadRequest(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE),
+        })?;
+    let framing = request_framing(&headers, version)?;
+    let host = host_field(&headers, version)?;
+    let line = head.slice_ref(line);
+    let (target, authority) = split_target(&head.slice_ref(target), host)?;
+    let keep_alive = match version {
+        Version::Http10 => headers.has_token("connection", "keep-alive"),
+        _ => !headers.has_token("connection", "close"),
+    };
+    let expects_continue = expectation(&headers, version)?;
+    headers.retain(|field| {
+        !["host", "content-length", "transfer-encoding", "expect"].iter().any(|name| field.is(name))
+    });
+    Ok(RequestHead {
+        method,
+        target,
+        line,
+        version,
+        authority,
+        headers,
+        framing,
+        keep_alive,
+        expects_continue,
+    })
+}
+
+/// `method SP target SP version`, with exactly these two spaces (RFC 9112 section 3).
+fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
+    let mut parts = line.split(|&byte| byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(BAD);
+    };
+    if method.is_empty() || !method.iter().all(|&byte| is_token_byte(byte)) {
+        return Err(BAD);
+    }
+    if target.is_empty() || target.iter().any(|&byte| byte < b' ' || byte == 0x7f || byte == b'#') {
+        return Err(BAD);
+    }
+    let version = match version {
+        b"HTTP/1.1" => Version::Http11,
+        b"HTTP/1.0" => Version::Http10,
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            // A higher minor version is understood as 1.1 (RFC 9110 section 2.5); other major versions are not ours.
+            if *major != b'1' {
+                return Err(BadRequest(StatusCode::HTTP_VERSION_NOT_SUPPORTED));
+            }
+            Version::Http11
+        }
+        _ => return Err(BAD),
+    };
+    let method = Method::from_bytes(method).map_err(|_| BAD)?;
+    if method == Method::CONNECT || method == Method::TRACE {
+        return Err(BadRequest(StatusCode::METHOD_NOT_ALLOWED));
+    }
+    Ok((method, target, version))
+}
+
+/// The one Host field; HTTP/1.1 needs it (RFC 9112 section 3.2).
+fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadRequest> {
+    let mut hosts = headers.all("host");
+    let host = hosts.next().cloned();
+    if hosts.next().is_some() || (host.is_none() && version != Version::Http10) {
+        return Err(BAD);
+    }
+    Ok(host)
+}
+
+/// Path with query, and authority, of the target's form (RFC 9112 section 3.2). `*` is none, as in nginx: there is no
+/// server as a whole behind which to ask.
+fn split_target(target: &Bytes, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
+    if target.starts_with(b"/") {
+        return Ok((target.clone(), checked_authority(host)?));
+    }
+    let lower = target[..target.len().min(8)].to_ascii_lowercase();
+    let scheme = [&b"http://"[..], b"https://"]
+        .into_iter()
+        .find(|scheme| lower.starts_with(scheme))
+        .ok_or(BAD)?;
+    checked_authority(host)?;
+    let rest = target.slice(scheme.len()..);
+    let end = rest.iter().position(|&byte| byte == b'/' || byte == b'?').unwrap_or(rest.len());
+    let path = match rest.get(end) {
+        None => Bytes::from_static(b"/"),
+        Some(b'/') => rest.slice(end..),
+        Some(_) => [b"/", &rest[end..]].concat().into(),
+    };
+    Ok((path, checked_authority(Some(rest.slice(..end)))?))
+}
+
+/// The authority if it is one; an absent one (HTTP/1.0) is empty.
+fn checked_authority(authority: Option<Bytes>) -> Result<Bytes, BadRequest> {
+    let Some(authority) = authority else { return Ok(Bytes::new()) };
+    crate::host::parse(&authority).map_err(|_| BAD)?;
+    Ok(authority)
+}
+
+/// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
+fn expectation(headers: &Headers, version: Version) -> Result<bool, BadRequest> {
+    let mut expected = false;
+    for member in headers.all("expect").flat_map(|value| crate::tokens(value)) {
+        if !member.eq_ignore_ascii_case(b"100-continue") {
+            return Err(BadRequest(StatusCode::EXPECTATION_FAILED));
+        }
+        expected = true;
+    }
+    Ok(expected && version == Version::Http11)
+}

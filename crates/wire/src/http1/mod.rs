@@ -1,0 +1,19 @@
+//! HTTP/1 on the wire, our own: raw heads are judged before anything else sees them, framing fields are never copied
+//! but always written anew (RFC 9112; docs/limits.md).
+
+mod chunked;
+mod framing;
+mod head;
+mod lines;
+mod response_head;
+mod transport;
+mod tunnel;
+mod websocket;
+pub mod write;
+
+pub use framing::{BadRequest, Decoder, Framing};
+pub use head::{Limits, RequestHead, parse_request};
+pub use lines::{Bounds, Names, has_bare_newline, head_end, parse_fields};
+pub use response_head::{BadResponse, ResponseHead, content_length_of, parse_response};
+pub use transport::{Client, NoHead};
+pub use tunnel::{Tunnel, tunnel};

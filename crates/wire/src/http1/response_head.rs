@@ -1,0 +1,159 @@
+//! Reads the head of an upstream's answer; whatever could be understood differently by somebody else makes it a 502.
+
+use super::framing::{Framing, number};
+use super::lines::{Bounds, Names, parse_fields};
+use crate::{Headers, Version};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+/// Field lines of an answer.
+const LINES: usize = 256;
+
+/// The head of an answer that is unambiguous.
+#[derive(Debug)]
+pub struct ResponseHead {
+    /// The status.
+    pub status: StatusCode,
+    /// The reason phrase.
+    pub reason: Bytes,
+    /// All fields but those of the framing.
+    pub headers: Headers,
+    /// How the body is delimited.
+    pub framing: Framing,
+    /// Content-Length where there is no body (HEAD, 304).
+    pub announced_length: Option<u64>,
+    /// Whether the connection may be used again.
+    pub keep_alive: bool,
+}
+
+/// An answer that is not to be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadResponse;
+
+/// Reads a whole head: the answer to a request with `method`.
+pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, BadResponse> {
+    let line_end = memchr::memchr(b'\n', head).ok_or(BadResponse)?;
+    let line = head[..line_end].strip_suffix(b"\r").ok_or(BadResponse)?;
+    let (version, status, reason) = status_line(line)?;
+    let reason = head.slice_ref(reason);
+    let names = Names { underscores: true, drop_odd: false };
+    let section = unfolded(head.slice(line_end + 1..));
+    let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
+        .map_err(|_| BadResponse)?;
+    let length = content_length_of(&headers)?;
+    let bodyless = *method == Method::HEAD
+        || status.is_informational()
+        || matches!(status.as_u16(), 204 | 304);
+    let framing = match coding(&headers, version)? {
+        _ if bodyless => Framing::None,
+        Some(framing) if length.is_none() => framing,
+        Some(_) => return Err(BadResponse),
+        None => length.map_or(Framing::Close, Framing::Length),
+    };
+    let keep_alive = match version {
+        Version::Http10 => headers.has_token("connection", "keep-alive"),
+        _ => !headers.has_token("connection", "close"),
+    };
+    headers.retain(|field| !field.is("content-length") && !field.is("transfer-encoding"));
+    let announced_length = length.filter(|_| bodyless && status.as_u16() != 204);
+    // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for.
+    let clean = !(status.as_u16() == 204 && length.is_some_and(|length| length > 0));
+    let keep_alive = keep_alive && framing != Framing::Close && clean;
+    Ok(ResponseHead { status, reason, headers, framing, announced_length, keep_alive })
+}
+
+/// `HTTP/1.x SP three digits [SP reason]` (RFC 9112 section 4).
+fn status_line(line: &[u8]) -> Result<(Version, StatusCode, &[u8]), BadResponse> {
+    let version = match line.get(..9) {
+        Some(b"HTTP/1.1 ") => Version::Http11,
+        Some(b"HTTP/1.0 ") => Version::Http10,
+        _ => return Err(BadResponse),
+    };
+    let status = line.get(9..12).ok_or(BadResponse)?;
+    let reason = match line.get(12) {
+        None => &line[12..],
+        Some(b' ') => &line[13..],
+        Some(_) => return Err(BadResponse),
+    };
+    if reason.iter().any(|&byte| (byte < b' ' && byte != b'\t') || byte == 0x7f) {
+        return Err(BadResponse);
+    }
+    Ok((version, StatusCode::from_bytes(status).map_err(|_| BadResponse)?, reason))
+}
+
+/// Folded lines joined by spaces (RFC 9112 section 5.2); nearly every head has none.
+fn unfolded(section: Bytes) -> Bytes {
+    let folded = |at: usize| matches!(section.get(at + 1), Some(b' ' | b'\t'));
+    if !memchr::memchr_iter(b'\n', &section).any(folded) {
+        return section;
+    }
+    let mut joined = section.to_vec();
+    for at in memchr::memchr_iter(b'\n', &section).filter(|&at| at > 0 && folded(at)) {
+        joined[at - 1..=at].fill(b' ');
+    }
+    joined.into()
+}
+
+/// The length, said once or several times alike.
+pub fn content_length_of(headers: &Headers) -> Result<Option<u64>, BadResponse> {
+    let mut values = headers.all("content-length");
+    let Some(first) = values.next() else { return Ok(None) };
+    if values.any(|other| other != first) {
+        return Err(BadResponse);
+    }
+    number(first).map(Some).ok_or(BadResponse)
+}
+
+/// Chunked, or none; other codings and HTTP/1.0 with one are refused.
+fn coding(headers: &Headers, version: Version) -> Result<Option<Framing>, BadResponse> {
+    let mut codings = headers.all("transfer-encoding");
+    let Some(coding) = codings.next() else { return Ok(None) };
+    let known = codings.next().is_none() && coding.eq_ignore_ascii_case(b"chunked");
+    if known && version == Version::Http11 { Ok(Some(Framing::Chunked)) } else { Err(BadResponse) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadResponse, parse_response};
+    use crate::http1::Framing;
+    use bytes::Bytes;
+    use http::Method;
+
+    fn framing(head: &str) -> Result<(Framing, bool), BadResponse> {
+        let head = parse_response(&Bytes::from(head.to_owned()), &Method::GET)?;
+        Ok((head.framing, head.keep_alive))
+    }
+
+    #[test]
+    fn the_framing_of_an_answer_is_found() {
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"),
+            Ok((Framing::Length(5), true))
+        );
+        assert_eq!(framing("HTTP/1.1 200\r\n\r\n"), Ok((Framing::Close, false)));
+        assert_eq!(
+            framing("HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n"),
+            Ok((Framing::None, false))
+        );
+        assert_eq!(
+            framing("HTTP/1.1 200 OK\r\nX: a\r\n b\r\nContent-Length: 2\r\n\r\n"),
+            Ok((Framing::Length(2), true))
+        );
+    }
+
+    #[test]
+    fn answers_that_readers_disagree_about_are_refused() {
+        for head in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: abc\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX: a\rSet-Cookie: evil\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nX: a\0b\r\n\r\n",
+            "HTTP/1.1 20000 Big\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
+            "garbage\r\n\r\n",
+        ] {
+            assert_eq!(framing(head), Err(BadResponse), "{head:?}");
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! The client's side of an HTTP/1 connection: one buffer in, one way out, shared by the loop that writes answers and
+//! the body that is still being read.
+
+use super::framing::{Decoder, Framing};
+use super::lines::{has_bare_newline, head_end};
+use super::write;
+use crate::io::Io;
+use crate::owed::Debt;
+use crate::{
+    Body, BodyError, BodySource, Control, Frame, Interims, Length, Patience, Timer, is_token_byte,
+};
+use bytes::{Buf, Bytes, BytesMut};
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Empty lines that may precede a request (RFC 9112 section 2.2).
+const EMPTY_LINES: usize = 4;
+/// Bytes read ahead of a request that is still being answered.
+const READ_AHEAD: usize = 64 << 10;
+/// Bytes that TLS may hold for a client that takes nothing.
+const TLS_HOLDS: usize = 64 << 10;
+
+/// Bytes that the system holds at least when it takes no more, however little is left over here.
+const SYSTEM_HOLDS: usize = 16 << 10;
+
+/// The client's connection.
+#[derive(Debug)]
+pub struct Client {
+    io: RefCell<Io>,
+    buffer: RefCell<BytesMut>,
+    body: RefCell<BodyState>,
+    /// Interim answers of the request that is being answered.
+    pub interims: Rc<Interims>,
+    /// What goes out before the next answer.
+    early: RefCell<BytesMut>,
+    /// Everything else that is known about the connection.
+    pub control: Rc<Control>,
+    timer: Timer,
+    body_timer: Timer,
+    debt: Debt,
+}
+
+#[derive(Debug)]
+struct BodyState {
+    decoder: Decoder,
+    continue_first: bool,
+    received: u64,
+    patience: Patience,
+}
+
+/// What came instead of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoHead {
+    /// The client closed, or the connection is not wanted any longer; nothing is owed.
+    Over,
+    /// A head began and did not end in time.
+    Slow,
+    /// It is no HTTP/1 head, whatever may still come.
+    Malformed,
+    /// It is longer than allowed.
+    TooLong {
+        /// In its first line.
+        in_line: bool,
+    },
+}
+
+impl Client {
+    /// A connection whose first bytes may have been read already.
+    pub fn new(io: Io, buffer: BytesMut, control: Rc<Control>) -> Self {
+        let body = BodyState {
+            decoder: Decoder::Done,
+            continue_first: false,
+            received: 0,
+            patience: Patience::between(Duration::ZERO),
+        };
+        Self {
+            io: RefCell::new(io),
+            buffer: RefCell::new(buffer),
+            body: RefCell::new(body),
+            interims: Rc::default(),
+            early: RefCell::default(),
+            control,
+            timer: Timer::new(Duration::from_secs(60)),
+            body_timer: Timer::new(Duration::from_secs(60)),
+            debt: Debt::default(),
+        }
+    }
+
+    /// The next head, whole. `idle` is the time until its first byte, `limit` that from there to its end.
+    pub async fn head(
+        &self,
+        idle: Duration,
+        limit: Duration,
+        sizes: (usize, usize),
+    ) -> Result<Bytes, NoHead> {
+        self.debt.begin(&self.control.owed);
+        let mut scanned = 0;
+        let mut started = !self.buffer.borrow().is_empty();
+        self.timer.reset(if started { limit } else { idle });
+        let (mut turn, mut looked) = (None, false);
+        poll_fn(|cx| {
+            loop {
+                if let Some(found) = self.take_head(&mut scanned, sizes) {
+                    return Poll::Ready(found);
+                }
+                match self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut()) {
+                    Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(NoHead::Over)),
+                    Poll::Ready(Ok(_)) if started => {}
+                    Poll::Ready(Ok(_)) => {
+                        started = true;
+                        self.timer.reset(limit);
+                    }
+                    Poll::Pending if !started && self.control.poll_closing(cx) => {
+                        if looked {
+                            return Poll::Ready(Err(NoHead::Over));
+                        }
+                        // A request may be there of which the event loop has not heard: one turn of it will tell.
+                        let turn = turn.get_or_insert_with(|| Box::pin(tokio::task::yield_now()));
+                        ready!(turn.as_mut().poll(cx));
+                        looked = true;
+                    }
+                    Poll::Pending => {
+                        ready!(self.timer.poll(cx));
+                        return Poll::Ready(Err(if started { NoHead::Slow } else { NoHead::Over }));
+                    }
+                }
+            }
+        })
+        .await
+    }
+
+    /// Cuts a whole head off the buffer, if there is one.
+    fn take_head(
+        &self,
+        scanned: &mut usize,
+        (line, total): (usize, usize),
+    ) -> Option<Result<Bytes, NoHead>> {
+        let mut buffer = self.buffer.borrow_mut();
+        if *scanned == 0 {
+            let empty = buffer
+                .chunks_exact(2)
+                .take(EMPTY_LINES)
+                .take_while(|pair| *pair == b"\r\n")
+                .count();
+            buffer.advance(2 * empty);
+        }
+        match head_end(&buffer, *scanned) {
+            Some(end) if end <= total => Some(Ok(buffer.split_to(end).freeze())),
+            None if !may_become_head(&buffer) => Some(Err(NoHead::Malformed)),
+            None if buffer.len() <= line || (buffer.len() <= total && buffer.contains(&b'\n')) => {
+                *scanned = buffer.len();
+                None
+            }
+            _ => Some(Err(NoHead::TooLong {
+                in_line: !buffer[..buffer.len().min(line)].contains(&b'\n'),
+            })),
+        }
+    }
+
+    /// Starts a body with this framing.
+    pub fn start_body(
+        self: &Rc<Self>,
+        framing: Framing,
+        expects_continue: bool,
+        idle: Duration,
+    ) -> Body {
+        *self.body.borrow_mut() = BodyState {
+            decoder: Decoder::new(framing),
+            continue_first: expects_continue,
+            received: 0,
+            patience: Patience::between(idle),
+        };
+        match framing {
+            Framing::None => Body::empty(),
+            _ => Body::from_source(RequestBody { client: self.clone(), framing }),
+        }
+    }
+
+    /// What is left of the body.
+    pub fn rest_of_body(self: &Rc<Self>) -> Body {
+        Body::from_source(RequestBody { client: self.clone(), framing: Framing::Chunked })
+    }
+
+    /// Whether the body was read to its end.
+    pub fn body_is_done(&self) -> bool {
+        self.body.borrow().decoder.is_done()
+    }
+
+    /// Whether the client still waits for `100 Continue`.
+    pub fn awaits_continue(&self) -> bool {
+        self.body.borrow().continue_first
+    }
+
+    /// Bytes of the body that arrived.
+    pub fn body_received(&self) -> u64 {
+        self.body.borrow().received
+    }
+
+    /// Ready when the client has gone while its whole request is being answered; reads ahead a little.
+    pub fn poll_gone(&self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.body_is_done() && self.buffer.borrow().len() < READ_AHEAD {
+            match ready!(self.io.borrow_mut().poll_read_head(cx, &mut self.buffer.borrow_mut())) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(_) => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// Sends the interim answers that wait, as far as the client takes them. One that is slow gets no more of them.
+    pub fn pass_interims(&self, cx: &mut Context<'_>) {
+        for interim in self.interims.take() {
+            let mut early = self.early.borrow_mut();
+            if early.len() < READ_AHEAD {
+                write::interim(&mut early, &interim);
+            }
+        }
+        if !self.early.borrow().is_empty() {
+            self.push_interims(cx);
+        }
+    }
+
+    /// Whatever goes wrong here shows again with what comes after it.
+    fn push_interims(&self, cx: &mut Context<'_>) {
+        let mut io = self.io.borrow_mut();
+        if let Poll::Ready(Ok(())) = io.poll_write_all(cx, &mut *self.early.borrow_mut()) {
+            let _ = io.poll_flush_all(cx);
+        }
+    }
+
+    /// What is left of interim answers, to go out with the answer; nothing may come between that and its body.
+    pub fn take_interims(&self) -> BytesMut {
+        self.body.borrow_mut().continue_first = false;
+        self.early.take()
+    }
+
+    /// Writes all of `data`, as long as `patience` lasts.
+    pub async fn write(&self, mut data: impl Buf, patience: &mut Patience) -> io::Result<()> {
+        self.debt.answer(&self.control.owed);
+        let backlog = &self.control.backlog;
+        let mut waiting = 0;
+        let written = poll_fn(|cx| {
+            let before = data.remaining();
+            let written = self.io.borrow_mut().poll_write_all(cx, &mut data);
+            let moved = before - data.remaining();
+            if moved > 0 {
+                patience.progressed(moved as u64);
+            }
+            if written.is_ready() {
+                return written;
+            }
+            match std::mem::replace(&mut waiting, data.remaining()) {
+                0 => backlog.hold(waiting + SYSTEM_HOLDS),
+                held => backlog.release(held - waiting),
+            }
+            if self.control.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+        });
+        let written = written.await;
+        if waiting > 0 {
+            backlog.release(waiting);
+            backlog.forget(SYSTEM_HOLDS);
+        }
+        written
+    }
+
+    /// Pushes out what TLS may still hold, as long as `patience` lasts.
+    pub async fn flush(&self, patience: &mut Patience) -> io::Result<()> {
+        if matches!(&*self.io.borrow(), Io::Plain(_)) {
+            return Ok(());
+        }
+        let backlog = &self.control.backlog;
+        let mut held = 0;
+        let flushed = poll_fn(|cx| {
+            let flushed = self.io.borrow_mut().poll_flush_all(cx);
+            if flushed.is_ready() {
+                return flushed;
+            }
+            if held == 0 {
+                held = TLS_HOLDS;
+                backlog.hold(held);
+            }
+            if self.control.poll_cut(cx) {
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            patience.poll_exhausted(&self.timer, cx).map(|_| Err(io::ErrorKind::TimedOut.into()))
+        });
+        let flushed = flushed.await;
+        if held > 0 {
+            backlog.release(held);
+        }
+        flushed
+    }
+
+    /// Ends the connection so that the client can still read what was written: closes the way out, then reads and
+    /// drops for a little while (nginx: lingering_close).
+    pub async fn linger(&self) {
+        let limits = (Duration::from_secs(5), Duration::from_secs(30));
+        let _ =
+            self.timer.within(limits.0, poll_fn(|cx| self.io.borrow_mut().poll_close(cx))).await;
+        let until = Instant::now() + limits.1;
+        let mut waste = BytesMut::new();
+        while Instant::now() < until {
+            let read = poll_fn(|cx| self.io.borrow_mut().poll_read_head(cx, &mut waste));
+            match self.timer.within(limits.0, read).await {
+                Ok(Ok(1..)) => waste.clear(),
+                _ => break,
+            }
+        }
+    }
+
+    /// The connection itself, with what was read beyond the last request.
+    pub fn into_parts(self) -> (Io, BytesMut) {
+        (self.io.into_inner(), self.buffer.into_inner())
+    }
+
+    fn poll_frame(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let frame = self.poll_body(cx);
+        self.debt.waits(&self.control.owed, frame.is_pending());
+        frame
+    }
+
+    fn poll_body(&self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        let mut body = self.body.borrow_mut();
+        if std::mem::take(&mut body.continue_first) && !body.decoder.is_done() {
+            self.early.borrow_mut().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.push_interims(cx);
+        }
+        loop {
+            let mut buffer = self.buffer.borrow_mut();
+            match body.decoder.decode(&mut buffer).map_err(|_| BodyError::Malformed)? {
+                Some(Frame::Data(data)) => {
+                    body.received += data.len() as u64;
+                    return Poll::Ready(Ok(Some(Frame::Data(data))));
+                }
+                Some(trailers) => return Poll::Ready(Ok(Some(trailers))),
+                None if body.decoder.is_done() => return Poll::Ready(Ok(None)),
+                None => {}
+            }
+            match self.io.borrow_mut().poll_read_body(cx, &mut buffer, body.decoder.expected()) {
+                Poll::Ready(Ok(0) | Err(_)) => return Poll::Ready(Err(BodyError::Aborted)),
+                Poll::Ready(Ok(count)) => {
+                    self.control.owed.came(count);
+                    body.patience.progressed(count as u64);
+                }
+                Poll::Pending if self.control.poll_cut(cx) => {
+                    return Poll::Ready(Err(BodyError::Aborted));
+                }
+                Poll::Pending => {
+                    ready!(body.patience.poll_exhausted(&self.body_timer, cx));
+                    return Poll::Ready(Err(BodyError::Timeout));
+                }
+            }
+        }
+    }
+}
+
+/// Whether bytes may be the beginning of a head: it starts with a method, its lines end in CR LF, and the first one
+/// names HTTP.
+fn may_become_head(bytes: &[u8]) -> bool {
+    // A handshake of TLS, for one, need not be waited for.
+    if bytes.first().is_some_and(|&byte| !is_token_byte(byte) && byte != b'\r' && byte != b'\n') {
+        return false;
+    }
+    let names_http = |at| memchr::memmem::find(&bytes[..at], b" HTTP/").is_some();
+    !has_bare_newline(bytes) && memchr::memchr(b'\n', bytes).is_none_or(names_http)
+}
+
+/// The body of the request that is being answered.
+#[derive(Debug)]
+struct RequestBody {
+    client: Rc<Client>,
+    framing: Framing,
+}
+
+impl BodySource for RequestBody {
+    fn length(&self) -> Length {
+        match (&self.client.body.borrow().decoder, self.framing) {
+            (Decoder::Done, _) => Length::Known(0),
+            (Decoder::Length(remaining), _) => Length::Known(*remaining),
+            _ => Length::Unknown,
+        }
+    }
+
+    // Whether all of it lies in the connection's buffer.
+    fn is_at_hand(&self) -> bool {
+        match self.length() {
+            Length::Known(length) => self.client.buffer.borrow().len() as u64 >= length,
+            Length::Unknown => false,
+        }
+    }
+
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
+        self.client.poll_frame(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Client, Patience, SYSTEM_HOLDS};
+    use crate::Control;
+    use crate::io::Io;
+    use bytes::BytesMut;
+    use std::net::Ipv4Addr;
+    use std::rc::Rc;
+    use std::time::Duration;
+    use tokio::net::{TcpListener, TcpStream};
+
+    #[tokio::test]
+    async fn who_takes_nothing_holds_much_however_small_the_pieces_are() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let client = TcpStream::connect(address);
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (ours, _)) = (client.expect("connected"), accepted.expect("accepted"));
+        let control = Rc::<Control>::default();
+        let writer = Client::new(Io::Plain(ours), BytesMut::new(), control.clone());
+        let mut patience = Patience::between(Duration::from_secs(60));
+        let piece = [0; 1000];
+        let full = async { while writer.write(&piece[..], &mut patience).await.is_ok() {} };
+        let held = async {
+            while control.backlog.held() == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            () = full => panic!("nobody ends it"),
+            () = held => assert!(control.backlog.held() >= SYSTEM_HOLDS),
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! After a 101 the connection carries something else: bytes both ways until one side ends or both are silent. Where it
+//! is WebSocket, the end of the process is told to both sides before it comes.
+
+use super::transport::Client;
+use super::websocket::{Frames, GOING_AWAY, GOING_AWAY_MASKED};
+use crate::io::Io;
+use crate::{Control, Timer, Upgraded};
+use bytes::{Buf, BytesMut};
+use std::future::poll_fn;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+/// Bytes that passed through a tunnel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tunnel {
+    /// From the client.
+    pub received: u64,
+    /// To the client.
+    pub sent: u64,
+}
+
+/// Bytes one direction holds before its receiver must take them.
+const HELD: usize = 64 << 10;
+
+/// How long a client may take to read the farewell.
+const FAREWELL: Duration = Duration::from_secs(1);
+
+/// Moves bytes until both sides are done, one of them fails, or both are silent for the upstream's read time-out. At
+/// the end of the process a `websocket` gets a close frame, code 1001, as soon as no other frame is on its way.
+pub async fn tunnel(
+    client: Client,
+    upgraded: Upgraded,
+    control: &Control,
+    websocket: bool,
+) -> Tunnel {
+    let (client, read_ahead) = client.into_parts();
+    let timer = Timer::new(upgraded.idle);
+    let mut down = Direction::new(upgraded.buffer, websocket);
+    let mut up = Direction::new(read_ahead, websocket);
+    let mut told = false;
+    let (mut client, mut upstream) = (client, upgraded.io);
+    poll_fn(|cx| {
+        if websocket && !told && control.poll_over(cx) {
+            told = true;
+            (up.farewell, down.farewell) = (Some(GOING_AWAY_MASKED), Some(GOING_AWAY));
+        }
+        let moved =
+            [up.step(cx, &mut client, &mut upstream), down.step(cx, &mut upstream, &mut client)];
+        if moved.contains(&Step::Failed) || (up.ended && down.ended) {
+            return Poll::Ready(());
+        }
+        if moved.contains(&Step::Moved) {
+            timer.reset(upgraded.idle.max(Duration::from_millis(1)));
+        }
+        timer.poll(cx).map(|_| ())
+    })
+    .await;
+    if told {
+        // What the client still says would turn our end into a reset, and the farewell would be lost.
+        let mut waste = BytesMut::new();
+        let rest = poll_fn(|cx| {
+            while let Ok(1..) = ready!(client.poll_read_head(cx, &mut waste)) {
+                waste.clear();
+            }
+            Poll::Ready(())
+        });
+        let _ = timer.within(FAREWELL, rest).await;
+    }
+    Tunnel { received: up.moved, sent: down.moved }
+}
+
+struct Direction {
+    held: BytesMut,
+    moved: u64,
+    eof: bool,
+    ended: bool,
+    /// Where frames end, if there are any.
+    frames: Option<Frames>,
+    /// The last frame, to be sent as soon as one ends.
+    farewell: Option<&'static [u8]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Idle,
+    Moved,
+    Failed,
+}
+
+impl Direction {
+    fn new(held: BytesMut, websocket: bool) -> Self {
+        let mut frames = websocket.then(Frames::default);
+        frames.iter_mut().for_each(|frames| frames.pass(&held));
+        Self { held, moved: 0, eof: false, ended: false, frames, farewell: None }
+    }
+
+    /// Says the last word, if it is time and no frame is on its way.
+    fn take_leave(&mut self) {
+        let between = self.frames.as_ref().is_some_and(Frames::is_between);
+        if between
+            && !self.eof
+            && let Some(farewell) = self.farewell.take()
+        {
+            self.held.extend_from_slice(farewell);
+            self.eof = true;
+        }
+    }
+
+    /// Moves what can be moved without waiting.
+    fn step(&mut self, cx: &mut Context<'_>, from: &mut Io, to: &mut Io) -> Step {
+        let mut step = Step::Idle;
+        while !self.ended {
+            self.take_leave();
+            let before = self.held.len();
+            let written = to.poll_write_all(cx, &mut self.held);
+            self.moved += (before - self.held.remaining()) as u64;
+            if self.held.len() < before {
+                step = Step::Moved;
+            }
+            match written {
+                Poll::Ready(Err(_)) => return Step::Failed,
+                Poll::Pending if self.held.len() >= HELD || self.eof => return step,
+                Poll::Pending | Poll::Ready(Ok(())) => {}
+            }
+            if self.eof {
+                match to.poll_close(cx) {
+                    Poll::Ready(_) => self.ended = true,
+                    Poll::Pending => return step,
+                }
+                continue;
+            }
+            match from.poll_read_head(cx, &mut self.held) {
+                Poll::Ready(Ok(0)) => self.eof = true,
+                Poll::Ready(Ok(count)) => {
+                    step = Step::Moved;
+                    let fresh = &self.held[self.held.len() - count..];
+                    self.frames.iter_mut().for_each(|frames| frames.pass(fresh));
+                }
+                Poll::Ready(Err(_)) => return Step::Failed,
+                Poll::Pending => {
+                    return match to.poll_flush_all(cx) {
+                        Poll::Ready(Err(_)) => Step::Failed,
+                        _ => step,
+                    };
+                }
+            }
+        }
+        step
+    }
+}

@@ -1,0 +1,104 @@
+//! Writes heads. Framing fields are always our own.
+
+use super::framing::Framing;
+use crate::{Headers, Interim, Response, Version, reason};
+use bytes::{BufMut, Bytes, BytesMut};
+
+/// How an answer is framed and what becomes of the connection.
+pub struct Closing {
+    /// How the body is delimited.
+    pub framing: Framing,
+    /// Whether the connection stays.
+    pub keep_alive: bool,
+}
+
+/// Appends the head of an answer.
+pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, date: &Bytes) {
+    out.put_slice(b"HTTP/1.1 ");
+    out.put_slice(response.status.as_str().as_bytes());
+    out.put_u8(b' ');
+    match &response.reason {
+        Some(phrase) => out.put_slice(phrase),
+        None => out.put_slice(reason(response.status).as_bytes()),
+    }
+    out.put_slice(b"\r\n");
+    if !response.headers.has("date") {
+        field(out, b"Date", date);
+    }
+    fields(out, &response.headers);
+    match (closing.framing, response.announced_length) {
+        (Framing::Length(length), _) | (Framing::None, Some(length)) => content_length(out, length),
+        (Framing::Chunked, _) => field(out, b"Transfer-Encoding", b"chunked"),
+        (Framing::None | Framing::Close, _) => {}
+    }
+    let upgraded = response.status == http::StatusCode::SWITCHING_PROTOCOLS;
+    match (upgraded, closing.keep_alive) {
+        (true, _) => field(out, b"Connection", b"upgrade"),
+        (false, true) => field(out, b"Connection", b"keep-alive"),
+        (false, false) => field(out, b"Connection", b"close"),
+    }
+    out.put_slice(b"\r\n");
+}
+
+/// Appends an interim answer.
+pub fn interim(out: &mut BytesMut, interim: &Interim) {
+    out.put_slice(b"HTTP/1.1 ");
+    out.put_slice(interim.status.as_str().as_bytes());
+    out.put_u8(b' ');
+    out.put_slice(reason(interim.status).as_bytes());
+    out.put_slice(b"\r\n");
+    fields(out, &interim.headers);
+    out.put_slice(b"\r\n");
+}
+
+/// Appends one field line.
+pub fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
+    out.reserve(name.len() + value.len() + 4);
+    out.put_slice(name);
+    out.put_slice(b": ");
+    out.put_slice(value);
+    out.put_slice(b"\r\n");
+}
+
+/// Appends field lines.
+pub fn fields(out: &mut BytesMut, headers: &Headers) {
+    for entry in headers.iter() {
+        field(out, &entry.name, &entry.value);
+    }
+}
+
+/// Appends Content-Length.
+pub fn content_length(out: &mut BytesMut, length: u64) {
+    out.put_slice(b"Content-Length: ");
+    out.put_slice(itoa::Buffer::new().format(length).as_bytes());
+    out.put_slice(b"\r\n");
+}
+
+/// The line that begins a chunk of `size` bytes.
+pub fn chunk_line(size: usize) -> Bytes {
+    format!("{size:x}\r\n").into()
+}
+
+/// The last chunk with its trailers.
+pub fn last_chunk(trailers: Option<&Headers>) -> Bytes {
+    let mut out = BytesMut::from(&b"0\r\n"[..]);
+    if let Some(trailers) = trailers {
+        fields(&mut out, trailers);
+    }
+    out.put_slice(b"\r\n");
+    out.freeze()
+}
+
+/// The framing of an answer towards a client of this version.
+pub fn response_framing(response: &Response, version: Version, to_head: bool) -> Framing {
+    use crate::Length;
+    let status = response.status.as_u16();
+    if to_head || status < 200 || status == 204 || status == 304 {
+        return Framing::None;
+    }
+    match (response.body.length(), version) {
+        (Length::Known(length), _) => Framing::Length(length),
+        (Length::Unknown, Version::Http10) => Framing::Close,
+        (Length::Unknown, _) => Framing::Chunked,
+    }
+}

@@ -1,0 +1,264 @@
+//! Counts what an HTTP/2 client sends besides requests, where the h2 crate has no bound of its own: PING, SETTINGS,
+//! WINDOW_UPDATE, PRIORITY, RST_STREAM and empty DATA (CVE-2019-9512, -9515, -9513, -9518), and answers that it asks
+//! for and does not want (docs/limits.md).
+
+use crate::io::Io;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// What a connection may spend at once; a second gives some of it back, and useful traffic does, too.
+const BUDGET: i64 = 1000;
+const PER_SECOND: i64 = 100;
+/// Useful bytes that earn one more frame.
+const EARNED_BY: i64 = 512;
+/// Answers that a client may break off at once, and each second; one that it takes whole gives one back.
+const RESETS: i64 = 200;
+const RESETS_PER_SECOND: i64 = 5;
+const PREFACE: usize = 24;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
+const FRAME_HEADER: usize = 9;
+
+/// A connection whose frames are counted.
+#[derive(Debug)]
+pub struct Guarded {
+    io: Io,
+    state: Rc<Budget>,
+    scanner: RefCell<Scanner>,
+}
+
+/// What is left of a connection's budget.
+#[derive(Debug)]
+pub struct Budget {
+    left: Cell<i64>,
+    /// Answers that may still be broken off, and since when that number holds.
+    resets: Cell<i64>,
+    resets_at: Cell<Instant>,
+    /// Since when a head has been coming in that is not whole yet.
+    head_since: Cell<Option<Instant>>,
+    refilled: Cell<Instant>,
+}
+
+#[derive(Debug)]
+struct Scanner {
+    header: [u8; FRAME_HEADER],
+    have: usize,
+    skip: usize,
+    /// The payload that is skipped ends a head.
+    ends_head: bool,
+}
+
+impl Guarded {
+    /// Counts the frames of `io`, which start after the preface.
+    pub fn new(io: Io) -> (Self, Rc<Budget>) {
+        let state = Rc::new(Budget::new());
+        let scanner = RefCell::new(Scanner {
+            header: [0; FRAME_HEADER],
+            have: 0,
+            skip: PREFACE,
+            ends_head: false,
+        });
+        (Self { io, state: state.clone(), scanner }, state)
+    }
+}
+
+impl Budget {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self {
+            left: Cell::new(BUDGET),
+            resets: Cell::new(RESETS),
+            resets_at: Cell::new(now),
+            head_since: Cell::new(None),
+            refilled: Cell::new(now),
+        }
+    }
+
+    /// Whether the client sent more than anyone needs.
+    pub fn is_spent(&self) -> bool {
+        self.left.get() < 0 || self.resets.get() < 0
+    }
+
+    /// The client took an answer whole.
+    pub fn completed(&self) {
+        self.resets.set((self.resets.get() + 1).min(RESETS));
+    }
+
+    /// The client broke off an answer that was being made: work for nothing, which the request itself does not pay for
+    /// (rapid reset at any pace, CVE-2023-44487).
+    pub fn reset(&self) {
+        let seconds = self.resets_at.get().elapsed().as_secs();
+        if seconds > 0 {
+            self.resets_at.set(Instant::now());
+        }
+        let back = i64::try_from(seconds).unwrap_or(RESETS).saturating_mul(RESETS_PER_SECOND);
+        self.resets.set(self.resets.get().saturating_add(back).min(RESETS) - 1);
+    }
+
+    /// Since when a head has been coming in that is not whole yet.
+    pub fn head_since(&self) -> Option<Instant> {
+        self.head_since.get()
+    }
+
+    fn earn(&self, frames: i64) {
+        self.left.set(self.left.get().saturating_add(frames).min(BUDGET));
+    }
+
+    /// Books what is of no use.
+    pub fn spend(&self, cost: i64) {
+        if self.left.get() < cost {
+            let seconds = self.refilled.replace(Instant::now()).elapsed().as_secs();
+            self.earn(i64::try_from(seconds).unwrap_or(0).saturating_mul(PER_SECOND));
+        }
+        self.left.set(self.left.get() - cost);
+    }
+}
+
+impl Scanner {
+    fn scan(&mut self, mut bytes: &[u8], budget: &Budget) {
+        // A frame without payload ends with its header.
+        while !bytes.is_empty() || (self.skip == 0 && self.ends_head) {
+            let skipped = self.skip.min(bytes.len());
+            self.skip -= skipped;
+            bytes = &bytes[skipped..];
+            let taken = (FRAME_HEADER - self.have).min(bytes.len());
+            if self.skip == 0 && std::mem::take(&mut self.ends_head) {
+                budget.head_since.set(None);
+            }
+            if self.skip > 0 || taken == 0 {
+                continue;
+            }
+            self.header[self.have..self.have + taken].copy_from_slice(&bytes[..taken]);
+            self.have += taken;
+            bytes = &bytes[taken..];
+            if self.have == FRAME_HEADER {
+                self.have = 0;
+                self.skip = self.frame(budget);
+            }
+        }
+    }
+
+    /// Books a frame by its header (RFC 9113 section 4.1); the length of its payload.
+    fn frame(&mut self, budget: &Budget) -> usize {
+        let [a, b, c, kind, flags, ..] = self.header;
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
+        let end_stream = flags & 1 == 1;
+        if kind == HEADERS || kind == CONTINUATION {
+            let since = budget.head_since.get().unwrap_or_else(Instant::now);
+            budget.head_since.set(Some(since));
+            self.ends_head = flags & END_HEADERS != 0;
+        }
+        match kind {
+            0 if length == 0 && !end_stream => budget.spend(10),
+            0 => budget.earn(1 + i64::try_from(length).unwrap_or(0) / EARNED_BY),
+            1 => budget.earn(2),
+            // SETTINGS, unless it is an acknowledgement: nobody asked for a second one, and the h2 crate ends that.
+            4 if flags & 1 == 0 => budget.spend(20),
+            // PING is answered; of acknowledgements there is one in the life of a connection.
+            6 => budget.spend(2),
+            // PRIORITY, RST_STREAM, WINDOW_UPDATE and what nobody knows.
+            2 | 3 | 8 | 10.. => budget.spend(1),
+            _ => {}
+        }
+        length
+    }
+}
+
+impl AsyncRead for Guarded {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut this.io).poll_read(cx, buffer))?;
+        this.scanner.borrow_mut().scan(&buffer.filled()[before..], &this.state);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Guarded {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.io).poll_write(cx, data))?;
+        this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
+        Poll::Ready(Ok(written))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        let written = ready!(Pin::new(&mut this.io).poll_write_vectored(cx, slices))?;
+        this.state.earn(i64::try_from(written).unwrap_or(0) / EARNED_BY);
+        Poll::Ready(Ok(written))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Budget, RESETS, RESETS_PER_SECOND, Scanner};
+    use std::time::Duration;
+
+    #[tokio::test(start_paused = true)]
+    async fn answers_that_are_broken_off_are_bounded_at_any_pace() {
+        let budget = Budget::new();
+        for _ in 0..RESETS {
+            budget.reset();
+        }
+        assert!(!budget.is_spent(), "a browser leaves a page");
+        budget.completed();
+        budget.reset();
+        assert!(!budget.is_spent(), "an answer that was taken gives one back");
+        for _ in 0..2 * RESETS_PER_SECOND {
+            tokio::time::advance(Duration::from_millis(200)).await;
+            budget.reset();
+        }
+        assert!(!budget.is_spent(), "at this pace it may go on");
+        let mut paced = 0;
+        while !budget.is_spent() {
+            tokio::time::advance(Duration::from_millis(100)).await;
+            budget.reset();
+            paced += 1;
+        }
+        assert!(paced <= 20, "{paced}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn acknowledgements_that_nobody_asked_for_are_paid_for() {
+        let budget = Budget::new();
+        let mut scanner = Scanner { header: [0; 9], have: 0, skip: 0, ends_head: false };
+        let acknowledged = [0, 0, 8, 6, 1, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        for _ in 0..500 {
+            scanner.scan(&acknowledged, &budget);
+        }
+        assert!(!budget.is_spent());
+        scanner.scan(&acknowledged, &budget);
+        assert!(budget.is_spent());
+    }
+}

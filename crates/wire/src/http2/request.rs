@@ -1,0 +1,100 @@
+//! Makes a request of what begins a stream, or says why it is none.
+
+use super::body::StreamBody;
+use super::from_map;
+use super::stream::ClientStream;
+use crate::{Body, Headers, Request, Version, tokens};
+use bytes::Bytes;
+use http::{Method, StatusCode};
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Choices for the requests of streams.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Names with `_` count as ordinary.
+    pub underscores: bool,
+    /// Odd names are dropped.
+    pub drop_odd: bool,
+    /// Time between two pieces of a body.
+    pub body_timeout: Duration,
+}
+
+/// The request of a stream, or the status of what cannot be one.
+pub fn judge(
+    head: http::request::Parts,
+    stream: &Rc<ClientStream>,
+    rules: Rules,
+) -> Result<Request, StatusCode> {
+    const BAD: StatusCode = StatusCode::BAD_REQUEST;
+    let mut headers = from_map(&head.headers);
+    let authority = match head.uri.authority() {
+        Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
+        None => headers.get("host").cloned().ok_or(BAD)?,
+    };
+    crate::host::parse(&authority).map_err(|_| BAD)?;
+    if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
+        return Err(BAD);
+    }
+    let target = head.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let target = Bytes::copy_from_slice(target.as_bytes());
+    if target.as_ref() == b"*" || head.method == Method::CONNECT {
+        return Err(BAD);
+    }
+    if head.method == Method::TRACE {
+        return Err(StatusCode::METHOD_NOT_ALLOWED);
+    }
+    let head_size =
+        headers.iter().map(|field| field.name.len() + field.value.len() + 4).sum::<usize>();
+    let length = headers.text("content-length").and_then(|text| text.parse().ok());
+    let empty = stream.is_end();
+    if expects_continue(&headers)? && !empty {
+        stream.expects_continue();
+    }
+    headers.retain(|field| {
+        !field.is("host") && !field.is("content-length") && keeps(field.name.as_ref(), rules)
+    });
+    join_cookies(&mut headers);
+    Ok(Request {
+        method: head.method,
+        line: None,
+        target,
+        version: Version::Http2,
+        authority,
+        headers,
+        body: if empty {
+            Body::empty()
+        } else {
+            Body::from_source(StreamBody::new(stream.clone(), length, rules.body_timeout))
+        },
+        head_size,
+    })
+}
+
+/// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
+fn expects_continue(headers: &Headers) -> Result<bool, StatusCode> {
+    let mut members = headers.all("expect").flat_map(|value| tokens(value)).peekable();
+    let expects = members.peek().is_some();
+    if members.all(|member| member.eq_ignore_ascii_case(b"100-continue")) {
+        Ok(expects)
+    } else {
+        Err(StatusCode::EXPECTATION_FAILED)
+    }
+}
+
+/// Odd names are treated as in HTTP/1.
+fn keeps(name: &[u8], rules: Rules) -> bool {
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
+    let underscored = |byte: &u8| plain(byte) || *byte == b'_';
+    !rules.drop_odd || name.iter().all(plain) || (rules.underscores && name.iter().all(underscored))
+}
+
+/// Cookies may come in crumbs; HTTP/1 wants them joined (RFC 9113 section 8.2.3).
+fn join_cookies(headers: &mut Headers) {
+    if headers.all("cookie").nth(1).is_none() {
+        return;
+    }
+    let crumbs: Vec<&[u8]> = headers.all("cookie").map(AsRef::as_ref).collect();
+    let joined = crumbs.join(&b"; "[..]);
+    headers.set("cookie", joined);
+}

@@ -1,0 +1,55 @@
+//! HTTP as bytes: messages, header fields and bodies, the codecs of HTTP/1 and HTTP/2, and what a connection needs to
+//! read and write them in time. Nothing here knows what is served, or to whom.
+
+mod accept_encoding;
+mod address;
+pub mod backlog;
+mod body;
+mod compress;
+mod control;
+mod date;
+pub mod descriptors;
+mod error_page;
+mod followed;
+mod frame;
+mod headers;
+pub mod host;
+pub mod http1;
+pub mod http2;
+mod interim;
+mod io;
+mod message;
+mod outbox;
+pub mod owed;
+mod pace;
+mod patience;
+pub mod percent;
+mod scratch;
+mod spool;
+mod substitute;
+mod timer;
+pub mod trailers;
+mod upgraded;
+
+pub use accept_encoding::{takes_brotli, takes_gzip};
+pub use address::canonical;
+pub use body::Body;
+pub use compress::{Coding, Compressed, Squeezed};
+pub use control::Control;
+pub use date::{Clock, cookie_date, http_date, iso8601, long_date, since_epoch, syslog_time};
+pub use error_page::{error_page, reason};
+pub use followed::Followed;
+pub use frame::{BodyError, BodySource, Frame, Length};
+pub use headers::{Field, Headers, is_token_byte, tokens};
+pub use interim::{Interim, Interims};
+pub use io::Io;
+pub use message::{Request, Response, Source, Version};
+pub use outbox::Outbox;
+pub use pace::Pace;
+pub use patience::Patience;
+pub use scratch::Scratch;
+pub use spool::Spool;
+pub use substitute::{Search, Substituted};
+pub use timer::{Elapsed, Timer};
+pub use trailers::TrailerRule;
+pub use upgraded::Upgraded;

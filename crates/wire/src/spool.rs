@@ -1,0 +1,193 @@
+//! A body that was read whole: in memory up to a bound; of what is larger, the beginning in a file without a name.
+
+use super::scratch::{NotKept, Scrap};
+use super::{BodyError, Frame, Headers, Scratch};
+use bytes::{Bytes, BytesMut};
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use tokio::task::JoinHandle;
+
+/// Bytes read back from the file at once.
+const READ: u64 = 64 << 10;
+/// Bytes gathered before they are written to the file, at least.
+const GATHERED: usize = 16 << 10;
+/// Smaller pieces are copied behind one another: each would keep the whole buffer that it came in.
+const SMALL: usize = 1 << 10;
+
+/// A body that was read whole. It can be sent several times.
+#[derive(Debug, Default)]
+pub struct Spool {
+    /// How the body begins, if it did not fit into memory.
+    file: Option<Arc<Scrap>>,
+    in_file: u64,
+    /// What comes after that.
+    memory: VecDeque<Bytes>,
+    /// Small pieces at its end.
+    loose: BytesMut,
+    in_memory: u64,
+    trailers: Option<Headers>,
+    position: u64,
+    piece: usize,
+    reading: Option<JoinHandle<io::Result<Bytes>>>,
+}
+
+impl Spool {
+    /// Takes a piece. When more than `limit` bytes are in memory they go into a file of the namespace `owner`.
+    pub async fn push(
+        &mut self,
+        data: Bytes,
+        limit: usize,
+        scratch: &Scratch,
+        owner: &Arc<str>,
+    ) -> Result<(), BodyError> {
+        self.in_memory += data.len() as u64;
+        let is_first = self.memory.is_empty() && self.loose.is_empty();
+        if data.len() < SMALL && !is_first {
+            self.loose.extend_from_slice(&data);
+        } else {
+            self.tie_up();
+            self.memory.push_back(data);
+        }
+        let most = if self.file.is_some() { limit.max(GATHERED) } else { limit };
+        if self.in_memory <= most as u64 {
+            return Ok(());
+        }
+        self.write(scratch, owner).await
+    }
+
+    /// Writes what is in memory to the file.
+    async fn write(&mut self, scratch: &Scratch, owner: &Arc<str>) -> Result<(), BodyError> {
+        self.tie_up();
+        let file = match &self.file {
+            Some(file) => file.clone(),
+            None => self.file.insert(Arc::new(scratch.file(owner).map_err(error)?)).clone(),
+        };
+        let pieces = Vec::from(std::mem::take(&mut self.memory));
+        let written = tokio::task::spawn_blocking(move || file.append(&pieces)).await;
+        written.map_err(|_| BodyError::Storage)?.map_err(error)?;
+        self.in_file += std::mem::take(&mut self.in_memory);
+        Ok(())
+    }
+
+    fn tie_up(&mut self) {
+        if !self.loose.is_empty() {
+            self.memory.push_back(self.loose.split().freeze());
+        }
+    }
+
+    /// The body is over, with these trailers.
+    pub fn end(&mut self, trailers: Option<Headers>) {
+        self.tie_up();
+        self.loose = BytesMut::new();
+        self.trailers = trailers;
+    }
+
+    /// The same body once more, from its beginning.
+    pub fn again(&self) -> Self {
+        Self {
+            file: self.file.clone(),
+            in_file: self.in_file,
+            memory: self.memory.clone(),
+            in_memory: self.in_memory,
+            trailers: self.trailers.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Bytes in all.
+    pub fn size(&self) -> u64 {
+        self.in_memory + self.in_file
+    }
+
+    /// Bytes that were not given out yet.
+    pub fn remaining(&self) -> u64 {
+        self.size() - self.position
+    }
+
+    pub(super) fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Frame>, BodyError>> {
+        if let Some(file) = self.file.as_ref().filter(|_| self.position < self.in_file) {
+            let (offset, count) = (self.position, READ.min(self.in_file - self.position));
+            let reading = self.reading.get_or_insert_with(|| {
+                let file = file.clone();
+                tokio::task::spawn_blocking(move || read_at(&file, offset, count))
+            });
+            let read = ready!(std::pin::Pin::new(reading).poll(cx));
+            self.reading = None;
+            let data = read.map_err(|_| BodyError::Storage)?;
+            let data = data.map_err(|failed| error(NotKept::Refused(failed)))?;
+            self.position += data.len() as u64;
+            return Poll::Ready(Ok(Some(Frame::Data(data))));
+        }
+        if let Some(data) = self.memory.get(self.piece) {
+            self.piece += 1;
+            self.position += data.len() as u64;
+            return Poll::Ready(Ok(Some(Frame::Data(data.clone()))));
+        }
+        let trailers = self.trailers.take().filter(|trailers| !trailers.is_empty());
+        Poll::Ready(Ok(trailers.map(Frame::Trailers)))
+    }
+}
+
+fn read_at(file: &Scrap, offset: u64, count: u64) -> io::Result<Bytes> {
+    let mut data = BytesMut::zeroed(usize::try_from(count).unwrap_or(0));
+    file.read_exact_at(&mut data, offset)?;
+    Ok(data.freeze())
+}
+
+fn error(reason: NotKept) -> BodyError {
+    match reason {
+        NotKept::Full => BodyError::NoRoom,
+        NotKept::Refused(error) => {
+            let folder = std::env::temp_dir();
+            tracing::error!(%error, directory = %folder.display(), "a request body could not be kept in a temporary file");
+            BodyError::Storage
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spool;
+    use crate::{Body, BodyError, Frame, Scratch};
+    use bytes::Bytes;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn single_bytes_are_written_and_read_back_in_large_pieces() {
+        let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
+        let (mut spool, mut writes) = (Spool::default(), 0);
+        let whole: Vec<u8> = (0..100_000).map(|at| (at % 251) as u8).collect();
+        for at in 0..whole.len() {
+            let before = spool.in_file;
+            let byte = Bytes::copy_from_slice(&whole[at..=at]);
+            spool.push(byte, 8 << 10, &scratch, &owner).await.expect("kept");
+            writes += usize::from(spool.in_file > before);
+        }
+        spool.end(None);
+        assert!(writes <= 1 + whole.len() / super::GATHERED, "{writes} writes");
+        for _ in 0..2 {
+            let (mut body, mut read, mut frames) = (Body::spool(spool.again()), Vec::new(), 0);
+            while let Some(Frame::Data(data)) = body.frame().await.expect("read") {
+                read.extend_from_slice(&data);
+                frames += 1;
+            }
+            assert!(read == whole && frames <= 4, "{frames} frames");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_has_no_room_is_said_so() {
+        let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
+        scratch.bound(100 << 10);
+        let mut spool = Spool::default();
+        let mut push =
+            async || spool.push(Bytes::from(vec![0; 40 << 10]), 8 << 10, &scratch, &owner).await;
+        assert_eq!(push().await, Ok(()));
+        assert_eq!(push().await, Err(BodyError::NoRoom));
+    }
+}
