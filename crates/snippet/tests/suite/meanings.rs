@@ -216,7 +216,7 @@ fn the_http_level_has_zones_tables_and_servers() {
     let server = &http.servers[0];
     assert_eq!(
         (server.listens[0].port, server.listens[0].default_server, server.listens[1].address),
-        (2443, true, None)
+        (2443, true, Some(std::net::Ipv6Addr::UNSPECIFIED.into()))
     );
     assert_eq!((server.names.len(), server.scope.program.steps.len()), (2, 1));
     assert_eq!(http.settings.real_ip.trusted.len(), 1);
@@ -342,7 +342,7 @@ fn a_port_is_one_of_the_addresses_that_nginx_takes_for_it() {
 fn a_variable_right_behind_the_host_of_a_proxy_pass_is_its_path() {
     let pass =
         settings("proxy_pass http://upstream_balancer$request_uri;").pass.expect("it is said");
-    assert_eq!(pass.target, snippet::typed::PassTarget::Balancer);
+    assert_eq!(pass.target, PassTarget::Balancer);
     assert_eq!(pass.path.expect("it has one").to_string(), "${request_uri}");
 }
 
