@@ -13,6 +13,7 @@ mod position;
 mod program;
 mod server;
 mod template;
+mod texts;
 mod upstream;
 
 pub use access::{
@@ -34,11 +35,11 @@ pub use http::{
 pub use inherit::{Inherit, Stacked};
 pub use location::{LocationKind, OwnLocation, Pass, PassTarget, Scope, Settings};
 pub use others::{Knowledge, OTHERS, Other, OtherRow};
-pub use pieces::Pieces;
 pub use position::Position;
 pub use program::{
     Comparison, Condition, IfBlock, Program, Redirect, Return, Rewrite, Step, Task, Then, Uri,
 };
 pub use server::{Client, Referers};
 pub use template::{Name, Piece, Regex, Template};
+pub use texts::Pieces;
 pub use upstream::{Transfer, UpstreamTls};

@@ -1,51 +1,20 @@
-//! Every piece of text in values of snippets, so that what texts ask for is known before a request comes.
+//! Every piece of text in each kind of value, so that what texts ask for is known before a request comes.
 
 use super::program::Redirect;
 use super::{
     AccessRule, AddHeader, AuthBasic, Comparison, Condition, CookieFlags, ErrorCode, ErrorPage,
     ErrorTarget, Expires, Geo, HeaderPattern, IfBlock, InputAction, InputHeader, LimitConn,
-    LimitExcept, LimitReq, Map, MoreAction, MoreHeader, Name, Pass, Piece, Program, ProxyRedirect,
-    Referers, Regex, Replaced, Replacement, Return, Rewrite, Satisfy, SetHeader, Share,
-    SplitClients, Stacked, Step, SubFilter, Task, Template, Uri,
+    LimitExcept, LimitReq, Map, MoreAction, MoreHeader, Name, Pass, Piece, Pieces, Program,
+    ProxyRedirect, Referers, Regex, Replaced, Replacement, Return, Rewrite, Satisfy, SetHeader,
+    Share, SplitClients, Stacked, Step, SubFilter, Task, Uri,
 };
 use super::{ClientAddress, PassTarget};
 use crate::Pattern;
 use std::time::Duration;
 
-/// Values with texts in them.
-pub trait Pieces {
-    /// Shows every piece of every text.
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece));
-}
-
-impl Pieces for Template {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        self.pieces.iter().for_each(see);
-    }
-}
-
-impl<T: Pieces> Pieces for Option<T> {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        self.iter().for_each(|value| value.pieces(see));
-    }
-}
-
-impl<T: Pieces> Pieces for Vec<T> {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        self.iter().for_each(|value| value.pieces(see));
-    }
-}
-
 impl<T: Pieces> Pieces for Stacked<T> {
     fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
         self.0.pieces(see);
-    }
-}
-
-impl<A: Pieces, B: Pieces> Pieces for (A, B) {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        self.0.pieces(see);
-        self.1.pieces(see);
     }
 }
 
@@ -96,18 +65,6 @@ fields! {
     Geo { address; name, proxies, proxy_recursive, networks, ranges, default }
     SplitClients { source, shares; name }
     Share { value; below }
-}
-
-impl<K, V: Pieces> Pieces for std::collections::BTreeMap<K, V> {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        self.values().for_each(|value| value.pieces(see));
-    }
-}
-
-impl<T: Pieces> Pieces for Box<T> {
-    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
-        T::pieces(self, see);
-    }
 }
 
 impl Pieces for AuthBasic {
