@@ -65,3 +65,12 @@ pub(crate) fn reserved(
     let ours = [*http_port, *https_port, *healthz_port, profiling.port()];
     own.into_iter().chain(ours).chain(webhook).collect()
 }
+
+/// Where hosts are served unless flags say otherwise.
+pub(crate) const USUAL_HTTP: [u16; 2] = [80, 443];
+
+/// The ports that are reserved unless flags say otherwise: what judges objects beside no running process goes by them.
+pub(crate) fn usual() -> BTreeSet<u16> {
+    const HEALTH: u16 = 10254;
+    USUAL_HTTP.into_iter().chain([HEALTH, Profiling::default().port()]).collect()
+}

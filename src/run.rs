@@ -94,9 +94,9 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let admin = admin::start(&listeners, &profiling, health, &engine, &metrics, &console)?;
     let reserved_ports = ports::reserved(&listeners, &webhook, &profiling, accepted.ports);
     let raw = listeners.engine == EngineName::Nginx;
-    let gateway_ports = (listeners.http_port, listeners.https_port);
-    let options =
-        Options { reserved_ports, gateway_ports, raw, ..of_source(&classes, &source).await };
+    let http_ports = [listeners.http_port, listeners.https_port];
+    let of_source = of_source(&classes, &source).await;
+    let options = Options { reserved_ports, http_ports, raw, ..of_source };
     let cluster = source.manifests.is_empty().then(|| client(&source));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {

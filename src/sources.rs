@@ -1,13 +1,12 @@
 //! Where objects come from, and what flags say about their meaning.
 
 use crate::flags::{Classes, Source};
-use crate::own_pod;
+use crate::{own_pod, ports};
 use anyhow::{Result, ensure};
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer};
 use model::Outside;
 use objects::{Reference, Snapshot};
 use runtime::log;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -166,7 +165,6 @@ pub(crate) fn options(classes: &Classes) -> Options {
         ingress_class,
         controller_class,
         gateway_controller: gateway_controller_name,
-        gateway_ports: (80, 443),
         ingress_class_by_name,
         watch_ingress_without_class,
         disable_catch_all,
@@ -179,7 +177,8 @@ pub(crate) fn options(classes: &Classes) -> Options {
         default_backend_service,
         tcp_services: tcp_services_configmap,
         udp_services: udp_services_configmap,
-        reserved_ports: BTreeSet::new(),
+        reserved_ports: ports::usual(),
+        http_ports: ports::USUAL_HTTP,
         passthrough: enable_ssl_passthrough,
         namespace_budget,
         raw: false,

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 const PORT: u16 = 10245;
 
 /// Profiles of the running process.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 #[command(next_help_heading = "Process")]
 pub(crate) struct Profiling {
     /// Answer /debug/pprof/profile and /debug/pprof/heap on the admin port, to this machine alone; on unless false.

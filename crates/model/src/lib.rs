@@ -19,6 +19,7 @@ mod global;
 mod id;
 mod listen;
 mod logs;
+mod media;
 mod networks;
 mod of_connection;
 mod origin;
@@ -51,6 +52,7 @@ pub use global::{
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
+pub use media::MEDIA_TYPES;
 pub use networks::Networks;
 pub use of_connection::is_of_connection;
 pub use origin::{Kind, Origin};

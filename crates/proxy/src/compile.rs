@@ -84,7 +84,7 @@ impl Compiler {
         let mut sites = without_old_names(before, changes);
         let mut left_out = before.left_out.clone();
         let mut passthrough = before.passthrough.clone();
-        let around = Around::of(&configuration.global, &self.zones);
+        let around = Around::of(&configuration.global, &self.zones, before);
         let everything_changes = around.differs(before.global());
         let names = around.servers(configuration, changes, before.global());
         let mut changed = Vec::with_capacity(names.len());
@@ -131,11 +131,7 @@ impl Compiler {
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
             own_servers,
-            tables: if everything_changes {
-                Arc::new(Tables::new(around.http.as_slice()))
-            } else {
-                before.tables.clone()
-            },
+            tables: around.tables,
             tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
@@ -214,7 +210,7 @@ impl Compiler {
         around: &Around<'_>,
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> (Site, Vec<Problem>) {
-        let plan = Plan::of(server, around.http);
+        let plan = Plan::of(server, around.http, &around.tables);
         let all = plan.as_ref().map_or(&server.locations, |plan| &plan.locations);
         let outgoing = all.iter().map(|location| self.outgoing(&server.name, location, groups));
         let outgoing: Vec<_> = outgoing.collect();
@@ -416,14 +412,19 @@ impl Known {
 struct Around<'g> {
     http: Option<&'g GlobalScope>,
     zones: DeclaredZones,
+    tables: Arc<Tables>,
     global: &'g Global,
 }
 
 impl<'g> Around<'g> {
-    fn of(global: &'g Global, zones: &Zones) -> Self {
+    fn of(global: &'g Global, zones: &Zones, before: &Generation) -> Self {
         let http = global.http_snippet.as_deref();
         let zones = http.map(|http| zones.declared(http)).unwrap_or_default();
-        Self { http, zones, global }
+        let tables = match global.http_snippet == before.global().http_snippet {
+            true => before.tables.clone(),
+            false => Arc::new(Tables::new(http.as_slice())),
+        };
+        Self { http, zones, tables, global }
     }
 
     /// The servers that are compiled: those that changed, and those for which something around them did.

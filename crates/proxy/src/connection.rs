@@ -36,6 +36,8 @@ pub(crate) struct Connection {
     pub requests: Cell<u64>,
     /// Requests that it is busy with, where somebody counts.
     pub busy: Cell<u32>,
+    /// How long it may be idle after the answer at hand, where a snippet says so.
+    pub idle: Cell<Option<Duration>>,
     /// It was let in under full pressure.
     pub guest: Option<Guest>,
     /// How it is told to end, and what it holds and waits for.
@@ -93,6 +95,7 @@ impl Connection {
             since: Instant::now(),
             requests: Cell::new(0),
             busy: Cell::new(0),
+            idle: Cell::new(None),
             guest: None,
             control: Rc::default(),
             hairpin: canonical(peer).ip() == canonical(local).ip(),

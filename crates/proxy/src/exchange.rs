@@ -130,6 +130,8 @@ pub(crate) struct Visit {
     pub canary: bool,
     /// The upstream that a snippet names in place of the location's own.
     pub named: Option<Arc<Group>>,
+    /// The name of the upstream that is to have the request, and is not there.
+    pub nobody: Option<String>,
     /// What the guards leave for what comes after them.
     pub authenticated: Authenticated,
 }

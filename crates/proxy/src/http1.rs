@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
         let idle = match connection.requests.get() {
             0 => global.limits.header_timeout,
-            _ => global.keep_alive.idle,
+            _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
         };
         let limits = &global.limits;
         let head = client

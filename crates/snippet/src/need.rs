@@ -31,8 +31,6 @@ pub enum Needed {
     Port(u16),
     /// Passwords, as one is asked for.
     Passwords,
-    /// That `//` in a path may differ from `/`.
-    UnmergedSlashes,
     /// A location that may have one of this kind within.
     Around(LocationKind),
 }

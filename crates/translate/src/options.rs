@@ -28,8 +28,6 @@ pub struct Options {
     pub disable_external_names: bool,
     /// `--gateway-controller-name`: `spec.controllerName` of accepted GatewayClasses.
     pub gateway_controller: String,
-    /// `--http-port` and `--https-port`: listeners of Gateways may name them besides 80 and 443.
-    pub gateway_ports: (u16, u16),
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -51,6 +49,9 @@ pub struct Options {
     pub udp_services: Option<ObjectKey>,
     /// Ports that are taken already, or were by ingress-nginx: no TCP or UDP service has them.
     pub reserved_ports: BTreeSet<u16>,
+    /// `--http-port` and `--https-port`: a server of `http-snippet` may be there by its name, and listeners of Gateways
+    /// may name them besides 80 and 443.
+    pub http_ports: [u16; 2],
     /// `--enable-ssl-passthrough`: the annotation `ssl-passthrough` counts.
     pub passthrough: bool,
     /// `--allow-target-networks`: where what objects name may lead.
@@ -72,7 +73,6 @@ impl Default for Options {
             disable_catch_all: false,
             disable_external_names: false,
             gateway_controller: GATEWAY_CONTROLLER.to_owned(),
-            gateway_ports: (80, 443),
             zone: None,
             watch_namespace: None,
             deep_inspect: true,
@@ -83,10 +83,19 @@ impl Default for Options {
             tcp_services: None,
             udp_services: None,
             reserved_ports: BTreeSet::new(),
+            http_ports: [80, 443],
             passthrough: false,
             outside: Outside::default(),
             namespace_budget: Budget::default(),
             raw: false,
         }
+    }
+}
+
+impl Options {
+    /// Ports that no server of `http-snippet` may have.
+    pub(crate) fn closed_ports(&self) -> BTreeSet<u16> {
+        let closed = self.reserved_ports.iter().filter(|port| !self.http_ports.contains(port));
+        closed.copied().collect()
     }
 }

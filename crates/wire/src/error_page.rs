@@ -27,6 +27,7 @@ fn title(status: StatusCode) -> String {
     let reason = match status.as_u16() {
         302 => "Found",
         401 => "Authorization Required",
+        405 => "Not Allowed",
         408 => "Request Time-out",
         413 => "Request Entity Too Large",
         414 => "Request-URI Too Large",
@@ -42,9 +43,11 @@ fn title(status: StatusCode) -> String {
 pub fn reason(status: StatusCode) -> &'static str {
     match status.as_u16() {
         302 => "Moved Temporarily",
+        405 => "Not Allowed",
         408 => "Request Time-out",
         413 => "Request Entity Too Large",
         414 => "Request-URI Too Large",
+        416 => "Requested Range Not Satisfiable",
         503 => "Service Temporarily Unavailable",
         504 => "Gateway Time-out",
         _ => status.canonical_reason().unwrap_or_default(),

@@ -147,10 +147,15 @@ pub struct OwnServer {
     pub scope: Scope,
 }
 
+impl OwnServer {
+    /// Ports that snippets may open; each thread has a socket for each address of one.
+    pub const MOST_PORTS: usize = 32;
+}
+
 /// `listen 8080`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listen {
-    /// The address; all if none.
+    /// The address; all of IPv4 if none.
     pub address: Option<IpAddr>,
     /// The port.
     pub port: u16,

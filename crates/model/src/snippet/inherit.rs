@@ -91,6 +91,12 @@ macro_rules! settings {
                     $($crate::snippet::Inherit::join(&mut self.$field, &behind.$field);)*
                 }
             }
+
+            impl $crate::snippet::Pieces for $name {
+                fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s $crate::snippet::Piece)) {
+                    $($crate::snippet::Pieces::pieces(&self.$field, see);)*
+                }
+            }
         )*
     };
 }

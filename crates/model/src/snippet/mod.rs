@@ -8,10 +8,12 @@ mod http;
 mod inherit;
 mod location;
 mod others;
+mod pieces;
 mod position;
 mod program;
 mod server;
 mod template;
+mod texts;
 mod upstream;
 
 pub use access::{
@@ -39,4 +41,5 @@ pub use program::{
 };
 pub use server::{Client, Referers};
 pub use template::{Name, Piece, Regex, Template};
+pub use texts::Pieces;
 pub use upstream::{Transfer, UpstreamTls};

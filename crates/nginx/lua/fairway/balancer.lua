@@ -6,6 +6,7 @@ local expression = require("fairway.expression")
 local round_robin = require("fairway.round_robin")
 local session_cookie = require("fairway.session_cookie")
 local sticky = require("fairway.sticky")
+local upstreams = require("fairway.upstreams")
 
 local module = {}
 
@@ -61,10 +62,18 @@ local function choose(chosen)
   return round_robin.pick(upstream)
 end
 
+-- A location that a snippet has names its upstream itself, as in ingress-nginx.
+local function named_by_snippet()
+  local upstream = upstreams.get(ngx.var.proxy_upstream_name or "")
+  local chosen = upstream and { upstream = upstream, tried = {} }
+  ngx.ctx.fairway_named = chosen
+  return chosen
+end
+
 local function pick()
-  local chosen = ngx.ctx.fairway
+  local chosen = ngx.ctx.fairway or ngx.ctx.fairway_named or named_by_snippet()
   if not chosen then
-    return nil, "the location did not run fairway.request.enter"
+    return nil, "no location of the controller was met, and $proxy_upstream_name names no upstream"
   end
   local peer = choose(chosen)
   if not peer then

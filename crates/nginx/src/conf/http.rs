@@ -16,6 +16,8 @@ pub(super) fn write(scope: &mut Scope<'_>) -> Block {
         http.append(block);
     }
     upstream::declare(scope, "fairway", None);
+    // What snippets call it that were written for ingress-nginx.
+    upstream::declare(scope, "upstream_balancer", None);
     for (name, block) in std::mem::take(&mut scope.upstreams) {
         http.open("upstream", words![Word::plain(name)], block);
     }

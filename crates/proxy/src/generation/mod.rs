@@ -150,9 +150,9 @@ impl Generation {
         self.sites.find(host, steps)
     }
 
-    /// Whether connections to a port begin with a PROXY protocol header.
-    pub fn is_announced(&self, port: u16) -> bool {
-        let own = self.own_servers.as_ref().and_then(|own| own.is_announced(port));
+    /// Whether connections to a port begin with a PROXY protocol header; `main` are the controller's own ports.
+    pub fn is_announced(&self, port: u16, main: [u16; 2]) -> bool {
+        let own = self.own_servers.as_ref().and_then(|own| own.is_announced(port, main));
         own.unwrap_or(self.global().proxy_protocol)
     }
 

@@ -123,7 +123,8 @@ async fn converse(
     let generation = worker.generation();
     let global = generation.global();
     let limit = global.limits.proxy_protocol_timeout;
-    let announced = if generation.is_announced(local.port()) {
+    let main = [worker.listen.http_port, worker.listen.https_port];
+    let announced = if generation.is_announced(local.port(), main) {
         tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??
     } else {
         None

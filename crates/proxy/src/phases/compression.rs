@@ -2,12 +2,14 @@
 //! ngx_brotli; compat/configmap.csv `use-gzip`, `enable-brotli`).
 
 use crate::exchange::Exchange;
+use crate::snippet::{Compressing, second_of};
 use bytes::{BufMut, Bytes, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
 use wire::{
-    Body, Coding, Compressed, Length, Response, Squeezed, Version, takes_brotli, takes_gzip,
+    Body, Coding, Compressed, Length, Response, Squeezed, Version, since_epoch, takes_brotli,
+    takes_gzip,
 };
 
 pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
@@ -30,7 +32,9 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
         let not_for = |agent: &str| {
             gzip.not_for.as_ref().is_some_and(|agents| agents.has(agent, &exchange.steps))
         };
-        let wanted = exchange.request.version != Version::Http10
+        let old = exchange.request.version == Version::Http10;
+        let wanted = (!old || of_snippets.is_some_and(|own| own.http_1_0))
+            && of_snippets.is_none_or(|own| is_for_proxy(exchange, response, own))
             && accepts(exchange, takes_gzip)
             && !exchange.request.headers.text("user-agent").is_some_and(not_for);
         coding = wanted.then_some(Coding::Gzip(gzip.level));
@@ -61,6 +65,26 @@ fn suits(response: &Response, eligible: &Eligible) -> bool {
     };
     let content_type = response.headers.text("content-type").unwrap_or_default();
     length >= eligible.min_length && eligible.has_type(content_type)
+}
+
+/// Whether a proxy, which says so by Via, gets an answer compressed: `gzip_proxied` (ngx_http_gzip_ok).
+fn is_for_proxy(exchange: &Exchange, response: &Response, own: &Compressing) -> bool {
+    let words = match &own.proxied {
+        Some(words) if exchange.request.headers.has("via") => words,
+        Some(_) | None => return true,
+    };
+    let says = |word: &str| words.iter().any(|known| known == word);
+    let control = |word| says(word) && response.headers.has_token("cache-control", word);
+    let headers = &response.headers;
+    let now = || second_of(headers, "date").unwrap_or_else(|| since_epoch().as_secs());
+    let past = || second_of(headers, "expires").is_some_and(|until| until < now());
+    let expired = || says("expired") && past();
+    let unmarked = |word, name| says(word) && !headers.has(name);
+    let auth = says("auth") && exchange.request.headers.has("authorization");
+    if auth || expired() || control("no-cache") || control("no-store") || control("private") {
+        return true;
+    }
+    unmarked("no_last_modified", "last-modified") || unmarked("no_etag", "etag")
 }
 
 fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {

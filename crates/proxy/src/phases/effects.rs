@@ -10,6 +10,7 @@ use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
 use bytes::Bytes;
 use http::Method;
 use snippet::run::Exceeded;
+use std::time::Duration;
 use wire::{Body, Response, since_epoch};
 
 impl Exchange {
@@ -53,15 +54,23 @@ pub(super) fn request(exchange: &mut Exchange) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the upstream is told and sent instead of what the client said and sent. Gives back the method that counts
-/// again once the upstream has answered.
-pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Option<Method>, Stop> {
+/// What counts again once the upstream has answered: another one is told and sent what its own location says.
+#[derive(Debug, Default)]
+pub(super) struct Replaced {
+    /// The method.
+    pub method: Option<Method>,
+    /// The client's body.
+    pub body: Option<Body>,
+}
+
+/// What the upstream is told and sent instead of what the client said and sent.
+pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop> {
     let Some(place) = exchange.place_with_effects() else {
         if let Some(running) = &mut exchange.snippet {
             running.of_request.told = Told::default();
             running.of_request.params.clear();
         }
-        return Ok(None);
+        return Ok(Replaced::default());
     };
     let effects = of(&place);
     let told = on_machine(exchange, |machine| effects.towards.told(machine))?;
@@ -83,15 +92,19 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Option<Method>
         Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(Bytes::from),
         None => (!effects.passes_body).then(Bytes::new),
     };
-    if let Some(body) = body {
-        exchange.request.body = Body::full(body);
-    }
+    let method = method(exchange, effects)?;
+    Ok(Replaced {
+        method: method.map(|method| std::mem::replace(&mut exchange.request.method, method)),
+        body: body.map(|body| std::mem::replace(&mut exchange.request.body, Body::full(body))),
+    })
+}
+
+/// The method that the upstream sees in place of the client's. Of a text that is no method none is made.
+fn method(exchange: &mut Exchange, effects: &Effects) -> Result<Option<Method>, Stop> {
     let Some(method) = &effects.method else { return Ok(None) };
     let text = on_machine(exchange, |machine| machine.expand(method))?.unwrap_or_default();
-    // Of a text that is no method none is made.
-    let Ok(method) = Method::from_bytes(text.as_bytes()) else { return Ok(None) };
-    let is_tunnel = method == Method::CONNECT;
-    Ok((!is_tunnel).then(|| std::mem::replace(&mut exchange.request.method, method)))
+    let method = Method::from_bytes(text.as_bytes()).ok();
+    Ok(method.filter(|method| *method != Method::CONNECT))
 }
 
 /// `more_set_headers`, `expires`, `add_header`: answers of every origin. One that exceeds the bounds fails.
@@ -114,6 +127,17 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
     if let Err(error) = done {
         *response = answer_error(exchange, &error);
     }
+}
+
+/// `keepalive_timeout`, `keepalive_requests`, `keepalive_time`: whether the connection stays, and how long.
+pub(super) fn keep_connection(exchange: &Exchange, response: &mut Response) {
+    let Some(client) = exchange.level().map(|level| &level.settings.client) else { return };
+    let connection = &exchange.connection;
+    let spent =
+        client.keepalive_requests.is_some_and(|most| connection.requests.get() >= u64::from(most));
+    let old = client.keepalive_time.is_some_and(|most| connection.since.elapsed() >= most);
+    response.close |= spent || old || client.keepalive_timeout == Some(Duration::ZERO);
+    connection.idle.set(client.keepalive_timeout);
 }
 
 /// `sub_filter`: texts of the body, before it is compressed.

@@ -2,7 +2,7 @@
 //! another path through every guard, or away (ngx_http_special_response.c).
 
 use super::failed::answer_error;
-use super::{Stop, client_address, errors, find_location, rewrite};
+use super::{Stop, client_address, errors, find_location, headers, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::on_machine;
@@ -51,6 +51,7 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     match next {
         Ok(next) => {
             if next.is_some() {
+                headers::keep_upstreams(exchange, response);
                 // Its tries are others than those that led here.
                 exchange.onward.tries.push(exchange.log.tries.len());
                 // Its upstream is let go of before another one is asked.

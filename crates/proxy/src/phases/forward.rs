@@ -2,8 +2,8 @@
 //! (ngx_http_upstream_module, proxy_next_upstream).
 
 use super::{
-    Stop, choose_backend, effects, errors, headers, hops, opentelemetry, program, request_headers,
-    x_accel,
+    Stop, choose_backend, effects, errors, headers, hops, opentelemetry, pass, program,
+    request_headers, x_accel,
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
@@ -30,6 +30,7 @@ pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
 
 /// A location that leads nowhere answers 404, but only to whom its guards let in: it stands for a default backend.
 pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
+    pass::has_upstream(exchange)?;
     match choose_backend::main(exchange) {
         Some(_) => Ok(()),
         None if exchange.level().is_some() => program::own_content(exchange),
@@ -38,15 +39,16 @@ pub(super) fn has_backend(exchange: &mut Exchange) -> Result<(), Stop> {
 }
 
 pub(super) async fn send(exchange: &mut Exchange) -> Result<Response, Stop> {
-    let method = effects::towards_upstream(exchange)?;
-    let outcome = sent(exchange).await;
-    if let Some(method) = method {
+    let before = effects::towards_upstream(exchange)?;
+    let outcome = sent(exchange, before.body).await;
+    if let Some(method) = before.method {
         exchange.request.method = method;
     }
     outcome
 }
 
-async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
+/// Sends the request; `clients` is the client's body, where the upstream gets another one.
+async fn sent(exchange: &mut Exchange, clients: Option<Body>) -> Result<Response, Stop> {
     hops::goes_on(exchange)?;
     let policy = exchange.spot().location.policy.clone();
     opentelemetry::another_try(exchange);
@@ -63,10 +65,10 @@ async fn sent(exchange: &mut Exchange) -> Result<Response, Stop> {
     let mut body = Bodies::of(std::mem::replace(&mut exchange.request.body, Body::empty()));
     let outcome = tries(exchange, &policy, head, upgrade, &mut body).await;
     let goes_on = outcome.as_ref().is_ok_and(|response| x_accel::hear(exchange, response));
-    // An error page gets the same body, and so does where X-Accel-Redirect leads.
+    // An error page gets the client's body, and so does where X-Accel-Redirect leads.
     let has_pages = |level: &Level| !level.settings.answers.error_pages.is_empty();
     if goes_on || exchange.spot().errors.is_some() || exchange.level().is_some_and(has_pages) {
-        exchange.request.body = body.kept();
+        exchange.request.body = clients.unwrap_or_else(|| body.kept());
     }
     outcome
 }

@@ -33,8 +33,8 @@ pub(super) fn filter(
     watch: Watch,
 ) -> Option<Bytes> {
     let mut rate = None;
-    if watch.upstream && response.source == Source::Upstream {
-        exchange.answer.upstream = answer::section(response, exchange.request.version);
+    if watch.upstream {
+        keep_upstreams(exchange, response);
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
@@ -80,6 +80,13 @@ pub(super) fn filter(
         super::effects::answer(exchange, response);
     }
     rate
+}
+
+/// Keeps what the upstream says, for variables.
+pub(super) fn keep_upstreams(exchange: &mut Exchange, response: &Response) {
+    if response.source == Source::Upstream {
+        exchange.answer.upstream = answer::section(response, exchange.request.version);
+    }
 }
 
 /// `add-headers`, then `custom-headers`.

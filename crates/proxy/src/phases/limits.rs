@@ -1,8 +1,8 @@
 //! How many requests a client may make: `limit-rps` and `limit-rpm`, then `limit-connections`
 //! (ngx_http_limit_req_module, ngx_http_limit_conn_module; compat/behaviour.md section 17).
 
-use super::Stop;
 use super::effects;
+use super::{Stop, program};
 use crate::exchange::{Exchange, Place};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
@@ -152,5 +152,5 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
 }
 
 fn refusal(status: u16) -> Stop {
-    Response::page(StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)).into()
+    program::page(StatusCode::from_u16(status).unwrap_or(StatusCode::SERVICE_UNAVAILABLE)).into()
 }

@@ -63,6 +63,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
     route_filters::answer(exchange, &mut response);
     choose_backend::tell(exchange, &mut response);
     effects::body(exchange, &mut response);
+    effects::keep_connection(exchange, &mut response);
     compression::filter(exchange, &mut response);
     trace::end(exchange, &mut response);
     headers::keep(exchange, &response, watch);

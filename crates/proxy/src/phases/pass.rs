@@ -5,8 +5,8 @@ use crate::error::Error;
 use crate::exchange::Exchange;
 use crate::snippet::on_machine;
 use bytes::Bytes;
-use model::UpstreamId;
-use model::snippet::{Pass, PassTarget, Template};
+use model::snippet::{Pass, PassTarget, Piece, Template};
+use model::{UpstreamId, Variable};
 use std::sync::Arc;
 use upstream::Group;
 use wire::percent;
@@ -28,28 +28,35 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
     }
     let Some(running) = &exchange.snippet else { return Ok(()) };
     let ingress = running.ingress.and_then(|index| exchange.place.as_ref()?.site.spots.get(index));
-    let group = match running.state.own(NAME) {
-        Some(name) => Some(named(exchange, name)?),
+    let (group, nobody) = match running.state.own(NAME) {
+        Some(name) => (named(exchange, name), Some(name.to_owned())),
         // What the controller set at the location before is still set.
-        None if level.own => ingress.and_then(|spot| spot.group.clone()),
-        None => None,
+        None if level.own => (ingress.and_then(|spot| spot.group.clone()), Some("-".to_owned())),
+        None => (None, None),
     };
-    if level.own && group.is_none() {
-        return Err(Error::NotItsUpstream("-".to_owned()).into());
-    }
+    exchange.visit.nobody = nobody.filter(|_| group.is_none());
     exchange.visit.named = group;
     Ok(())
 }
 
 /// The upstream of a name. Which names a snippet may write was judged when it was read.
-fn named(exchange: &Exchange, name: &str) -> Result<Arc<Group>, Error> {
-    let group = exchange.generation.groups.get(&UpstreamId::new(name));
-    group.cloned().ok_or_else(|| Error::NotItsUpstream(name.to_owned()))
+fn named(exchange: &Exchange, name: &str) -> Option<Arc<Group>> {
+    exchange.generation.groups.get(&UpstreamId::new(name)).cloned()
+}
+
+/// An upstream that is not there is missed once the guards have let the request in.
+pub(super) fn has_upstream(exchange: &mut Exchange) -> Result<(), Stop> {
+    let nobody = exchange.visit.nobody.take();
+    nobody.map_or(Ok(()), |name| Err(Error::NotItsUpstream(name).into()))
 }
 
 /// What stands behind the host of a `proxy_pass`: it takes the place of what the location matched, or of everything
 /// where it has variables.
 fn replace_path(exchange: &mut Exchange, path: &Template, moved: bool) -> Result<(), Stop> {
+    let as_received = [Piece::Known(Variable::RequestUri)];
+    if path.pieces == as_received && exchange.received() == &exchange.request.target && !moved {
+        return Ok(());
+    }
     let Some(literal) = path.literal() else {
         let text = on_machine(exchange, |machine| machine.expand_header(path))?.unwrap_or_default();
         if !text.is_empty() {

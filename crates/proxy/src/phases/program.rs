@@ -163,7 +163,13 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
     };
     let response = match answer {
         Answer::Status(status @ ..400) => own(exchange, status, Bytes::new()),
-        Answer::Status(status) => with_status(status),
+        // nginx takes these for a client that is gone.
+        Answer::Status(408 | 499) => with_status(CLOSE),
+        Answer::Status(status) => {
+            let mut response = with_status(status);
+            response.close = ends_connection(status);
+            response
+        }
         Answer::Text(status, text) => {
             own(exchange, status, route::path::bytes(&text).into_owned().into())
         }
@@ -183,8 +189,13 @@ fn answer(exchange: &mut Exchange, answer: Answer) -> Stop {
     response.into()
 }
 
+/// Whether nginx keeps no connection after an error (ngx_http_special_response_handler).
+pub(super) fn ends_connection(status: u16) -> bool {
+    matches!(status, 400 | 413 | 414 | 495..=497 | 500 | 501)
+}
+
 /// nginx's page; it has none for statuses that it does not know.
-fn page(status: StatusCode) -> Response {
+pub(super) fn page(status: StatusCode) -> Response {
     match status.as_u16() {
         301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 500..=505 | 507 => {
             Response::page(status)
@@ -202,6 +213,9 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
         response.headers.add("Content-Type", Bytes::copy_from_slice(media.as_bytes()));
     }
+    // HEAD is told how long it would be.
+    let to_head = exchange.request.method == Method::HEAD && !matches!(status.as_u16(), 204 | 304);
+    response.announced_length = to_head.then_some(body.len() as u64);
     response.body = Body::full(body);
     response
 }

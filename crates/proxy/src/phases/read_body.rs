@@ -42,8 +42,9 @@ pub(super) async fn spool(exchange: &mut Exchange) -> Result<(), Stop> {
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());
     exchange.request.body = body.limited(policy.max_size);
     let memory = policy.request_buffer.unwrap_or(limits.body_buffer);
-    let (mut patience, timer) =
-        (Patience::new(limits.body_timeout), Timer::new(limits.body_timeout));
+    let pause = exchange.level().and_then(|level| level.settings.client.body_timeout);
+    let pause = pause.unwrap_or(limits.body_timeout);
+    let (mut patience, timer) = (Patience::new(pause), Timer::new(pause));
     let owner = exchange.spot().location.origin.as_ref();
     let owner = owner.map_or_else(Arc::default, |origin| origin.namespace.clone());
     let worker = exchange.worker.clone();

@@ -95,13 +95,18 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
         return location;
     }
     let scheme = own_scheme(exchange);
-    let host = if exchange.host.is_empty() {
-        exchange.connection.local.ip().to_string()
-    } else {
-        exchange.host.clone()
+    let said = exchange.level().map(|level| &level.settings.answers);
+    let by_name = said.is_some_and(|said| said.server_name_in_redirect == Some(true));
+    let name = exchange.place.as_ref().map(|place| place.site.server.name.as_str());
+    let host = match name.filter(|name| by_name && !name.is_empty() && *name != "_") {
+        Some(name) => name.to_owned(),
+        None if exchange.host.is_empty() => exchange.connection.local.ip().to_string(),
+        None => exchange.host.clone(),
     };
     let usual = if scheme == "https" { 443 } else { 80 };
-    let with_port = exchange.spot().location.policy.tls_redirect.with_port;
+    let with_port = said
+        .and_then(|said| said.port_in_redirect)
+        .unwrap_or(exchange.spot().location.policy.tls_redirect.with_port);
     let mut address = match exchange.connection.local.port() {
         port if with_port && port != usual => format!("{scheme}://{host}:{port}"),
         _ => format!("{scheme}://{host}"),

@@ -8,6 +8,7 @@ use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::snippet::Regex;
 use model::{Part, Template};
+use snippet::run::State;
 use wire::{Response, percent};
 
 pub(super) fn path(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -44,7 +45,8 @@ pub(super) fn to_target(exchange: &mut Exchange) -> Result<bool, Stop> {
 
 /// The path as it stands goes to the upstream: as a snippet made it, or as the client wrote it.
 pub(super) fn as_it_is(exchange: &mut Exchange) {
-    if let Some(running) = exchange.snippet.as_ref().filter(|running| running.state.rewritten) {
+    let is_other = |state: &State| state.rewritten || state.requeried;
+    if let Some(running) = exchange.snippet.as_ref().filter(|running| is_other(&running.state)) {
         let encoded = route::path::encode(&exchange.path).into_owned();
         let query = route::path::bytes(&running.state.query);
         let query = Some(&*query).filter(|query| !query.is_empty());

@@ -2,7 +2,7 @@
 //! (ngx_http_upstream_module, ngx_http_internal_redirect). Every phase from the choice of the location on runs again.
 
 use super::error_page::{self, Begin};
-use super::{Stop, answer_rewrites, client_address};
+use super::{Stop, answer_rewrites, client_address, headers};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use bytes::{Bytes, BytesMut};
@@ -54,6 +54,7 @@ pub(super) fn follow(
     if let Some(running) = &mut exchange.snippet {
         running.state.led_by = leader;
     }
+    headers::keep_upstreams(exchange, response);
     answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
@@ -92,6 +93,11 @@ fn target(address: &[u8]) -> Option<Bytes> {
 
 /// Gives the final answer what earlier ones left for it.
 pub(super) fn carry(exchange: &Exchange, response: &mut Response) {
+    // What is said here in place of a page has the type that the upstream said.
+    let is_said = exchange.snippet.as_ref().is_some_and(|running| running.said);
+    if is_said && exchange.onward.carried.has("content-type") {
+        response.headers.remove("content-type");
+    }
     for field in exchange.onward.carried.iter() {
         if !(field.is("content-type") && response.headers.has("content-type")) {
             response.headers.push(field.name.clone(), field.value.clone());

@@ -71,6 +71,10 @@ pub(crate) struct Compressing {
     pub by: Compression,
     /// Whether Vary says so.
     pub vary: bool,
+    /// Whether HTTP/1.0 gets gzip, too.
+    pub http_1_0: bool,
+    /// Which requests with Via get it; none: all.
+    pub proxied: Option<Vec<String>>,
 }
 
 impl Effects {
@@ -184,7 +188,13 @@ impl Compressing {
             by
         });
         let vary = gzip.vary.unwrap_or(global.gzip.is_some());
-        Some(Self { by: Compression { gzip: of_gzip, brotli: of_brotli }, vary })
+        let on = global.gzip.is_some();
+        // The controller says `any` where it says anything; nginx's own default is that none does.
+        let proxied = gzip.proxied.clone().or_else(|| (!on).then(|| vec!["off".to_owned()]));
+        let proxied = proxied.filter(|words| !words.iter().any(|word| word == "any"));
+        let http_1_0 = gzip.http_1_1 == Some(false);
+        let by = Compression { gzip: of_gzip, brotli: of_brotli };
+        Some(Self { by, vary, http_1_0, proxied })
     }
 }
 

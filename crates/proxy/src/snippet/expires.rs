@@ -56,7 +56,12 @@ fn after(now: u64, from: u64, seconds: i64) -> (u64, String) {
 
 /// When the content changed last, if the answer says so.
 fn last_modified(headers: &Headers) -> Option<u64> {
-    let text = headers.text("last-modified")?;
+    second_of(headers, "last-modified")
+}
+
+/// The second since 1970 that a field names.
+pub(crate) fn second_of(headers: &Headers, name: &str) -> Option<u64> {
+    let text = headers.text(name)?;
     let moment = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
     u64::try_from(moment.as_second()).ok()
 }

@@ -2,6 +2,7 @@
 
 use crate::answer::Watch;
 use model::snippet::{LimitExcept, Program, Regex, Scope, Settings};
+use snippet::run::Asks;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub struct Level {
     pub captures: Option<Regex>,
     /// The spots of its `if` blocks, by [`Scope::branches`].
     pub branches: Vec<usize>,
+    /// What its texts ask of a request.
+    pub asks: Asks,
     /// `internal`
     pub internal: bool,
     /// Whether it is a location that snippets have, or an `if` block in one.
@@ -43,15 +46,9 @@ impl Level {
         self.scope.as_ref()?.limit_except.as_ref()
     }
 
-    /// Whether its texts use groups of an expression; the text of a user that looks like one only costs.
-    pub fn uses_captures(&self) -> bool {
-        format!("{:?} {:?}", self.settings, self.scope).contains("Capture(")
-    }
-
-    /// Header sections of answers that its texts may ask for. The text of a user that looks like a variable only costs.
+    /// Header sections of answers that its texts ask for.
     pub fn watch(&self) -> Watch {
-        let text = format!("{:?} {:?}", self.settings, self.scope);
-        Watch { sent: text.contains("ResponseHeader("), upstream: text.contains("UpstreamHeader(") }
+        Watch { sent: self.asks.sent, upstream: self.asks.upstream }
     }
 }
 

@@ -194,6 +194,9 @@ pub(crate) fn transferred(policy: &mut Policy, transfer: &Transfer) {
         Some(false) => policy.http_version = HttpVersion::Http10,
         None => {}
     }
+    if transfer.index.is_some() {
+        policy.fastcgi.index.clone_from(&transfer.index);
+    }
     if let (Some(errors), Some(intercept)) = (&mut policy.errors, transfer.intercept_errors) {
         errors.intercept = intercept;
     }

@@ -34,7 +34,8 @@ mod towards;
 mod upstream_tls;
 
 pub(crate) use addresses::lets_in;
-pub(crate) use effects::{Effects, Size};
+pub(crate) use effects::{Compressing, Effects, Size};
+pub(crate) use expires::second_of;
 pub(crate) use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
@@ -100,7 +101,7 @@ impl Running {
         if let Some(running) = &mut exchange.snippet {
             let state = &mut running.state;
             (state.path, state.query) = (path.into_owned(), query.into_owned());
-            (state.quoted, state.rewritten) = (quoted, false);
+            (state.quoted, state.rewritten, state.requeried) = (quoted, false, false);
             // The server's program is not the one that led here.
             state.owner = None;
             return;

@@ -3,9 +3,12 @@
 use super::lower::{Said, at_own_location, lowered, said_by_the_controller};
 use super::{Level, OfSite, upstream_tls};
 use model::policy::{Policy, TlsRedirect};
-use model::snippet::{GlobalScope, Inherit, LocationKind, OwnLocation, Regex, Scope, Settings};
+use model::snippet::{
+    GlobalScope, Inherit, LocationKind, OwnLocation, Pieces, Regex, Scope, Settings,
+};
 use model::{Backend, Location, PathKind, Pattern, Server};
 use route::Own;
+use snippet::run::{Asks, Tables};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,7 +34,7 @@ impl Plan {
     }
 
     /// The plan of a server; none where no snippet counts for it.
-    pub(crate) fn of(server: &Server, http: Option<&GlobalScope>) -> Option<Self> {
+    pub(crate) fn of(server: &Server, http: Option<&GlobalScope>, tables: &Tables) -> Option<Self> {
         if !Self::counts(server, http) {
             return None;
         }
@@ -43,7 +46,7 @@ impl Plan {
         }
         let around = Arc::new(around);
         let (locations, regex) = (server.locations.clone(), server.regex);
-        let mut planner = Planner { locations, regex, ..Planner::default() };
+        let mut planner = Planner::new(locations, regex, tables);
         planner.levels.resize_with(server.locations.len(), Level::default);
         for (index, location) in server.locations.iter().enumerate() {
             planner.of_ingress(index, location, &around);
@@ -69,13 +72,15 @@ impl Plan {
     }
 }
 
-#[derive(Debug, Default)]
-struct Planner {
+#[derive(Debug)]
+struct Planner<'t> {
     locations: Vec<Arc<Location>>,
     levels: Vec<Level>,
     own: Vec<Own>,
     /// Whether paths of Ingresses are expressions.
     regex: bool,
+    /// The tables that texts may lead to.
+    tables: &'t Tables,
     /// What locations of Ingresses without a snippet say.
     nothing: Arc<Scope>,
     /// What stands around locations of Ingresses, by what the controller says there.
@@ -89,15 +94,23 @@ struct Planner {
 struct Inherited {
     scope: Arc<Scope>,
     settings: Arc<Settings>,
-    /// Those of its `if` blocks.
-    branches: Vec<Arc<Settings>>,
+    /// What their texts ask for, with those of the program and its blocks.
+    asks: Asks,
+    /// Those of its `if` blocks, and what their texts ask for.
+    branches: Vec<(Arc<Settings>, Asks)>,
     /// What locations within have from it: whom requests are passed to is not inherited.
     within: Arc<Settings>,
     /// Kept, so that nothing else is where it is.
     _around: Arc<Settings>,
 }
 
-impl Planner {
+impl<'t> Planner<'t> {
+    fn new(locations: Vec<Arc<Location>>, regex: bool, tables: &'t Tables) -> Self {
+        let (levels, own) = (Vec::new(), Vec::new());
+        let (nothing, around, inherited) = (Arc::default(), HashMap::new(), HashMap::new());
+        Self { locations, levels, own, regex, tables, nothing, around, inherited }
+    }
+
     fn push(&mut self, location: Location, level: Level) -> usize {
         self.locations.push(Arc::new(location));
         self.levels.push(level);
@@ -117,7 +130,7 @@ impl Planner {
         let inherited = self.inherited(&scope, &outer);
         self.fill(index, location, inherited, None);
         let level = &mut self.levels[index];
-        if self.regex && level.uses_captures() {
+        if self.regex && level.asks.captures {
             // A path that is no expression matches nothing.
             let pattern = Pattern::new(&format!("^{}", location.path), true).ok();
             level.captures = pattern.map(|pattern| Regex { pattern, names: Vec::new() });
@@ -129,9 +142,9 @@ impl Planner {
         let reason = "no location was looked for yet".to_owned();
         let location = Location { backend: Backend::Denied(reason), ..bare() };
         let location = lowered(&location, around);
-        let owner = scope.program.steps.iter().find_map(|step| step.owner.clone());
+        let asks = self.tables.asks(&[&**around, &scope.program]);
         let (scope, settings) = (Some(Arc::clone(scope)), Arc::clone(around));
-        self.push(location, Level { scope, settings, own: true, owner, ..Level::default() })
+        self.push(location, Level { scope, settings, asks, own: true, ..Level::default() })
     }
 
     /// A location that a snippet has, `base` is what it has from the one around it.
@@ -155,7 +168,7 @@ impl Planner {
         let level = &mut self.levels[index];
         level.internal = own.internal;
         if let LocationKind::Regex(regex) = &own.kind
-            && (!regex.names.is_empty() || level.uses_captures())
+            && (!regex.names.is_empty() || level.asks.captures)
         {
             level.captures = Some(regex.clone());
         }
@@ -177,13 +190,17 @@ impl Planner {
             inner.inherit(&settings);
             inner.stub_status |= settings.stub_status;
             inner.empty_gif |= settings.empty_gif;
-            Arc::new(inner)
+            let asks = self.tables.asks(&[&inner]);
+            (Arc::new(inner), asks)
         });
         let branches = branches.collect();
+        let said = [&settings as &dyn Pieces, &scope.program, &scope.branches, &scope.limit_except];
+        let asks = self.tables.asks(&said);
         let within = Arc::new(Settings { pass: None, ..settings.clone() });
         let inherited = Inherited {
             scope: Arc::new(scope.clone()),
             settings: Arc::new(settings),
+            asks,
             branches,
             within,
             _around: Arc::clone(around),
@@ -201,14 +218,14 @@ impl Planner {
         inherited: Inherited,
         of_snippet: Option<Option<Arc<str>>>,
     ) {
-        let Inherited { scope, settings, branches: said, within: outer, .. } = inherited;
+        let Inherited { scope, settings, asks, branches: said, within: outer, .. } = inherited;
         let own = of_snippet.is_some();
         let owner = of_snippet.unwrap_or_else(|| namespace(base));
         let mut branches = Vec::with_capacity(said.len());
-        for (branch, inner) in scope.branches.iter().zip(said) {
+        for (branch, (inner, asks)) in scope.branches.iter().zip(said) {
             let location = lowered(&with_pages(base, branch), &inner);
             let owner = owner.clone();
-            let level = Level { settings: inner, own, owner, ..Level::default() };
+            let level = Level { settings: inner, asks, own, owner, ..Level::default() };
             branches.push(self.push(location, level));
         }
         self.locations[index] = Arc::new(lowered(base, &settings));
@@ -216,7 +233,7 @@ impl Planner {
         for inner in &scope.locations {
             self.own(inner, Some(index), &within, &outer);
         }
-        let level = Level { settings, branches, own, owner, ..Level::default() };
+        let level = Level { settings, branches, asks, own, owner, ..Level::default() };
         self.levels[index] = Level { scope: Some(scope), ..level };
     }
 }

@@ -7,6 +7,7 @@ use crate::variables;
 use crate::variables::fastcgi;
 use model::snippet::Other;
 use model::{Alias, Steps, Variable};
+use request_metrics::Connections;
 use snippet::run::{Request, State, is_invalid_referer};
 use std::borrow::Cow;
 use wire::{long_date, since_epoch};
@@ -56,8 +57,32 @@ fn other(variable: &Other, exchange: &Exchange, out: &mut String) {
             let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
             out.push_str(&String::from_utf8_lossy(cookies));
         }
+        "upstream_cookie_" => upstream_cookie(exchange, &variable.rest, out),
+        name if name.starts_with("connections_") => {
+            let Connections { active, reading, writing, waiting, .. } =
+                exchange.worker.connections();
+            let count = match name {
+                "connections_active" => active,
+                "connections_reading" => reading,
+                "connections_writing" => writing,
+                _ => waiting,
+            };
+            out.push_str(&count.to_string());
+        }
         "loggable" => out.push(if access_log::is_logged(exchange) { '1' } else { '0' }),
         _ => {}
+    }
+}
+
+/// The value of a cookie that the upstream sets (ngx_http_upstream_cookie_variable).
+fn upstream_cookie(exchange: &Exchange, name: &str, out: &mut String) {
+    for line in exchange.answer.upstream.all("set-cookie") {
+        let cookie = line.split(|&byte| byte == b';').next().unwrap_or_default();
+        let mut parts = cookie.splitn(2, |&byte| byte == b'=');
+        let known = parts.next().unwrap_or_default().trim_ascii();
+        if known.eq_ignore_ascii_case(name.as_bytes()) {
+            return out.push_str(&route::path::text(parts.next().unwrap_or_default()));
+        }
     }
 }
 

@@ -7,9 +7,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-/// Ports that snippets may open; each thread has a socket for each address of one.
-const MOST: usize = 32;
-
 /// The servers of an `http-snippet`.
 #[derive(Debug)]
 pub struct OwnServers {
@@ -36,16 +33,11 @@ impl OwnServers {
         for own in &http.servers {
             let site = Arc::new(site(&server(own)));
             for listen in &own.listens {
-                if ports.len() == MOST && !ports.contains_key(&listen.port) {
-                    tracing::warn!(port = listen.port, "http-snippet opens more than {MOST} ports");
-                    continue;
-                }
                 let port = ports.entry(listen.port).or_default();
                 if listen.default_server {
                     port.default = port.servers.len();
                 }
                 port.servers.push((own.names.clone(), site.clone()));
-                // A port alone is one of IPv4, as in nginx.
                 port.addresses.insert(listen.address.unwrap_or(Ipv4Addr::UNSPECIFIED.into()));
                 port.proxy_protocol |= listen.proxy_protocol;
             }
@@ -85,9 +77,10 @@ impl OwnServers {
         Ok(default.map(|(_, site)| site))
     }
 
-    /// Where connections begin with a PROXY protocol header.
-    pub fn is_announced(&self, port: u16) -> Option<bool> {
-        self.ports.get(&port).map(|port| port.proxy_protocol)
+    /// Whether connections begin with a PROXY protocol header; none where that is the controller's to say.
+    pub fn is_announced(&self, port: u16, main: [u16; 2]) -> Option<bool> {
+        let own = self.ports.get(&port).filter(|_| !main.contains(&port));
+        own.map(|port| port.proxy_protocol)
     }
 
     /// The addresses to listen on besides the controller's ports.

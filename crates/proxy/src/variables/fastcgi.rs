@@ -21,9 +21,27 @@ pub(crate) fn target(exchange: &Exchange) -> (Cow<'_, [u8]>, &[u8]) {
     (path, query.get(1..).unwrap_or_default())
 }
 
+/// `$fastcgi_path_info`: what follows the script in the path, where `fastcgi_split_path_info` divides it.
+pub(crate) fn path_info(exchange: &Exchange) -> Vec<u8> {
+    divided(exchange).1
+}
+
+/// Script and rest of the path.
+fn divided(exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+    let path = target(exchange).0.into_owned();
+    let pattern =
+        exchange.level().and_then(|level| level.settings.fastcgi.split_path_info.as_ref());
+    let found = pattern.and_then(|pattern| pattern.captures(&path, &exchange.steps).ok().flatten());
+    let group = |number: usize| found.as_ref()?.get(number).copied().flatten().map(<[u8]>::to_vec);
+    match (group(1), group(2)) {
+        (Some(script), rest) => (script, rest.unwrap_or_default()),
+        (None, _) => (path, Vec::new()),
+    }
+}
+
 /// `$fastcgi_script_name`: the path, and the index where it ends in `/`.
 pub(crate) fn script_name(exchange: &Exchange) -> Vec<u8> {
-    let mut name = target(exchange).0.into_owned();
+    let mut name = divided(exchange).0;
     let index = exchange
         .place
         .as_ref()

@@ -213,6 +213,7 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
             }
         }
         V::FastcgiScriptName => text(&fastcgi::script_name(exchange), out),
+        V::FastcgiPathInfo => text(&fastcgi::path_info(exchange), out),
         V::DocumentRoot => out.push_str(fastcgi::DOCUMENT_ROOT),
         V::NginxVersion => out.push_str(fastcgi::NGINX_VERSION),
         _ => {}

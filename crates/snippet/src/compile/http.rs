@@ -89,7 +89,8 @@ pub(super) fn listen(directive: &Directive) -> Result<Listen, Mistake> {
     let word = &words[0];
     let (address, port) = match word.text.rsplit_once(':') {
         None => (None, word.text.as_str()),
-        Some(("*" | "[::]", port)) => (None, port),
+        // A port alone, and `*`, is one of IPv4, as in nginx.
+        Some(("*", port)) => (None, port),
         Some(("unix", _)) => {
             return Err(Mistake::needs_nginx(word.at, "listen on a socket of the file system"));
         }

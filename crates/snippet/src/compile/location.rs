@@ -46,6 +46,24 @@ impl Compiler<'_> {
         }
     }
 
+    /// A path behind the host of a `proxy_pass` takes the place of what the location matched: where that is not known,
+    /// there can be none without variables (ngx_http_proxy_module).
+    pub(super) fn no_uri(&mut self, directive: &Directive, said: &Settings, around: Around<'_>) {
+        let is_unknown = matches!(around, Some(LocationKind::Regex(_) | LocationKind::Named(_)));
+        if is_unknown {
+            self.no_uri_here(directive, said);
+        }
+    }
+
+    /// The same where no location matched anything.
+    pub(super) fn no_uri_here(&mut self, directive: &Directive, said: &Settings) {
+        let path = said.pass.as_ref().and_then(|pass| pass.path.as_ref());
+        if directive.name() == "proxy_pass" && path.is_some_and(|path| path.literal().is_some()) {
+            let text = "proxy_pass has no path in a location with an expression or a name, in an if, or in limit_except";
+            self.wrong(Mistake::refused(directive.at(), text));
+        }
+    }
+
     /// `[modifier] path`, of which the modifier may touch the path.
     fn location_kind(&mut self, directive: &Directive) -> Result<LocationKind, Mistake> {
         let words = directive.arguments();
@@ -121,6 +139,7 @@ impl Compiler<'_> {
         for directive in inner(directive) {
             if let Some(row) = self.row(Level::LimitExcept, directive) {
                 self.setting(directive, row, &mut settings);
+                self.no_uri_here(directive, &settings);
             }
         }
         scope.limit_except = Some(LimitExcept { methods, settings: Box::new(settings) });

@@ -111,7 +111,10 @@ impl Compiler<'_> {
         around: Around<'_>,
     ) {
         match row.fate {
-            Fate::Native(_) | Fate::NoEffect => self.setting(directive, row, &mut scope.settings),
+            Fate::Native(_) | Fate::NoEffect | Fate::Idle(_) => {
+                self.setting(directive, row, &mut scope.settings);
+                self.no_uri(directive, &scope.settings, around);
+            }
             Fate::NeedsNginx => {
                 self.wrong(Mistake::needs_nginx(directive.at(), said(directive, row)))
             }
@@ -153,6 +156,11 @@ impl Compiler<'_> {
             Fate::NoEffect => {
                 self.reader.note(directive, row.doc);
                 Ok(())
+            }
+            // Its value is judged all the same.
+            Fate::Idle(read) => {
+                self.reader.note(directive, row.doc);
+                read(&mut self.reader, directive, settings)
             }
             Fate::NeedsNginx => Err(Mistake::needs_nginx(directive.at(), said(directive, row))),
             Fate::Refused | Fate::Built(_) => {

@@ -132,7 +132,10 @@ impl Compiler<'_> {
             let Some(row) = self.row(inside, directive) else { continue };
             match row.fate {
                 Fate::Built(build) => steps.extend(self.step(build, directive)),
-                _ => self.setting(directive, row, &mut settings),
+                _ => {
+                    self.setting(directive, row, &mut settings);
+                    self.no_uri_here(directive, &settings);
+                }
             }
         }
         let branch = (inside == Level::LocationIf).then(|| branch(scope, settings));

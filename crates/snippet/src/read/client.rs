@@ -1,8 +1,8 @@
 //! Connections: buffers, time-outs of two values, versions of TLS.
 
-use super::{Reader, duration, flag, invalid, number, size};
+use super::{Reader, duration, invalid, number, size};
+use crate::Mistake;
 use crate::syntax::Directive;
-use crate::{Mistake, Needed};
 use std::time::Duration;
 
 /// How many buffers of which size.
@@ -22,17 +22,6 @@ pub(crate) fn keepalive(_: &mut Reader<'_>, directive: &Directive) -> Result<Dur
         duration(header)?;
     }
     duration(&words[0])
-}
-
-pub(crate) fn merge_slashes(
-    reader: &mut Reader<'_>,
-    directive: &Directive,
-) -> Result<bool, Mistake> {
-    let merges = flag(&directive.arguments()[0])?;
-    if !merges {
-        reader.need(directive, Needed::UnmergedSlashes);
-    }
-    Ok(merges)
 }
 
 pub(crate) fn tls_versions(

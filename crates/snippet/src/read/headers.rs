@@ -1,6 +1,6 @@
 //! `add_header`, `expires` and the directives of headers-more.
 
-use super::{Reader, header_value, invalid, is_digits, is_header, time};
+use super::{Reader, header_value, invalid, is_digits, is_header, note_framing, time};
 use crate::Mistake;
 use crate::mistake::shown;
 use crate::syntax::{Directive, Word};
@@ -22,6 +22,7 @@ pub(crate) fn add_header(
     };
     let (name, value) = (words[0].text.clone(), header_value(reader, &words[1])?);
     let is_header = is_header(reader, directive, &name);
+    note_framing(reader, directive, &name, &[]);
     Ok(is_header.then_some(AddHeader { name, value, always }))
 }
 
@@ -122,6 +123,7 @@ fn header(
     reader: &mut Reader<'_>,
     directive: &Directive,
     word: &Word,
+    free: &[&str],
 ) -> Result<Option<(String, Option<Template>)>, Mistake> {
     let (name, value) = word.text.split_once(':').unwrap_or((&word.text, ""));
     let name = name.trim();
@@ -133,6 +135,7 @@ fn header(
         true => None,
         false => Some(header_value(reader, &value)?),
     };
+    note_framing(reader, directive, name, free);
     Ok(is_header(reader, directive, name).then(|| (name.to_owned(), value)))
 }
 
@@ -141,17 +144,19 @@ fn pattern(name: &str) -> HeaderPattern {
     HeaderPattern { name: start.unwrap_or(name).to_ascii_lowercase(), wildcard: start.is_some() }
 }
 
-/// Reads every header of a directive of headers-more; those that no header is called by are left out.
+/// Reads every header of a directive of headers-more; those that no header is called by are left out. `free` are those
+/// of the connection that may be said.
 fn each<T>(
     reader: &mut Reader<'_>,
     directive: &Directive,
     letters: &str,
+    free: &[&str],
     make: impl Fn((String, Option<Template>), &Options<'_>) -> T,
 ) -> Result<Vec<T>, Mistake> {
     let options = options(directive, letters)?;
     let mut found = Vec::new();
     for word in &options.headers {
-        found.extend(header(reader, directive, word)?.map(|header| make(header, &options)));
+        found.extend(header(reader, directive, word, free)?.map(|header| make(header, &options)));
     }
     Ok(found)
 }
@@ -164,7 +169,7 @@ pub(crate) fn set(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<MoreHeader>, Mistake> {
-    each(reader, directive, "sta", |header, options| {
+    each(reader, directive, "sta", &[], |header, options| {
         let action = match header {
             (name, None) => MoreAction::Clear(pattern(&name)),
             (name, Some(value)) if options.flag => MoreAction::Append(name, value),
@@ -178,7 +183,7 @@ pub(crate) fn clear(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<MoreHeader>, Mistake> {
-    each(reader, directive, "st", |(name, _), options| {
+    each(reader, directive, "st", &[], |(name, _), options| {
         more(MoreAction::Clear(pattern(&name)), options)
     })
 }
@@ -187,7 +192,7 @@ pub(crate) fn set_input(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<InputHeader>, Mistake> {
-    each(reader, directive, "tr", |header, options| {
+    each(reader, directive, "tr", &["host", "upgrade"], |header, options| {
         let action = match header {
             (name, None) => InputAction::Clear(pattern(&name)),
             (name, Some(value)) if options.flag => InputAction::Replace(name, value),
@@ -201,7 +206,7 @@ pub(crate) fn clear_input(
     reader: &mut Reader<'_>,
     directive: &Directive,
 ) -> Result<Vec<InputHeader>, Mistake> {
-    each(reader, directive, "t", |(name, _), options| {
+    each(reader, directive, "t", &["upgrade"], |(name, _), options| {
         let action = InputAction::Clear(pattern(&name));
         InputHeader { action, types: options.types.clone() }
     })

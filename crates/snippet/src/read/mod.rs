@@ -12,7 +12,7 @@ use crate::syntax::{Directive, Word};
 use crate::typed::{Regex, Template};
 use crate::variables::{Names, groups};
 use crate::{Mistake, Need, Needed, Note};
-use model::Pattern;
+use model::{Pattern, is_of_connection};
 use std::time::Duration;
 
 /// What reading a directive may ask for.
@@ -231,6 +231,24 @@ pub(crate) fn is_header(reader: &mut Reader<'_>, directive: &Directive, name: &s
         reader.note(directive, "no header has this name; a colon or a blank is no part of one");
     }
     is_token(name)
+}
+
+/// Notes a header that is never a snippet's to say: it frames the message, or belongs to a connection. `free` are those
+/// that are, among them.
+pub(crate) fn note_framing(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+    name: &str,
+    free: &[&str],
+) {
+    let is_free = free.iter().any(|free| name.eq_ignore_ascii_case(free));
+    let frames = is_of_connection(name.as_bytes()) || name.eq_ignore_ascii_case("trailer");
+    if frames && !is_free {
+        reader.note(
+            directive,
+            "how a message is framed, and what a connection is told, is never a snippet's to say",
+        );
+    }
 }
 
 /// Text with variables that goes into a header: a value over several lines becomes one line (RFC 9112 section 5.2).

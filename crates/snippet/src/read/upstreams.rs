@@ -2,7 +2,7 @@
 
 pub(crate) use super::client::buffers;
 
-use super::{Reader, header_value, invalid, is_digits, is_header, once};
+use super::{Reader, header_value, invalid, is_digits, is_header, note_framing, once};
 use crate::syntax::{Directive, Word};
 use crate::typed::{
     CookieFlags, Pass, PassTarget, ProxyRedirect, Replaced, Replacement, SetHeader, Settings,
@@ -26,6 +26,18 @@ pub(crate) fn set_header(
     let words = directive.arguments();
     let (name, value) = (words[0].text.clone(), header_value(reader, &words[1])?);
     let is_header = is_header(reader, directive, &name);
+    // These mean what they say: a request for another protocol passes by itself.
+    let usual = match value.literal() {
+        None | Some("") => &["host", "connection", "upgrade"][..],
+        Some(text) => match text.to_ascii_lowercase().as_str() {
+            "close" | "upgrade" | "keep-alive" => &["host", "connection"][..],
+            "websocket" => &["host", "upgrade"],
+            _ => &["host"],
+        },
+    };
+    if value.literal() != Some("") {
+        note_framing(reader, directive, &name, usual);
+    }
     Ok(is_header.then_some(SetHeader { name, value, if_not_empty: false }))
 }
 
@@ -145,7 +157,8 @@ fn pass(reader: &Reader<'_>, word: &Word, grpc: bool) -> Result<Pass, Mistake> {
         None if word.text.contains('$') => return Err(elsewhere(word)),
         None => return Err(invalid(word, "URL of an upstream")),
     };
-    let (authority, path) = match rest.find('/') {
+    // A variable may bring the whole path.
+    let (authority, path) = match rest.find(['/', '$']) {
         Some(at) => (&rest[..at], Some(&rest[at..])),
         None => (rest, None),
     };

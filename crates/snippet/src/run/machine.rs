@@ -8,7 +8,7 @@ use model::Variable;
 use std::borrow::Cow;
 
 /// Tables that look up tables.
-const DEPTH: u32 = 16;
+pub(super) const DEPTH: u32 = 16;
 
 /// What programs run on.
 #[derive(Debug)]

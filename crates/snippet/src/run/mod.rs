@@ -1,11 +1,13 @@
 //! What programs do: pure, with every step counted.
 
+mod asks;
 mod escape;
 mod machine;
 mod referer;
 mod state;
 mod tables;
 
+pub use asks::Asks;
 pub use machine::Machine;
 pub use referer::is_invalid_referer;
 pub use state::{Exceeded, State, Traced};

@@ -49,6 +49,8 @@ pub struct State {
     pub quoted: bool,
     /// Whether a `rewrite` changed the path: upstreams get what it says, not what the client wrote.
     pub rewritten: bool,
+    /// Whether `set` changed the query: upstreams get the new one.
+    pub requeried: bool,
     /// The story, if somebody asks for it.
     pub story: Option<Vec<Traced>>,
     /// The namespace that acts; none: the operator.
@@ -109,6 +111,7 @@ impl State {
     pub fn set(&mut self, name: &Name, value: String) -> Result<(), Exceeded> {
         if &*name.0 == "args" {
             self.query = value;
+            self.requeried = true;
             return Ok(());
         }
         self.bytes += value.len();

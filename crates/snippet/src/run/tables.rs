@@ -1,7 +1,8 @@
 //! Variables that are computed: `map`, `geo`, `split_clients`.
 
+use super::asks::{self, Asks};
 use super::{Exceeded, Machine, Request};
-use crate::typed::{Geo, GlobalScope, Map, Name, SplitClients};
+use crate::typed::{Geo, GlobalScope, Map, Name, Piece, Pieces, SplitClients};
 use model::Variable;
 use std::collections::HashMap;
 
@@ -9,6 +10,8 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub struct Tables {
     by_name: HashMap<Name, Table>,
+    /// What variables ask for that are made here.
+    asks: HashMap<Name, Asks>,
 }
 
 /// One of them.
@@ -34,11 +37,26 @@ impl Tables {
             let splits = scope.splits.iter();
             by_name.extend(splits.map(|split| (split.name.clone(), Table::Split(split.clone()))));
         }
-        Self { by_name }
+        Self { asks: asks::of_tables(&by_name), by_name }
+    }
+
+    /// What texts ask of a request, the tables that they lead to included.
+    pub fn asks(&self, values: &[&dyn Pieces]) -> Asks {
+        asks::of_values(values, &self.asks)
     }
 
     pub(super) fn named(&self, name: &Name) -> Option<&Table> {
         self.by_name.get(name)
+    }
+}
+
+impl Pieces for Table {
+    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
+        match self {
+            Self::Map(map) => map.pieces(see),
+            Self::Geo(geo) => geo.pieces(see),
+            Self::Split(split) => split.pieces(see),
+        }
     }
 }
 

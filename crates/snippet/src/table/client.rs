@@ -2,22 +2,22 @@
 
 use super::row::{Fate, H, HSL, LIF, MANY, Row, S, fate, rows};
 use crate::level::Levels;
-use crate::read::client::{buffers, keepalive, merge_slashes, tls_versions};
+use crate::read::client::{buffers, keepalive, tls_versions};
 
 pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
     "client_max_body_size", HSL, 1, 1, once(client.max_body_size, offset), "How large a body may be, else 413; 0 for no bound.";
     "client_body_buffer_size", HSL, 1, 1, once(client.body_buffer_size, size), "How much of a body is held back while it is buffered.";
-    "client_body_timeout", HSL, 1, 1, once(client.body_timeout, duration), "How long a body may pause.";
-    "client_header_timeout", H | S, 1, 1, once(client.header_timeout, duration), "How long a head may take.";
-    "client_header_buffer_size", H | S, 1, 1, once(client.header_buffer_size, size), "How large a head is read at first.";
+    "client_body_timeout", HSL, 1, 1, once(client.body_timeout, duration), "How long a body may pause, where that is less than the ConfigMap says.";
+    "client_header_timeout", H | S, 1, 1, idle(client.header_timeout, duration), "A key of the ConfigMap: `client-header-timeout`.";
+    "client_header_buffer_size", H | S, 1, 1, idle(client.header_buffer_size, size), "Memory of nginx.";
     "large_client_header_buffers", H | S, 2, 2, whole(client.large_header_buffers, buffers), "How large a line of a head, and a head, may be.";
-    "keepalive_timeout", HSL, 1, 2, whole(client.keepalive_timeout, keepalive), "How long an idle connection stays.";
-    "keepalive_requests", HSL, 1, 1, once(client.keepalive_requests, number), "How many requests a connection takes.";
-    "keepalive_time", HSL, 1, 1, once(client.keepalive_time, duration), "How long a connection takes requests.";
-    "send_timeout", HSL, 1, 1, once(client.send_timeout, duration), "How long a client may take nothing.";
+    "keepalive_timeout", HSL, 1, 2, whole(client.keepalive_timeout, keepalive), "How long an idle connection stays; 0: no longer than the answer. HTTP/1.";
+    "keepalive_requests", HSL, 1, 1, once(client.keepalive_requests, number), "How many requests a connection takes. HTTP/1.";
+    "keepalive_time", HSL, 1, 1, once(client.keepalive_time, duration), "How long a connection takes requests. HTTP/1.";
+    "send_timeout", HSL, 1, 1, idle(client.send_timeout, duration), "Clients that take nothing are let go after a minute.";
     "underscores_in_headers", H | S, 1, 1, once(client.underscores_in_headers, flag), "Whether names of headers may have underscores.";
     "ignore_invalid_headers", H | S, 1, 1, once(client.ignore_invalid_headers, flag), "Whether headers with other names are dropped.";
-    "merge_slashes", H | S, 1, 1, whole(client.merge_slashes, merge_slashes), "Whether // in a path is matched as /. Off is refused where it would open a guard.";
+    "merge_slashes", H | S, 1, 1, idle(client.merge_slashes, flag), "A path is matched with // as /, which opens no guard; upstreams see what the client wrote.";
     "keepalive_disable", HSL, 1, 2, no_effect(), "For browsers that are gone.";
     "keepalive_min_timeout", HSL, 1, 1, no_effect(), "Connections are told that they end.";
     "client_body_in_file_only", HSL, 1, 1, no_effect(), "Bodies are not written to files.";
@@ -56,9 +56,9 @@ pub(super) static CORE: &[Row] = rows! { "ngx_http_core_module";
 };
 
 pub(super) static SSL: &[Row] = rows! { "ngx_http_ssl_module";
-    "ssl_ciphers", H | S, 1, 1, once(client.ssl_ciphers, text), "As the annotation `ssl-ciphers`.";
-    "ssl_protocols", H | S, 1, MANY, whole(client.ssl_protocols, tls_versions), "Versions of TLS; the host's certificate decides with them.";
-    "ssl_prefer_server_ciphers", H | S, 1, 1, once(client.ssl_prefer_server_ciphers, flag), "As the annotation `ssl-prefer-server-ciphers`.";
+    "ssl_ciphers", H | S, 1, 1, idle(client.ssl_ciphers, text), "Use the annotation `ssl-ciphers`, or the key of the ConfigMap.";
+    "ssl_protocols", H | S, 1, MANY, idle_whole(client.ssl_protocols, tls_versions), "A key of the ConfigMap: `ssl-protocols`; in nginx, too, those of the default server count.";
+    "ssl_prefer_server_ciphers", H | S, 1, 1, idle(client.ssl_prefer_server_ciphers, flag), "Use the annotation `ssl-prefer-server-ciphers`.";
     "ssl_session_cache", H | S, 1, 2, no_effect(), "Keys of the ConfigMap: `ssl-session-cache`.";
     "ssl_session_timeout", H | S, 1, 1, no_effect(), "Keys of the ConfigMap: `ssl-session-timeout`.";
     "ssl_session_tickets", H | S, 1, 1, no_effect(), "Keys of the ConfigMap: `ssl-session-tickets`.";
@@ -85,7 +85,7 @@ pub(super) static SSL: &[Row] = rows! { "ngx_http_ssl_module";
 };
 
 pub(super) static V2: &[Row] = rows! { "ngx_http_v2_module";
-    "http2", H | S, 1, 1, once(client.http2, flag), "Whether HTTP/2 is spoken.";
+    "http2", H | S, 1, 1, idle(client.http2, flag), "A key of the ConfigMap: `use-http2`.";
     "http2_max_concurrent_streams", H | S, 1, 1, no_effect(), "A key of the ConfigMap: `http2-max-concurrent-streams`.";
     "http2_max_field_size", H | S, 1, 1, no_effect(), "Obsolete in nginx: `large_client_header_buffers`.";
     "http2_max_header_size", H | S, 1, 1, no_effect(), "Obsolete in nginx: `large_client_header_buffers`.";

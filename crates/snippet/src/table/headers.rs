@@ -6,7 +6,7 @@ use crate::read::headers::{add_header, clear, clear_input, expires, set, set_inp
 
 pub(super) static HEADERS: &[Row] = rows! { "ngx_http_headers_module";
     "add_header", HSL | LIF, 2, 3, some(headers.add, add_header), "Adds a header to answers with 200, 201, 204, 206, 301-304, 307, 308, or `always`. One of an inner level hides those of the outer one.";
-    "add_trailer", HSL | LIF, 2, 3, some(headers.add_trailer, add_header), "Adds a trailer.";
+    "add_trailer", HSL | LIF, 2, 3, some(headers.add_trailer, add_header), "Adds a trailer, for clients that take some (TE: trailers).";
     "expires", HSL | LIF, 1, 2, whole(headers.expires, expires), "Expires and Cache-Control: off, epoch, max, a time, modified, @daily, a variable.";
 };
 

@@ -34,6 +34,8 @@ pub(crate) enum Fate {
     Built(Build),
     /// Taken, said, and without effect.
     NoEffect,
+    /// The same, where its value must be one.
+    Idle(Read),
     /// It takes an nginx.
     NeedsNginx,
     /// Nobody may have it.
@@ -76,7 +78,7 @@ impl Row {
     pub fn fate(&self) -> &'static str {
         match self.fate {
             Fate::Native(_) | Fate::Built(_) => "native",
-            Fate::NoEffect => "no effect",
+            Fate::NoEffect | Fate::Idle(_) => "no effect",
             Fate::NeedsNginx => "needs nginx",
             Fate::Refused => "refused",
         }
@@ -84,7 +86,7 @@ impl Row {
 
     pub(crate) fn has_block(&self) -> Option<bool> {
         match self.fate {
-            Fate::Native(_) | Fate::NoEffect => Some(false),
+            Fate::Native(_) | Fate::NoEffect | Fate::Idle(_) => Some(false),
             Fate::Built(build) => Some(build.has_block()),
             Fate::NeedsNginx | Fate::Refused => None,
         }
@@ -106,7 +108,8 @@ pub(super) const HSL: u8 = H | S | L;
 
 /// What becomes of a directive: `once` reads the only argument into a field that may be said once; `whole` does so with
 /// the whole directive; `add` reads a directive into one more entry; `some` into one
-/// more or none; `more` into several; `with` is a function.
+/// more or none; `more` into several; `with` is a function. What is
+/// `idle` is read like `once`, what is `idle_whole` like `whole`, and means nothing here.
 macro_rules! fate {
     (once($($field:ident).+, $read:ident)) => {
         Fate::Native(|_, directive, settings| {
@@ -139,6 +142,18 @@ macro_rules! fate {
         })
     };
     (with($read:path)) => { Fate::Native($read) };
+    (idle($($field:ident).+, $read:ident)) => {
+        Fate::Idle(|_, directive, settings| {
+            let value = $crate::read::$read(&directive.arguments()[0])?;
+            $crate::read::once(&mut settings.$($field).+, directive, value)
+        })
+    };
+    (idle_whole($($field:ident).+, $read:path)) => {
+        Fate::Idle(|reader, directive, settings| {
+            let value = $read(reader, directive)?;
+            $crate::read::once(&mut settings.$($field).+, directive, value)
+        })
+    };
     (built($build:ident)) => { Fate::Built(Build::$build) };
     (no_effect()) => { Fate::NoEffect };
     (needs_nginx()) => { Fate::NeedsNginx };

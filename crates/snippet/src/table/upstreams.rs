@@ -23,7 +23,7 @@ macro_rules! transfer {
             concat!($start, "_hide_header"), HSL, 1, 1, add($part.hide_headers, hidden), "A header of the upstream that clients do not see.";
             concat!($start, "_pass_header"), HSL, 1, 1, add($part.pass_headers, pass_header), "A header that they see although it is hidden.";
             concat!($start, "_ignore_headers"), HSL, 1, MANY, whole($part.ignore_headers, ignored), "X-Accel-… and others that are not obeyed.";
-            concat!($start, "_socket_keepalive"), HSL, 1, 1, once($part.socket_keepalive, flag), "Whether the kernel watches idle connections.";
+            concat!($start, "_socket_keepalive"), HSL, 1, 1, idle($part.socket_keepalive, flag), "Idle connections are watched here.";
             concat!($start, "_bind"), HSL, 1, 2, no_effect(), "The kernel chooses the address.";
         }
     };
@@ -39,7 +39,7 @@ macro_rules! tls {
             concat!($start, "_ssl_verify_depth"), HSL, 1, 1, once($part.tls.verify_depth, number), "How many authorities deep.";
             concat!($start, "_ssl_protocols"), HSL, 1, MANY, whole($part.tls.protocols, tls_versions), "Versions of TLS.";
             concat!($start, "_ssl_ciphers"), HSL, 1, 1, once($part.tls.ciphers, text), "Suites.";
-            concat!($start, "_ssl_session_reuse"), HSL, 1, 1, once($part.tls.session_reuse, flag), "Whether sessions are resumed.";
+            concat!($start, "_ssl_session_reuse"), HSL, 1, 1, idle($part.tls.session_reuse, flag), "Sessions are resumed where the upstream does.";
             concat!($start, "_ssl_certificate"), HSL, 1, 1, needs_nginx(), "There are no files: use `proxy-ssl-secret`.";
             concat!($start, "_ssl_certificate_key"), HSL, 1, 1, needs_nginx(), "There are no files: use `proxy-ssl-secret`.";
             concat!($start, "_ssl_trusted_certificate"), HSL, 1, 1, needs_nginx(), "There are no files: use `proxy-ssl-secret`.";
@@ -59,11 +59,11 @@ macro_rules! buffered {
             concat!($start, "_request_buffering"), HSL, 1, 1, once($part.request_buffering, flag), "Whether bodies are read whole before the upstream gets them.";
             concat!($start, "_buffers"), HSL, 2, 2, whole($part.buffers, buffers), "How much of an answer is read ahead.";
             concat!($start, "_busy_buffers_size"), HSL, 1, 1, no_effect(), "One buffer serves both sides.";
-            concat!($start, "_limit_rate"), HSL, 1, 1, once($part.limit_rate, size), "Bytes of an answer that are read in a second.";
+            concat!($start, "_limit_rate"), HSL, 1, 1, idle($part.limit_rate, size), "Upstreams are read as fast as clients take it: `limit_rate`.";
             concat!($start, "_pass_request_body"), HSL, 1, 1, once($part.pass_request_body, flag), "Whether the upstream gets the body.";
             concat!($start, "_pass_request_headers"), HSL, 1, 1, once($part.pass_request_headers, flag), "Whether it gets the client's headers.";
-            concat!($start, "_ignore_client_abort"), HSL, 1, 1, once($part.ignore_client_abort, flag), "Whether requests of clients that are gone are finished.";
-            concat!($start, "_force_ranges"), HSL, 1, 1, once($part.force_ranges, flag), "Whether ranges are cut here.";
+            concat!($start, "_ignore_client_abort"), HSL, 1, 1, idle($part.ignore_client_abort, flag), "Upstreams are let go of when the client is gone.";
+            concat!($start, "_force_ranges"), HSL, 1, 1, idle($part.force_ranges, flag), "Ranges are the upstream's business.";
             concat!($start, "_max_temp_file_size"), HSL, 1, 1, no_effect(), "Answers are not written to files.";
             concat!($start, "_temp_file_write_size"), HSL, 1, 1, no_effect(), "Answers are not written to files.";
             concat!($start, "_temp_path"), HSL, 1, 4, no_effect(), "Answers are not written to files.";

@@ -216,7 +216,7 @@ fn the_http_level_has_zones_tables_and_servers() {
     let server = &http.servers[0];
     assert_eq!(
         (server.listens[0].port, server.listens[0].default_server, server.listens[1].address),
-        (2443, true, None)
+        (2443, true, Some(std::net::Ipv6Addr::UNSPECIFIED.into()))
     );
     assert_eq!((server.names.len(), server.scope.program.steps.len()), (2, 1));
     assert_eq!(http.settings.real_ip.trusted.len(), 1);
@@ -289,6 +289,64 @@ fn what_has_no_effect_is_said() {
 }
 
 #[test]
+fn what_is_read_and_means_nothing_is_said_too() {
+    let silent = "etag off; server_tokens off; chunked_transfer_encoding off; send_timeout 5s; http2 off; \
+                  proxy_limit_rate 1k; proxy_ignore_client_abort on; proxy_force_ranges on; \
+                  grpc_socket_keepalive on; proxy_ssl_session_reuse off; merge_slashes off;";
+    assert_eq!(meaning(Place::Server, silent).notes.len(), 11);
+    let heard =
+        "keepalive_timeout 5s; client_body_timeout 3s; gzip_proxied any; fastcgi_index a.php;";
+    assert!(meaning(Place::Server, heard).notes.is_empty());
+}
+
+#[test]
+fn headers_that_are_never_a_snippets_to_say_are_noted() {
+    let notes = |text| meaning(Place::Location, text).notes.len();
+    for text in [
+        "proxy_set_header Content-Length 5;",
+        "proxy_set_header Transfer-Encoding chunked;",
+        "proxy_set_header Upgrade h2c;",
+        "proxy_set_header Connection 'x-mine';",
+        "add_header Content-Length 0;",
+        "more_set_headers 'Connection: close';",
+        "more_clear_headers Transfer-Encoding;",
+        "more_set_input_headers 'Content-Length: 0';",
+    ] {
+        assert_eq!(notes(text), 1, "{text}");
+    }
+    for text in [
+        "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection 'upgrade';",
+        "proxy_set_header Connection $connection_upgrade; proxy_set_header Connection '';",
+        "proxy_set_header Host a.test; proxy_set_header Content-Length '';",
+        "more_set_input_headers 'Host: a.test'; more_clear_input_headers Upgrade;",
+    ] {
+        assert_eq!(notes(text), 0, "{text}");
+    }
+}
+
+#[test]
+fn a_port_is_one_of_the_addresses_that_nginx_takes_for_it() {
+    let text =
+        "server { listen 81; listen *:82; listen [::]:83; listen [::1]:84; listen 127.0.0.1:85; }";
+    let http = meaning(Place::Http, text).http;
+    let addresses: Vec<_> = http.servers[0]
+        .listens
+        .iter()
+        .map(|listen| listen.address.map(|address| address.to_string()))
+        .collect();
+    let own = |text: &str| Some(text.to_owned());
+    assert_eq!(addresses, [None, None, own("::"), own("::1"), own("127.0.0.1")]);
+}
+
+#[test]
+fn a_variable_right_behind_the_host_of_a_proxy_pass_is_its_path() {
+    let pass =
+        settings("proxy_pass http://upstream_balancer$request_uri;").pass.expect("it is said");
+    assert_eq!(pass.target, PassTarget::Balancer);
+    assert_eq!(pass.path.expect("it has one").to_string(), "${request_uri}");
+}
+
+#[test]
 fn variables_have_no_case_and_own_ones_come_first() {
     let scope =
         meaning(Place::Location, "set $Mine 1; proxy_set_header X \"$mine $HOST ${MINE}s\";").scope;
@@ -319,9 +377,9 @@ fn what_a_snippet_takes_for_granted_is_said_with_its_place() {
     let mut found: Vec<_> = needs.iter().map(said).collect();
     found.sort();
     assert_eq!(found, expected.map(|(line, name)| (line, name.to_owned())));
-    let listens = meaning(Place::Http, "merge_slashes off;\nserver { listen 2443; }").needs;
+    let listens = meaning(Place::Http, "server { listen 2443; }").needs;
     let what: Vec<_> = listens.into_iter().map(|need| need.what).collect();
-    assert_eq!(what, [snippet::Needed::UnmergedSlashes, snippet::Needed::Port(2443)]);
+    assert_eq!(what, [snippet::Needed::Port(2443)]);
 }
 
 #[test]

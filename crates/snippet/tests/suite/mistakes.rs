@@ -10,6 +10,28 @@ fn said(place: Place, text: &str) -> Vec<String> {
 /// Snippets that nginx refuses too, and how what is said begins.
 const REFUSED: &[(Place, &str, &str)] = &[
     (
+        Place::Server,
+        "location ~ ^/a {\nproxy_pass http://upstream_balancer/b; }",
+        "line 2, column 1: proxy_pass has no path in a location with an expression",
+    ),
+    (
+        Place::Server,
+        "location @a { proxy_pass http://upstream_balancer/; }",
+        "line 1, column 15: proxy_pass has no path",
+    ),
+    (
+        Place::Location,
+        "if ($uri) { proxy_pass http://upstream_balancer/b; }",
+        "line 1, column 13: proxy_pass has no path",
+    ),
+    (
+        Place::Location,
+        "limit_except GET { proxy_pass http://upstream_balancer/b; }",
+        "line 1, column 20: proxy_pass has no path",
+    ),
+    (Place::Server, "http2 perhaps;", "line 1, column 7"),
+    (Place::Server, "send_timeout 1s;\nsend_timeout 2s;", "line 2, column 1"),
+    (
         Place::Location,
         "more_set_header \"X: 1\";",
         "line 1, column 1: unknown directive \"more_set_header\", did you mean \"more_set_headers\"?",

@@ -204,8 +204,8 @@ fn protocol(
     options: &Options,
 ) -> (Option<Scheme>, Option<(&'static str, String)>) {
     let (scheme, ports) = match listener.protocol.as_str() {
-        "HTTP" => (Scheme::Http, [80, options.gateway_ports.0]),
-        "HTTPS" => (Scheme::Https, [443, options.gateway_ports.1]),
+        "HTTP" => (Scheme::Http, [80, options.http_ports[0]]),
+        "HTTPS" => (Scheme::Https, [443, options.http_ports[1]]),
         other => {
             let message = format!("protocol {other} is not supported; write HTTP or HTTPS");
             return (None, Some(("UnsupportedProtocol", message)));

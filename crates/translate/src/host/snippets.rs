@@ -3,7 +3,7 @@
 use super::{Host, Surroundings, heard, not_heard, unheard};
 use crate::ingress::{Draft, Rank, Role, Target, origin};
 use crate::tenancy::Item;
-use model::policy::{Access, Policy};
+use model::policy::Policy;
 use model::snippet::{
     AuthBasic, Inherit, Limits, LocationKind, Piece, RealIp, Satisfy, Scope, Settings, Step, Task,
     Template,
@@ -58,15 +58,14 @@ impl Host<'_> {
             }
         });
         let behind = self.ground.snippets.server.clone();
-        let all = match (own, behind) {
+        match (own, behind) {
             (Some(own), Some(behind)) => {
                 let mut all = Scope::clone(&own);
                 all.join(&behind);
                 Some(Arc::new(all))
             }
             (own, behind) => own.or(behind),
-        };
-        self.with_merged_slashes(first, all)
+        }
     }
 
     /// What could open a guard that others have counts for the locations of its own Ingress only: who a client is, and
@@ -144,35 +143,6 @@ impl Host<'_> {
         Arc::new(server)
     }
 
-    /// `merge_slashes off` beside guards has no effect: `//` would lead past them.
-    fn with_merged_slashes(
-        &mut self,
-        first: Option<&Arc<Draft>>,
-        scope: Option<Arc<Scope>>,
-    ) -> Option<Arc<Scope>> {
-        let of = |settings: &Settings| settings.client.merge_slashes;
-        let http = self.ground.snippets.http.as_ref().and_then(|http| of(&http.settings));
-        let own = scope.as_ref().and_then(|scope| of(&scope.settings));
-        let guarded = || self.locations.iter().any(|location| is_guarded(&location.policy));
-        if own.or(http) != Some(false) || !guarded() {
-            return scope;
-        }
-        let asks = |draft: &&Arc<Draft>| {
-            let scope = draft.snippets.server.as_ref();
-            scope.is_some_and(|scope| of(&scope.settings).is_some())
-        };
-        if let Some(draft) = first.filter(asks) {
-            let message = format!(
-                "merge_slashes off has no effect for host {}: paths of it have guards, which // would lead past",
-                self.name
-            );
-            self.annotation(&draft.ingress.meta.key, "server-snippet", message);
-        }
-        let mut scope = scope.as_deref().cloned().unwrap_or_default();
-        scope.settings.client.merge_slashes = Some(true);
-        Some(Arc::new(scope))
-    }
-
     /// A location in a `configuration-snippet` stands in each of the Ingress's: where it may not, those are closed.
     pub(super) fn locations_within(&mut self, drafts: &BTreeMap<Rank, Arc<Draft>>) {
         for draft in drafts.values().filter(|draft| !draft.snippets.within.is_empty()) {
@@ -231,14 +201,6 @@ fn inherit(location: &mut Location, outer: &Settings, made: &mut Made) {
     });
     policy.snippet = Some(Arc::clone(scope));
     location.policy = Arc::new(policy);
-}
-
-/// Whether a location lets in some requests only.
-fn is_guarded(policy: &Policy) -> bool {
-    policy.auth_basic.is_some()
-        || policy.auth_external.is_some()
-        || policy.access != Access::default()
-        || policy.client_certificate.is_some()
 }
 
 /// Names of upstreams, and the others that they have in this cluster.

@@ -242,7 +242,7 @@ impl<'a> Reviewer<'a> {
         }
         let plain = self.scope(CrossNamespace::default());
         let for_all =
-            ForAll::read(&mut Settings::of_config_map(plain), &self.options.reserved_ports, None);
+            ForAll::read(&mut Settings::of_config_map(plain), &self.options.closed_ports(), None);
         if for_all.is_wrong() {
             return Vec::new();
         }

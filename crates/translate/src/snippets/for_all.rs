@@ -6,7 +6,7 @@ use super::{meaning, parse, said};
 use crate::ingress::Target;
 use crate::settings::Settings;
 use model::Severity;
-use model::snippet::{GlobalScope, Scope};
+use model::snippet::{GlobalScope, OwnServer, Scope};
 use snippet::{Meaning, Mistake, Names, Need, Needed, Place, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -149,8 +149,11 @@ impl ForAll {
             let mut wanted = BTreeSet::new();
             let found =
                 meaning(&snippet, &all.names, |need| all.met(need, name, reserved, &mut wanted));
-            let Meaning { scope, http, notes, .. } = found.map_err(|mistakes| (name, mistakes))?;
+            let Meaning { scope, http, notes, needs, .. } =
+                found.map_err(|mistakes| (name, mistakes))?;
             all.targets.append(&mut wanted);
+            let ports = needs.iter().filter(|need| matches!(need.what, Needed::Port(_)));
+            too_many_ports(ports).map_err(|mistake| (name, vec![mistake]))?;
             match name {
                 "http-snippet" => all.http = Some(Arc::new(http)),
                 "server-snippet" => all.server = Some(Arc::new(scope)),
@@ -189,7 +192,7 @@ impl ForAll {
             Needed::Port(port) if reserved.contains(port) => {
                 Err(format!("port {port} is one of Fairway's own: choose another one"))
             }
-            Needed::Port(_) | Needed::UnmergedSlashes => Ok(()),
+            Needed::Port(_) => Ok(()),
             // Some of the locations that it is in are exact ones, as those of a Prefix are.
             Needed::Around(_) => Err(
                 "a location within every location is within exact ones, too, where none may be: \
@@ -218,6 +221,22 @@ impl ForAll {
             )
         })
     }
+}
+
+/// Refuses more ports than snippets may open.
+fn too_many_ports<'n>(needs: impl Iterator<Item = &'n Need>) -> Result<(), Mistake> {
+    let mut ports = BTreeSet::new();
+    for need in needs {
+        let Needed::Port(port) = need.what else { continue };
+        ports.insert(port);
+        if ports.len() > OwnServer::MOST_PORTS {
+            return Err(need.unmet(format!(
+                "snippets open {} ports at most: give servers names in place of ports",
+                OwnServer::MOST_PORTS
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The word by which a text may guard something.

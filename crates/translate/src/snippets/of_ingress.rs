@@ -204,8 +204,6 @@ fn met(
         ),
         // It stands at http level only.
         Needed::Port(_) => Ok(()),
-        // What this opens is known where all that has guards on the host is.
-        Needed::UnmergedSlashes => Ok(()),
         // The authenticator's location is an exact one.
         Needed::Around(kind) if name == "auth-snippet" => {
             let around = LocationKind::Exact(String::new());

@@ -7,7 +7,7 @@ use super::super::variables::networks;
 use super::super::{Block, Scope, Word};
 use model::{
     Block as Blocked, BlockList, Compression, Configuration, Global, Hashes, LogFormat, LogTarget,
-    RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
+    MEDIA_TYPES, RealIp, TlsSettings, TlsVersion, Tuning, Unwanted,
 };
 
 /// Writes them.
@@ -60,6 +60,15 @@ fn hashes(hashes: &Hashes, http: &mut Block) {
     put!(http, "proxy_headers_hash_bucket_size", at_least(hashes.headers_bucket, 128));
 }
 
+/// The types of answers that snippets make, by the extensions of paths.
+fn media_types(http: &mut Block) {
+    let mut block = Block::default();
+    for (media, extensions) in MEDIA_TYPES {
+        block.put(media, extensions.split(' ').map(Word::plain).collect());
+    }
+    http.open("types", vec![], block);
+}
+
 fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     let limits = &global.limits;
     put!(http, "aio", "threads");
@@ -71,6 +80,7 @@ fn connections(global: &Global, tuning: &Tuning, http: &mut Block) {
     put!(http, "log_subrequest", true);
     let default_type = tuning.default_type.as_deref().unwrap_or("text/html");
     put!(http, "default_type", Word::plain(default_type));
+    media_types(http);
     put!(http, "keepalive_timeout", global.keep_alive.idle);
     put!(http, "keepalive_requests", global.keep_alive.requests);
     put!(http, "keepalive_time", global.keep_alive.age);

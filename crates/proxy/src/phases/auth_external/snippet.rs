@@ -27,10 +27,11 @@ pub(super) fn instead(
         on_machine(exchange, |machine| {
             // The question has a path of its own; that of the request stays what it is.
             let state = &machine.state;
-            let before = (state.path.clone(), state.query.clone(), state.rewritten);
+            let before =
+                (state.path.clone(), state.query.clone(), state.rewritten, state.requeried);
             let outcome = run(&scope.program, Owner::Location, machine);
             let state = &mut machine.state;
-            (state.path, state.query, state.rewritten) = before;
+            (state.path, state.query, state.rewritten, state.requeried) = before;
             Ok(outcome)
         })
     })?;
