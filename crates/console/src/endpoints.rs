@@ -1,7 +1,7 @@
 //! What the API has: each path with its parameters, what it says, and what makes the answer.
 
-use crate::Now;
-use crate::query::{Query, Refusal};
+use crate::now::Now;
+use crate::query::{Parameter, Query, Refusal};
 use crate::views;
 
 /// What describes the API, generated of these and of the types of the answers.
@@ -18,13 +18,6 @@ pub(crate) struct Endpoint {
     /// Whether it says how much traffic there is.
     pub(crate) sampled: bool,
     pub(crate) make: fn(&Now, &Query) -> Result<String, Refusal>,
-}
-
-/// A parameter of a query.
-pub(crate) struct Parameter {
-    pub(crate) name: &'static str,
-    #[cfg_attr(not(test), expect(dead_code, reason = "for the description"))]
-    pub(crate) about: &'static str,
 }
 
 const SEARCH: Parameter =

@@ -1,11 +1,12 @@
 //! What tells a page that something changed: Server-Sent Events, one for each change and one every few seconds.
 
-use crate::{Console, lock};
+use crate::history::History;
+use crate::lock::lock;
 use bytes::Bytes;
 use runtime::admin::Page;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// Where they are.
 pub(crate) const PATH: &str = "/api/v1/events";
@@ -22,39 +23,36 @@ pub(crate) fn open() -> usize {
     STREAMS - OPEN.available_permits()
 }
 
-impl Console {
-    pub(crate) fn events(self: &Arc<Self>) -> Page {
-        let Ok(permit) = OPEN.try_acquire() else {
-            let error = format!(
-                r#"{{"error":"{STREAMS} pages look already: close one, or reload by hand"}}"#
-            );
-            return Page::json(error).with_status(503);
-        };
-        let (sender, pieces) = mpsc::channel(1);
-        let (console, mut news) = (self.clone(), self.news.subscribe());
-        tokio::spawn(async move {
-            let _permit = permit;
-            let mut what = "hello";
-            loop {
-                let generation = lock(&console.history).generation();
-                let event = format!("event: {what}\ndata: {{\"generation\":{generation}}}\n\n");
-                if sender.send(Bytes::from(event)).await.is_err() {
-                    return;
-                }
-                what = tokio::select! {
-                    changed = news.changed() => match changed {
-                        Ok(()) => "change",
-                        Err(_) => return,
-                    },
-                    () = tokio::time::sleep(BEAT) => "beat",
-                    () = sender.closed() => return,
-                };
-                if what == "change" {
-                    tokio::time::sleep(REST).await;
-                    news.mark_unchanged();
-                }
+/// A stream of them.
+pub(crate) fn page(history: Arc<Mutex<History>>, mut news: watch::Receiver<u64>) -> Page {
+    let Ok(permit) = OPEN.try_acquire() else {
+        let error =
+            format!(r#"{{"error":"{STREAMS} pages look already: close one, or reload by hand"}}"#);
+        return Page::json(error).with_status(503);
+    };
+    let (sender, pieces) = mpsc::channel(1);
+    tokio::spawn(async move {
+        let _permit = permit;
+        let mut what = "hello";
+        loop {
+            let generation = lock(&history).generation();
+            let event = format!("event: {what}\ndata: {{\"generation\":{generation}}}\n\n");
+            if sender.send(Bytes::from(event)).await.is_err() {
+                return;
             }
-        });
-        Page::stream("text/event-stream", pieces)
-    }
+            what = tokio::select! {
+                changed = news.changed() => match changed {
+                    Ok(()) => "change",
+                    Err(_) => return,
+                },
+                () = tokio::time::sleep(BEAT) => "beat",
+                () = sender.closed() => return,
+            };
+            if what == "change" {
+                tokio::time::sleep(REST).await;
+                news.mark_unchanged();
+            }
+        }
+    });
+    Page::stream("text/event-stream", pieces)
 }

@@ -1,6 +1,6 @@
 //! How many requests a second the API answers, so that nobody who looks takes much of the processor.
 
-use crate::lock;
+use crate::lock::lock;
 use crate::query::Refusal;
 use std::sync::Mutex;
 use std::time::Instant;

@@ -1,6 +1,5 @@
 //! What stands behind the `?` of the API, and what whoever asks wrongly is told: one line with the remedy.
 
-use crate::endpoints::Parameter;
 use crate::hidden::hide_words;
 use runtime::admin::Page;
 use std::fmt;
@@ -42,6 +41,13 @@ impl Refusal {
         };
         Page::json(serde_json::json!({"error": error}).to_string()).with_status(status)
     }
+}
+
+/// A parameter of a query.
+pub(crate) struct Parameter {
+    pub(crate) name: &'static str,
+    #[cfg_attr(not(test), expect(dead_code, reason = "for the description"))]
+    pub(crate) about: &'static str,
 }
 
 /// Names and values, of which all are known.
@@ -131,8 +137,7 @@ pub(crate) fn told(message: impl fmt::Display) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Query, Refusal};
-    use crate::endpoints::Parameter;
+    use super::{Parameter, Query, Refusal};
 
     const KNOWN: &[Parameter] = &[
         Parameter { name: "search", about: "" },

@@ -195,7 +195,7 @@ impl Place {
         self.new = self.now.less(before.map(|before| &before.now));
         let failed =
             self.new.statuses.iter().find(|(status, count)| **count > 0 && status.starts_with('5'));
-        let failed = failed.map(|(status, _)| (crate::seconds(), status.clone()));
+        let failed = failed.map(|(status, _)| (crate::clock::seconds(), status.clone()));
         self.failed = failed.or_else(|| before.and_then(|before| before.failed.clone()));
     }
 }

@@ -1,11 +1,12 @@
 //! The routes that are served, as one list that can be searched and sorted.
 
+use crate::lock::lock;
 use crate::query::{shown, told};
 use crate::sample::Spot;
 use controller::Known;
 use model::{Backend, Location, Server};
 use std::fmt::Write;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Addresses of an upstream that a search finds.
 const ADDRESSES: usize = 32;
@@ -16,6 +17,10 @@ pub(crate) struct Served {
     /// In the order of hosts, then as the host has them.
     pub(crate) routes: Vec<Route>,
 }
+
+/// The routes of what is known, worked out once for all who ask.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<Option<Arc<Served>>>);
 
 /// A path of a host.
 pub(crate) struct Route {
@@ -31,19 +36,28 @@ pub(crate) struct Route {
     text: String,
 }
 
+impl Kept {
+    pub(crate) fn of(&self, known: &Arc<Known>) -> Arc<Served> {
+        let mut kept = lock(&self.0);
+        match kept.as_ref().filter(|served| Arc::ptr_eq(&served.known, known)) {
+            Some(served) => served.clone(),
+            None => kept.insert(Arc::new(Served::new(known.clone()))).clone(),
+        }
+    }
+
+    pub(crate) fn forget(&self) {
+        *lock(&self.0) = None;
+    }
+}
+
 impl Served {
-    pub(crate) fn new(known: Arc<Known>) -> Self {
+    fn new(known: Arc<Known>) -> Self {
         let servers = known.serving.servers.values();
         let routes = servers.flat_map(|server| {
             let of = |location: &Arc<Location>| Route::new(server, location, &known);
             server.locations.iter().map(of).collect::<Vec<_>>()
         });
         Self { routes: routes.collect(), known: known.clone() }
-    }
-
-    /// Whether it was made of this.
-    pub(crate) fn is_of(&self, known: &Arc<Known>) -> bool {
-        Arc::ptr_eq(&self.known, known)
     }
 
     /// Those in which all words are found.

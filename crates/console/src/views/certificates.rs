@@ -1,7 +1,7 @@
 //! Certificates in the order in which they expire, with the hosts that use them.
 
 use super::json;
-use crate::Now;
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown};
 use model::{Certificate, CertificateId, Configuration};
 use serde::Serialize;
@@ -96,7 +96,7 @@ fn users(serving: &Configuration) -> (BTreeMap<CertificateId, Vec<&str>>, Vec<St
 impl Row {
     fn new(certificate: &Certificate, hosts: &[&str]) -> Self {
         let mismatched = hosts.iter().filter(|host| !certificate.covers(host));
-        let left = certificate.not_after as f64 - crate::seconds();
+        let left = certificate.not_after as f64 - crate::clock::seconds();
         Self {
             secret: shown(&certificate.id),
             names: certificate.names.iter().map(shown).collect(),

@@ -1,46 +1,11 @@
 //! Why a request goes where it goes: what `fairway explain` prints, of what is in force now.
 
 use super::json;
-use crate::Now;
+use crate::explained::{Asked, Explained, Line};
 use crate::hidden::hide_line;
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
-use serde::Serialize;
 use std::net::{IpAddr, Ipv4Addr};
-
-/// A request that somebody asks about.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// The URL.
-    pub url: String,
-    /// The method.
-    pub method: String,
-    /// Header fields, each `Name: value`.
-    pub headers: Vec<String>,
-    /// The client's address.
-    pub client: IpAddr,
-}
-
-/// What would become of it.
-#[derive(Clone, Debug, Default, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Explained {
-    /// What nearly had it: Ingresses that name the host and are not heard of, with the reason.
-    pub notes: Vec<String>,
-    /// What was decided, in order.
-    pub decisions: Vec<Line>,
-}
-
-/// A decision.
-#[derive(Clone, Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Line {
-    /// What was decided about.
-    pub step: String,
-    /// What was decided.
-    pub outcome: String,
-    /// The annotation, key or field, and the object that asked for it.
-    pub by: Option<String>,
-}
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     let client = query.get("client");
@@ -59,7 +24,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
             .collect(),
         client: parsed.unwrap_or(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))),
     };
-    let explain = now.console.explain.get().ok_or(Refusal::Early)?;
+    let explain = now.explain.as_ref().ok_or(Refusal::Early)?;
     let Explained { notes, decisions } =
         explain(&asked, &now.known).map_err(|error| Refusal::Wrong(told(error)))?;
     let line = |Line { step, outcome, by }| Line {

@@ -2,9 +2,10 @@
 
 use super::json;
 use super::overview::pressure_text;
+use crate::events;
+use crate::now::Now;
 use crate::query::{Query, Refusal};
 use crate::sample::Sample;
-use crate::{Now, events};
 use serde::Serialize;
 
 /// What is bounded.

@@ -3,7 +3,7 @@
 use super::json;
 use super::problems::severity_text;
 use super::routes::Traffic;
-use crate::Now;
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -80,10 +80,8 @@ pub(crate) fn pressure_text(pressure: u8) -> &'static str {
 }
 
 pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
-    let (console, known) = (&now.console, &now.known);
-    let served = console.served(known);
-    let progress =
-        console.follows.get().map(|follows| follows.loops.progress()).unwrap_or_default();
+    let (identity, known, progress) = (&now.identity, &now.known, &now.progress);
+    let served = now.served();
     let mut problems = BTreeMap::from([("error", 0), ("notice", 0), ("warning", 0)]);
     for problem in known.problems.iter() {
         *problems.entry(severity_text(problem.severity)).or_default() += 1;
@@ -98,12 +96,12 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
     let processes = &sample.traffic.processes;
     let connections = sample.traffic.connections.as_ref();
     json(&Overview {
-        now: crate::seconds(),
-        version: console.identity.version.clone(),
-        class: shown(&console.identity.class),
-        pod: shown(&console.identity.pod),
+        now: crate::clock::seconds(),
+        version: identity.version.clone(),
+        class: shown(&identity.class),
+        pod: shown(&identity.pod),
         engine: if sample.within.is_some() { "native" } else { "nginx" },
-        leads: console.leads.get().map(|leads| leads()),
+        leads: now.leads,
         started: processes.iter().map(|usage| usage.started).min_by(f64::total_cmp),
         generation: progress.generation,
         generation_at: progress.applied_at_seconds(),

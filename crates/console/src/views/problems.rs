@@ -1,8 +1,8 @@
 //! Problems: every mistake with its object, key and remedy.
 
 use super::json;
-use crate::Now;
-use crate::lock;
+use crate::lock::lock;
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use model::{Origin, Problem, Severity};
 use serde::Serialize;
@@ -93,7 +93,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         }
     }
     found.sort_by_key(|problem| std::cmp::Reverse(problem.severity));
-    let history = lock(&now.console.history);
+    let history = lock(&now.history);
     let row = |problem: &&Problem| Row::new(problem, history.since(problem));
     json(&Problems {
         total,

@@ -2,8 +2,8 @@
 
 use super::json;
 use super::routes::{Row, kind_text};
-use crate::Now;
 use crate::difference::{leaves, text, value};
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use crate::served::Route;
 use model::Backend;
@@ -55,7 +55,7 @@ pub(crate) struct Setting {
 }
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
-    let served = now.console.served(&now.known);
+    let served = now.served();
     let (host, path) = (query.needed("host", "shop.example")?, query.needed("path", "/")?);
     let kind = query.get("kind").unwrap_or("Prefix");
     let is_it = |route: &&Route| {
@@ -76,7 +76,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
     let ingress = ingress.and_then(|key| now.known.snapshot.ingresses.get(&key));
     let problems = location.origin.as_ref().map(|origin| now.known.problems.of(origin));
     json(&Details {
-        route: now.route(route),
+        route: Row::new(route, now.sample.as_deref()),
         aliases: route.server.other_names().iter().map(|alias| text(&value(alias))).collect(),
         certificate: route.server.certificate.as_ref().map(shown),
         endpoints: endpoints(now, route),

@@ -1,7 +1,7 @@
 //! The routes: host, path, Ingress, Service and endpoints, each with its traffic.
 
 use super::json;
-use crate::Now;
+use crate::now::Now;
 use crate::query::{Query, Refusal, shown};
 use crate::sample::{Live, Sample};
 use crate::served::{Route, backend};
@@ -136,7 +136,7 @@ const SORTS: &[(&str, Option<Most>)] = &[
 ];
 
 pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
-    let served = now.console.served(&now.known);
+    let served = now.served();
     let ((offset, limit), sort) = (query.window()?, query.one_of("sort", SORTS)?);
     let words = query.words();
     let mut found: Vec<&Route> = served.found(&words).collect();
@@ -149,7 +149,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         found: found.len(),
         offset,
         counted: now.sample.as_ref().is_some_and(|sample| sample.is_counted()),
-        routes: rows.map(|route| now.route(route)).collect(),
+        routes: rows.map(|route| Row::new(route, now.sample.as_deref())).collect(),
     })
 }
 

@@ -1,0 +1,194 @@
+//! Where the page and its API have what they say, and how they are asked.
+
+use crate::clock::seconds;
+use crate::endpoints::{self, ENDPOINTS};
+use crate::explained::Explain;
+use crate::gate::Gate;
+use crate::history::History;
+use crate::lock::lock;
+use crate::now::{Identity, Now};
+use crate::query::{Query, Refusal};
+use crate::sample::{Sample, Samples};
+use crate::served::Kept;
+use crate::{events, page};
+use controller::Known;
+use exposition::Source;
+use runtime::admin::{Admin, Page};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, SystemTime};
+use tokio::sync::{Semaphore, watch};
+
+/// Answers that are made at a time: each may look at ten thousand routes.
+const AT_A_TIME: usize = 2;
+/// How long what was worked out for people is kept after the last of them asked.
+const FORGET: Duration = Duration::from_secs(60);
+
+/// The page and its API.
+pub struct Console {
+    identity: Arc<Identity>,
+    engine: Box<dyn Source>,
+    follows: OnceLock<Follows>,
+    leads: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
+    explain: OnceLock<Arc<Explain>>,
+    history: Arc<Mutex<History>>,
+    /// One more for each change that somebody could want to see.
+    news: watch::Sender<u64>,
+    samples: tokio::sync::Mutex<Samples>,
+    served: Arc<Kept>,
+    gate: Gate,
+    turns: Semaphore,
+    looked: Mutex<Option<SystemTime>>,
+    forgetting: AtomicBool,
+}
+
+/// What the loop tells.
+struct Follows {
+    loops: Arc<controller::Metrics>,
+    known: watch::Receiver<Arc<Known>>,
+}
+
+impl Console {
+    /// The console of an engine, which knows nothing before [`Console::follow`].
+    pub fn new(engine: impl Source, identity: Identity) -> Arc<Self> {
+        Arc::new(Self {
+            identity: Arc::new(identity),
+            engine: Box::new(engine),
+            follows: OnceLock::new(),
+            leads: OnceLock::new(),
+            explain: OnceLock::new(),
+            history: Arc::default(),
+            news: watch::Sender::new(0),
+            samples: tokio::sync::Mutex::default(),
+            served: Arc::default(),
+            gate: Gate::default(),
+            turns: Semaphore::new(AT_A_TIME),
+            looked: Mutex::default(),
+            forgetting: AtomicBool::new(false),
+        })
+    }
+
+    /// From now on the loop tells; what changes is noted.
+    pub fn follow(
+        self: &Arc<Self>,
+        loops: Arc<controller::Metrics>,
+        mut known: watch::Receiver<Arc<Known>>,
+    ) {
+        let follows = Follows { loops: loops.clone(), known: known.clone() };
+        if self.follows.set(follows).is_err() {
+            return;
+        }
+        let console = self.clone();
+        tokio::spawn(async move {
+            let mut before = Arc::<Known>::default();
+            loop {
+                let now = known.borrow_and_update().clone();
+                lock(&console.history).note(&before, &now, loops.progress().generation, seconds());
+                console.news.send_modify(|news| *news += 1);
+                before = now;
+                if known.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Whether this replica leads, where there is an election.
+    pub fn follow_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
+        let _ = self.leads.set(Box::new(leads));
+    }
+
+    /// What explains requests.
+    pub fn explain_with(&self, explain: Explain) {
+        let _ = self.explain.set(Arc::new(explain));
+    }
+
+    /// Adds the page and the API to the admin server. With a token, the page itself is for all: it says nothing before
+    /// it is given the token.
+    pub fn pages(self: &Arc<Self>, admin: Admin, with_token: bool) -> Admin {
+        let mut admin = page::pages(admin, with_token);
+        for endpoint in ENDPOINTS {
+            let console = self.clone();
+            admin = admin.near(endpoint.path, move |query| {
+                let (console, query) = (console.clone(), query.to_owned());
+                async move { console.answer(endpoint, &query).await }
+            });
+        }
+        let console = self.clone();
+        admin
+            .near(events::PATH, move |_| {
+                std::future::ready(events::page(console.history.clone(), console.news.subscribe()))
+            })
+            .near(endpoints::DESCRIPTION, |_| std::future::ready(Page::json(endpoints::OPENAPI)))
+    }
+
+    async fn answer(self: Arc<Self>, endpoint: &'static endpoints::Endpoint, query: &str) -> Page {
+        match self.made(endpoint, query).await {
+            Ok(json) => Page::json(json),
+            Err(refusal) => refusal.page(),
+        }
+    }
+
+    async fn made(
+        self: Arc<Self>,
+        endpoint: &'static endpoints::Endpoint,
+        query: &str,
+    ) -> Result<String, Refusal> {
+        self.gate.pass()?;
+        let query = Query::parse(query, endpoint.parameters)?;
+        let known = self.follows.get().map(|follows| follows.known.borrow().clone());
+        let known = known.filter(|known| known.is_serving()).ok_or(Refusal::Early)?;
+        self.look();
+        let sample = if endpoint.sampled { Some(self.sample().await) } else { None };
+        let _turn = self.turns.acquire().await;
+        let now = Now {
+            known,
+            sample,
+            kept: self.served.clone(),
+            history: self.history.clone(),
+            identity: self.identity.clone(),
+            progress: self
+                .follows
+                .get()
+                .map(|follows| follows.loops.progress())
+                .unwrap_or_default(),
+            leads: self.leads.get().map(|leads| leads()),
+            explain: self.explain.get().cloned(),
+        };
+        let make = move || (endpoint.make)(&now, &query);
+        tokio::task::spawn_blocking(make)
+            .await
+            .map_err(|error| Refusal::Broken(error.to_string()))?
+    }
+
+    /// How much traffic there is, read at most once in a while however many ask.
+    async fn sample(&self) -> Arc<Sample> {
+        let mut samples = self.samples.lock().await;
+        if let Some(fresh) = samples.fresh() {
+            return fresh;
+        }
+        let traffic = self.engine.traffic().await;
+        samples.take(self.engine.requests(), traffic, self.engine.within())
+    }
+
+    /// Somebody looks; once nobody does any more, what was worked out for them goes.
+    fn look(self: &Arc<Self>) {
+        *lock(&self.looked) = Some(SystemTime::now());
+        if self.forgetting.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let console = self.clone();
+        tokio::spawn(async move {
+            let looks = |console: &Self| {
+                let since = lock(&console.looked).and_then(|at| at.elapsed().ok());
+                since.is_some_and(|since| since < FORGET)
+            };
+            while looks(&console) {
+                tokio::time::sleep(FORGET).await;
+            }
+            console.served.forget();
+            *console.samples.lock().await = Samples::default();
+            console.forgetting.store(false, Ordering::Relaxed);
+        });
+    }
+}

@@ -1,0 +1,40 @@
+//! What an answer is made of.
+
+use crate::explained::Explain;
+use crate::history::History;
+use crate::sample::Sample;
+use crate::served::{Kept, Served};
+use controller::{Known, Progress};
+use std::sync::{Arc, Mutex};
+
+/// Who this process is.
+#[derive(Clone, Debug, Default)]
+pub struct Identity {
+    /// Its version and the commit that it was built from.
+    pub version: String,
+    /// The controller class that it serves.
+    pub class: String,
+    /// Its Pod, where it has one.
+    pub pod: String,
+}
+
+/// What an answer is made of.
+pub(crate) struct Now {
+    pub(crate) known: Arc<Known>,
+    /// Where an answer says how much traffic there is.
+    pub(crate) sample: Option<Arc<Sample>>,
+    pub(crate) kept: Arc<Kept>,
+    pub(crate) history: Arc<Mutex<History>>,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) progress: Progress,
+    /// None where there is no election.
+    pub(crate) leads: Option<bool>,
+    pub(crate) explain: Option<Arc<Explain>>,
+}
+
+impl Now {
+    /// The routes of what is known.
+    pub(crate) fn served(&self) -> Arc<Served> {
+        self.kept.of(&self.known)
+    }
+}
