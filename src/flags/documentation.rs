@@ -21,6 +21,7 @@ const OWN: [&str; 14] = [
     "log-format",
     "validating-webhook-client-ca",
     "allow-target-networks",
+    "gateway-controller-name",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

@@ -1,4 +1,4 @@
-//! The status of an object of the Gateway API as it should stand: what is ours is replaced, what is anybody else's stays.
+//! The status of an object of the Gateway API as it should stand: what is ours is replaced, all else stays.
 
 use super::address::Address;
 use k8s_openapi::jiff::Timestamp;

@@ -36,7 +36,7 @@ pub struct Generation {
     /// Hosts.
     pub sites: Routes<Site>,
     /// Hosts of Gateways; nearly always none.
-    pub routes: RouteTable<Routed>,
+    pub(crate) routes: RouteTable<Routed>,
     /// Certificates by host.
     pub certificates: Certificates,
     /// TLS towards clients.

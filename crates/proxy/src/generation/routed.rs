@@ -9,18 +9,18 @@ use std::sync::Arc;
 
 /// A host of Gateways, compiled for serving.
 #[derive(Debug)]
-pub struct Routed {
+pub(crate) struct Routed {
     /// What it was made of.
-    pub host: Arc<RouteHost>,
+    pub(crate) host: Arc<RouteHost>,
     /// Its locations, each a share of a rule.
-    pub site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
     /// Which rules come into question for a path.
-    pub paths: RulePaths,
+    pub(crate) paths: RulePaths,
 }
 
 impl Routed {
     /// The first rule that a request with this path meets.
-    pub fn rule(&self, exchange: &Exchange, path: &[u8]) -> Option<&Rule> {
+    pub(crate) fn rule(&self, exchange: &Exchange, path: &[u8]) -> Option<&Rule> {
         let rules = self.paths.find(path).map(|index| &self.host.rules[index]);
         rules.into_iter().find(|rule| meets(exchange, &rule.matches))
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 /// The version of the Gateway API whose definitions tests use.
-const GATEWAY_API: &str = "v1.7.0";
+const GATEWAY_API: &str = "v1.6.3";
 
 /// The programs of a test cluster, built and ready to start.
 #[derive(Clone, Debug)]
