@@ -90,7 +90,42 @@ fn notes(
     others.chain(vain).collect()
 }
 
+/// The decisions about a TLS connection that is passed on as it is: nothing in it is read but the name.
+fn passed(
+    name: Option<&str>,
+    client: SocketAddr,
+    configuration: &Configuration,
+) -> Option<Vec<Decision>> {
+    let name = name?;
+    let mut servers = configuration.servers.iter();
+    let (_, server) = servers.find(|(known, _)| known.as_str().eq_ignore_ascii_case(name))?;
+    let id = server.passthrough.as_ref()?;
+    let endpoints = configuration.upstreams.get(id).map(|upstream| {
+        let all: Vec<String> =
+            upstream.endpoints.usable().iter().map(ToString::to_string).collect();
+        match &upstream.external {
+            Some((host, port)) => format!("in turn one of the addresses of {host}:{port}"),
+            None if all.is_empty() => "none is ready: the connection is closed".to_owned(),
+            None => format!("in turn one of {}", all.join(", ")),
+        }
+    });
+    let says = |step, outcome, by| Decision { step, outcome, by };
+    let untouched = "the connection goes on as it is: certificate, HTTP and every annotation are the Service's affair";
+    Some(vec![
+        says("listener", format!("TLS, SNI {name}"), None),
+        says("client", format!("{}, the peer itself", client.ip()), None),
+        says("passthrough", untouched.to_owned(), Some("ssl-passthrough".to_owned())),
+        says("backend", id.as_str().to_owned(), None),
+        says("endpoints", endpoints.unwrap_or_else(|| "none".to_owned()), None),
+    ])
+}
+
 fn decide(configuration: &Configuration, question: Question) -> Result<Vec<Decision>> {
+    if let Some(name) = question.tls.as_ref()
+        && let Some(decisions) = passed(name.as_deref(), question.client, configuration)
+    {
+        return Ok(decisions);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(proxy::explain(configuration, question))?)
 }

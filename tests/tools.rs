@@ -234,6 +234,55 @@ fn near_misses_of_paths_and_hosts_are_told() {
     says(&explained(&["http://plan.test/foo"]), "near miss", "host plain.test");
 }
 
+/// A host that is passed through, and one whose only path is `/x`.
+const PASSED: &str = r#"
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: vault, namespace: demo, annotations: {nginx.ingress.kubernetes.io/ssl-passthrough: "true"}}
+spec:
+  ingressClassName: nginx
+  rules: [{host: vault.test, http: {paths: [{path: /, pathType: Prefix, backend: {service: {name: v, port: {number: 443}}}}]}}]
+---
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: api, namespace: demo}
+spec:
+  ingressClassName: nginx
+  rules: [{host: api.test, http: {paths: [{path: /x, pathType: Prefix, backend: {service: {name: v, port: {number: 443}}}}]}}]
+---
+{apiVersion: v1, kind: Service, metadata: {name: v, namespace: demo}, spec: {ports: [{port: 443}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: v, namespace: demo, labels: {kubernetes.io/service-name: v}}
+addressType: IPv4
+ports: [{port: 8443}]
+endpoints: [{addresses: [10.1.1.9], conditions: {ready: true}}]
+"#;
+
+#[test]
+fn a_host_that_is_passed_through_and_a_path_that_nobody_has_are_told_as_such() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), PASSED).expect("a file");
+    let path = folder.path().to_str().expect("a path");
+    let explain = |arguments: &[&str]| {
+        text(&fairway(&[&["explain", "--manifests", path], arguments].concat()).stdout)
+    };
+    let story = explain(&["https://vault.test/", "--enable-ssl-passthrough"]);
+    says(&story, "passthrough", "goes on as it is");
+    says(&story, "endpoints", "10.1.1.9:8443");
+    assert!(!story.contains("certificate  ") && !story.contains("sent upstream"), "{story}");
+    // Without the flag, or in clear, the annotation opens nothing.
+    for arguments in
+        [&["https://vault.test/"][..], &["http://vault.test/", "--enable-ssl-passthrough"]]
+    {
+        assert!(!explain(arguments).contains("passthrough"), "{arguments:?}");
+    }
+    let story = explain(&["http://api.test/y"]);
+    says(&story, "location", "none: no path of the host covers /y");
+    assert!(!story.contains("Prefix / of"), "{story}");
+}
+
 #[test]
 fn decisions_come_as_json_and_bad_urls_as_one_line() {
     let json = explained(&["http://plain.test/foo", "--format", "json", "-X", "POST"]);

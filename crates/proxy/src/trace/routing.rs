@@ -101,7 +101,13 @@ fn location(story: &mut Story<'_>) {
         Some(origin) => format!(" of {origin}"),
         None => ", which no Ingress has: the default backend answers".to_owned(),
     };
-    story.say("location", format!("{path} is at {kind} {}{by}", location.path));
+    let outcome = match location.backend {
+        Backend::NotFound => format!("none: no path of the host covers {path}"),
+        Backend::Upstream(_) | Backend::Denied(_) => {
+            format!("{path} is at {kind} {}{by}", location.path)
+        }
+    };
+    story.say("location", outcome);
     for near in near_misses::paths(exchange, &place.site, place.index) {
         story.say("near miss", near);
     }
