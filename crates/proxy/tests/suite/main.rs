@@ -20,3 +20,4 @@ mod passthrough;
 mod redirects;
 mod serve;
 mod snippets;
+mod snippets_of_tenants;

@@ -48,7 +48,9 @@ fn fetch(place: &Path) -> Result<()> {
     }
     let module = format!("sigs.k8s.io/gateway-api@{GATEWAY_API}");
     let mut asked = Command::new("go");
-    asked.args(["mod", "download", "-json", &module]).current_dir(workspace().join("tests/cluster"));
+    asked
+        .args(["mod", "download", "-json", &module])
+        .current_dir(workspace().join("tests/cluster"));
     let output = asked.output().context("start `go`")?;
     let said = String::from_utf8_lossy(&output.stdout);
     let told: serde_json::Value = serde_json::from_str(&said).context("read what `go` says")?;
