@@ -44,10 +44,10 @@ fn has_header(exchange: &Exchange, name: &str, wanted: &[u8]) -> bool {
     let mut lines = exchange.request.headers.all(name);
     let Some(first) = lines.next() else { return false };
     let rest: Vec<&[u8]> = lines.map(AsRef::as_ref).collect();
-    match rest.is_empty() {
-        true => **first == *wanted,
-        false => [vec![first.as_ref()], rest].concat().join(&b","[..]) == wanted,
+    if rest.is_empty() {
+        return **first == *wanted;
     }
+    [vec![first.as_ref()], rest].concat().join(&b","[..]) == wanted
 }
 
 /// Whether a query has all these parameters; of several with a name the first counts.

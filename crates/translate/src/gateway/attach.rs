@@ -134,12 +134,11 @@ fn listeners(
         .into_iter()
         .filter(|(_, (listener, _))| !hosts(route, listener.hostname.as_deref()).is_empty());
     let fits: Vec<usize> = fits.map(|(index, _)| index).collect();
-    match fits.is_empty() {
-        true => {
-            let message = "no host name of the route is one of the listener".to_owned();
-            Err(("NoMatchingListenerHostname", message))
-        }
-        false => Ok(fits),
+    if fits.is_empty() {
+        let message = "no host name of the route is one of the listener".to_owned();
+        Err(("NoMatchingListenerHostname", message))
+    } else {
+        Ok(fits)
     }
 }
 

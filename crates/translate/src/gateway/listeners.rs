@@ -110,9 +110,10 @@ impl State {
                 Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
             }
         };
-        let programmed = match accepted.holds {
-            true => Condition::holds("Programmed", "Programmed"),
-            false => Condition::fails("Programmed", "Invalid", accepted.message.clone()),
+        let programmed = if accepted.holds {
+            Condition::holds("Programmed", "Programmed")
+        } else {
+            Condition::fails("Programmed", "Invalid", accepted.message.clone())
         };
         GatewayStatus {
             generation: self.gateway.meta.generation,
@@ -149,12 +150,11 @@ impl Listening {
             }
             _ => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         };
-        let programmed = match self.is_served() && !gateway_is_refused {
-            true => Condition::holds("Programmed", "Programmed"),
-            false => {
-                let message = "it is not served; see the other conditions".to_owned();
-                Condition::fails("Programmed", "Invalid", message)
-            }
+        let programmed = if self.is_served() && !gateway_is_refused {
+            Condition::holds("Programmed", "Programmed")
+        } else {
+            let message = "it is not served; see the other conditions".to_owned();
+            Condition::fails("Programmed", "Invalid", message)
         };
         vec![accepted, conflicted, resolved, programmed]
     }

@@ -178,9 +178,10 @@ impl Reader<'_> {
         })?;
         let port =
             backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
-        match service.ports.iter().any(|found| found.port == port && found.protocol == "TCP") {
-            true => Ok((key, port)),
-            false => Err(missing(format!("Service {namespace}/{name} has no TCP port {port}"))),
+        if service.ports.iter().any(|found| found.port == port && found.protocol == "TCP") {
+            Ok((key, port))
+        } else {
+            Err(missing(format!("Service {namespace}/{name} has no TCP port {port}")))
         }
     }
 
@@ -313,19 +314,19 @@ fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)>
         if lower.is_empty() || !lower.bytes().all(is_token) {
             return Err(("UnsupportedValue", format!("{name:?} is no name of a header")));
         }
-        match UNTOUCHABLE.contains(&lower.as_str()) {
-            true => Err(("UnsupportedValue", format!("header {name} cannot be changed"))),
-            false => Ok(lower),
+        if UNTOUCHABLE.contains(&lower.as_str()) {
+            Err(("UnsupportedValue", format!("header {name} cannot be changed")))
+        } else {
+            Ok(lower)
         }
     };
     let pair = |change: &HeaderChange| {
         let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
-        match change.value.bytes().all(printable) {
-            true => Ok((name(&change.name)?, change.value.clone())),
-            false => {
-                let message = format!("the value of header {} has control characters", change.name);
-                Err(("UnsupportedValue", message))
-            }
+        if change.value.bytes().all(printable) {
+            Ok((name(&change.name)?, change.value.clone()))
+        } else {
+            let message = format!("the value of header {} has control characters", change.name);
+            Err(("UnsupportedValue", message))
         }
     };
     Ok(HeaderEdits {
