@@ -71,7 +71,7 @@ impl Route {
     fn new(server: &Arc<Server>, location: &Arc<Location>, known: &Known) -> Self {
         let upstream = match &location.backend {
             Backend::Upstream(id) => known.serving.upstreams.get(id),
-            Backend::NotFound | Backend::Denied(_) => None,
+            Backend::NotFound | Backend::Denied(_) | Backend::Broken(_) => None,
         };
         let endpoints = upstream.map(|upstream| upstream.endpoints.clone()).unwrap_or_default();
         let external = upstream.and_then(|upstream| upstream.external.as_ref());
@@ -121,5 +121,6 @@ pub(crate) fn backend(location: &Location) -> String {
         Backend::Upstream(id) => shown(id),
         Backend::NotFound => "404".to_owned(),
         Backend::Denied(reason) => told(format_args!("503: {reason}")),
+        Backend::Broken(reason) => told(format_args!("500: {reason}")),
     }
 }

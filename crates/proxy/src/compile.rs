@@ -158,10 +158,9 @@ impl Compiler {
     /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
     fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
         let bare = Server::new(host.name.clone());
-        let spots = host
-            .locations
-            .iter()
-            .map(|location| self.spot(location, None, Outgoing::default(), None, groups));
+        let spots = host.locations.iter().map(|location| {
+            self.spot(location, None, Outgoing::default(), Watch::default(), groups)
+        });
         let site = Site {
             clients: None,
             hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),

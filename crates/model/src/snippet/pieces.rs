@@ -45,7 +45,7 @@ macro_rules! fields {
 }
 
 fields! {
-    ErrorPage { target; statuses, code }
+    ErrorPage { target; statuses, code, owner }
     SubFilter { from, to; }
     Replaced { from, to; }
     CookieFlags { name, flags; }
@@ -56,7 +56,7 @@ fields! {
     Pass { path; grpc, tls, target }
     LimitExcept { settings; methods }
     Program { steps; }
-    Step { task; at }
+    Step { task; at, owner }
     IfBlock { condition, steps; branch }
     Condition { variable, comparison; }
     Rewrite { to; regex, keeps_query }

@@ -103,7 +103,7 @@ fn location(story: &mut Story<'_>) {
     };
     let outcome = match location.backend {
         Backend::NotFound => format!("none: no path of the host covers {path}"),
-        Backend::Upstream(_) | Backend::Denied(_) => {
+        Backend::Upstream(_) | Backend::Denied(_) | Backend::Broken(_) => {
             format!("{path} is at {kind} {}{by}", location.path)
         }
     };

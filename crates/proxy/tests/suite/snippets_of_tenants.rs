@@ -1,7 +1,7 @@
 //! What a snippet of one namespace can do to paths of another one on the same host, over sockets: namespace `a` has
 //! the host, `b` has paths on it and leads requests on.
 
-use crate::bed::{MAIN, put_upstream, start, talk};
+use crate::bed::{self, MAIN, put_upstream, start, talk};
 use model::policy::{Access, Limits, Policy, RequestLimit};
 use model::snippet::Scope;
 use model::{Backend, Configuration, Global, Kind, Location, Origin, Server, ServerName};
