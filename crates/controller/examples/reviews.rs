@@ -1,6 +1,6 @@
 //! How long reviews take: 50 at a time, 5,000 Ingresses present, over TLS. `make bench-admission`.
 
-#[path = "../tests/webhook/mod.rs"]
+#[path = "../tests/suite/webhook/mod.rs"]
 mod webhook;
 
 use std::fmt::Write;

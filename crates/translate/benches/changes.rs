@@ -1,7 +1,7 @@
 //! Time of a full translation and of following one change, at 10, 1,000 and 10,000 Ingresses with two paths each.
 //! `cargo bench -p translate`.
 
-#[path = "../tests/builders/mod.rs"]
+#[path = "../tests/suite/builders.rs"]
 mod builders;
 
 use builders::{

@@ -56,7 +56,7 @@ impl Failed {
         !self.sent || self.refused || idempotent
     }
 
-    /// Whether a kept connection had ended, as it may at any time: that is no failed try (nginx: peer.cached), unless it
+    /// Whether a kept connection had ended, as it may at any time: no failed try (nginx: peer.cached), unless it
     /// happened often already.
     pub fn is_no_try(&self, before: u32) -> bool {
         self.reused && before < STALE && self.error.is_stale()

@@ -1,7 +1,6 @@
 //! The webhook under floods from whoever reaches its port: memory stays bounded, and others are answered meanwhile.
 
-mod webhook;
-
+use crate::webhook::{Started, asking, exchange, last_answer, review, start};
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,7 +8,6 @@ use std::time::{Duration, Instant};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Mutex;
 use tokio::task::JoinSet;
-use webhook::{Started, asking, exchange, last_answer, review, start};
 
 const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
     spec: {controller: k8s.io/ingress-nginx}\n";

@@ -1,8 +1,6 @@
 //! TLS sections, Secrets and the certificate of each host.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::policy::UpstreamTls;
 use model::{CertificateId, Configuration, PathKind, ServerName, TlsVersion};
 use objects::{Ingress, IngressTls, Snapshot};
@@ -70,7 +68,7 @@ fn the_first_ingress_of_a_host_with_tls_decides_even_if_its_secret_is_missing() 
 #[test]
 fn what_is_wrong_with_a_secret_is_said() {
     let (certificate, _) = certificate(&["shop.test"]);
-    let (_, other_key) = builders::certificate(&["shop.test"]);
+    let (_, other_key) = crate::builders::certificate(&["shop.test"]);
     let cases: [(&[(&str, &str)], &str); 5] = [
         (&[("tls.crt", &certificate), ("tls.key", &other_key)], "does not belong"),
         (&[("tls.crt", &certificate)], "has no tls.key"),
@@ -116,7 +114,7 @@ fn a_renewed_certificate_changes_no_server_and_one_that_appears_does() {
 #[test]
 fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     let (certificate, key) = certificate(&["shop.test"]);
-    let (_, other_key) = builders::certificate(&["shop.test"]);
+    let (_, other_key) = crate::builders::certificate(&["shop.test"]);
     let pair = [("tls.crt", certificate.as_str()), ("tls.key", key.as_str())];
     let mut good = pair.to_vec();
     good.push(("ca.crt", certificate.as_str()));
@@ -126,7 +124,7 @@ fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     annotate(&mut guarded, "auth-tls-secret", "demo/cert");
     put_ingress(&mut snapshot, guarded);
     let options = Options {
-        default_ssl_certificate: Some(builders::key("demo", "cert")),
+        default_ssl_certificate: Some(crate::builders::key("demo", "cert")),
         ..Options::default()
     };
     let mut translator = Translator::new(options);
@@ -153,7 +151,7 @@ fn a_secret_that_was_renewed_badly_stays_what_it_was() {
     assert!(open.problems.to_string().contains("has no ca.crt"), "{}", open.problems);
     put_secret(&mut snapshot, secret("demo", "cert", &good));
     assert_eq!(translator.update(&snapshot).configuration, first.configuration);
-    snapshot.secrets.remove(&builders::key("demo", "cert"));
+    snapshot.secrets.remove(&crate::builders::key("demo", "cert"));
     let gone = translator.update(&snapshot);
     assert_eq!(of(&gone.configuration, "shop.test").as_deref(), Some("default"));
     assert!(!gone.problems.to_string().contains("renewed"), "{}", gone.problems);

@@ -1,8 +1,6 @@
 //! What the annotations of redirects mean, odd values and their combinations included.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::policy::TlsRedirect;
 use model::{Backend, PathKind, ServerName};
 use translate::{Options, Translation, translate};

@@ -1,5 +1,5 @@
 //! Objects of Kubernetes with everything at its default, for tests.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(dead_code, reason = "the bench uses a part of it")]
 
 use objects::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,

@@ -1,8 +1,6 @@
 //! What the ConfigMaps of TCP and UDP services mean, entry by entry, and which hosts are passed through.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::{ServerName, StreamPort, Transport};
 use objects::{ServicePort, SlicePort, Snapshot};
 use std::collections::BTreeSet;

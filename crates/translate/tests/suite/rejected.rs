@@ -1,8 +1,6 @@
 //! Ingresses that are not taken: their last valid version stays, and without one nothing else answers for them.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use objects::PortRef;
 use translate::{Options, Translator, translate};
 
@@ -191,7 +189,7 @@ fn with_snippets(
     let options = Options { config_map, validate_annotations, ..Options::default() };
     let mut snapshot = cluster();
     let allowed = [("allow-snippet-annotations", "true"), ("annotations-risk-level", "Critical")];
-    put_config_map(&mut snapshot, builders::config_map("demo", "settings", &allowed));
+    put_config_map(&mut snapshot, crate::builders::config_map("demo", "settings", &allowed));
     put_service(&mut snapshot, service("demo", "s", 80));
     let mut shop = simple("demo", "shop", "shop.test", "/a", "s");
     annotations.iter().for_each(|(name, value)| annotate(&mut shop, name, value));

@@ -1,7 +1,9 @@
 //! The admission webhook over real TLS: reviews, bad bytes, bounds, and a certificate that is replaced.
 
-mod webhook;
-
+use crate::webhook::{
+    self, Identity, Started, asking, connect_as, exchange, last_answer, pair, post, review, start,
+    start_in,
+};
 use controller::admission::{Bound, WebhookOptions};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
@@ -11,10 +13,6 @@ use std::os::unix::fs::symlink;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt;
-use webhook::{
-    Identity, Started, asking, connect_as, exchange, last_answer, pair, post, review, start,
-    start_in,
-};
 
 const OBJECTS: &str = r"
 apiVersion: networking.k8s.io/v1

@@ -1,8 +1,6 @@
 //! Whatever changes in whatever order: following the changes means the same as translating anew.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use objects::{Ingress, IngressRule, IngressTls, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
 use proptest::option;

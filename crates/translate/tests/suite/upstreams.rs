@@ -1,8 +1,6 @@
 //! Services and EndpointSlices: who is behind a backend.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::{Upstream, UpstreamId};
 use objects::{PortRef, Service, ServicePort, SlicePort, Snapshot};
 use std::sync::Arc;

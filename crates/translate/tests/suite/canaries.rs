@@ -1,8 +1,6 @@
 //! Canary Ingresses: beside which routes of others they stand.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::policy::Canary;
 use model::{PathKind, ServerName};
 use objects::{Ingress, PathType, PortRef, Snapshot};
@@ -127,7 +125,7 @@ fn another_route_of_the_same_service_has_no_canary() {
 }
 
 fn upstream_of(translation: &Translation, host: &str, path: &str) -> Option<String> {
-    builders::upstream(&translation.configuration, host, path)
+    crate::builders::upstream(&translation.configuration, host, path)
 }
 
 #[test]

@@ -1,9 +1,6 @@
 //! What one namespace may do to what another one owns (docs/tenancy.md), and what it may take of everything.
 
-mod builders;
-mod sets;
-
-use builders::*;
+use crate::builders::*;
 use model::{Backend, Configuration, PathKind, Server, ServerName};
 use objects::{Ingress, PathType, PortRef, Snapshot};
 use proptest::collection::vec;
@@ -15,7 +12,7 @@ proptest! {
 
     #[test]
     fn what_a_tenant_has_does_not_depend_on_another_one(bytes in vec(any::<u8>(), 0..120)) {
-        sets::Sets::read(&bytes).check();
+        crate::sets::Sets::read(&bytes).check();
     }
 }
 
@@ -74,7 +71,7 @@ fn table() -> Vec<(&'static str, Vec<Ingress>, Ingress)> {
     let root = || of("a", "root", "/", &[("backend-protocol", "HTTPS")]);
     let other = |annotations: &[(&str, &str)]| of("b", "other", "/b", annotations);
     let mut tls = other(&[]);
-    tls.tls = vec![builders::tls(&["shop.test"], Some("ca"))];
+    tls.tls = vec![crate::builders::tls(&["shop.test"], Some("ca"))];
     let mut exact = of("b", "other", "/app", &[]);
     exact.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
     let mut taking = of("b", "other", "/(app|zzzzzzzzzzz)", &[("use-regex", "true")]);

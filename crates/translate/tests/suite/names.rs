@@ -1,8 +1,6 @@
 //! Aliases and redirected names where several hosts meet: who has which name, and what a change of one touches.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::{Configuration, ServerName};
 use objects::{PathType, Snapshot};
 use translate::{Options, Translator, translate};

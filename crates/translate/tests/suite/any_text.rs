@@ -1,8 +1,6 @@
 //! Whatever text stands in an annotation, in the ConfigMap, in a host or a path: a meaning, never a panic.
 
-mod builders;
-
-use builders::{annotate, cluster, config_map, key, put_config_map, put_ingress, simple};
+use crate::builders::{annotate, cluster, config_map, key, put_config_map, put_ingress, simple};
 use proptest::prelude::*;
 use proptest::sample::select;
 use translate::{Options, annotation_rows, config_map_rows, translate};

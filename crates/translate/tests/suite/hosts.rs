@@ -1,8 +1,6 @@
 //! Hosts, paths and backends where several Ingresses meet.
 
-mod builders;
-
-use builders::*;
+use crate::builders::*;
 use model::policy::{ClientCertificate, Protocol};
 use model::{PathKind, ServerName};
 use objects::{PathType, PortRef, Reference};

@@ -1,0 +1,5 @@
+//! The webhook from outside, over real connections.
+
+mod admission;
+mod floods;
+mod webhook;

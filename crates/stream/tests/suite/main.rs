@@ -1,0 +1,5 @@
+//! Layer 4 from outside: ports, names and services over real sockets.
+
+mod named_services;
+mod names;
+mod services;

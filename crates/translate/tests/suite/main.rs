@@ -1,0 +1,18 @@
+//! The translation from outside: objects in, a Configuration and Problems out.
+
+mod admission;
+mod any_text;
+mod builders;
+mod canaries;
+mod certificates;
+mod check;
+mod hosts;
+mod incremental;
+mod names;
+mod raw;
+mod redirects;
+mod rejected;
+mod sets;
+mod streams;
+mod tenants;
+mod upstreams;
