@@ -34,13 +34,13 @@ pub(crate) fn run(flags: &Top) -> Result<()> {
     // Rates lie between two looks.
     let mut page = asked.look(flags, &runtime, lines(flags, terminal))?;
     if !terminal {
-        std::thread::sleep(pause);
+        runtime.block_on(async { tokio::time::sleep(pause).await });
         page = asked.look(flags, &runtime, lines(flags, terminal))?;
         return Ok(print(&page)?);
     }
     loop {
         print(&format!("{CLEAR}{page}"))?;
-        std::thread::sleep(pause);
+        runtime.block_on(async { tokio::time::sleep(pause).await });
         page = asked.look(flags, &runtime, lines(flags, terminal))?;
     }
 }

@@ -60,10 +60,11 @@ impl History {
         if changes.is_empty() {
             return;
         }
-        let (differences, more) = match before.is_serving() {
-            true => differences(&before.serving, &now.serving, &changes, DIFFERENCES),
+        let (differences, more) = if before.is_serving() {
+            differences(&before.serving, &now.serving, &changes, DIFFERENCES)
+        } else {
             // The first one is everything.
-            false => (Vec::new(), false),
+            (Vec::new(), false)
         };
         self.add(Generation { differences, more, ..Generation::of(generation, at, &changes) });
     }

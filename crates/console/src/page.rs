@@ -29,9 +29,10 @@ const FILES: &[(&str, &str, &str)] = &[
 pub(crate) fn pages(mut admin: Admin, for_all: bool) -> Admin {
     for (path, kind, text) in FILES {
         let page = || Page::of_type(kind, *text);
-        admin = match for_all {
-            true => admin.page(*path, page),
-            false => admin.near(*path, move |_| std::future::ready(page())),
+        admin = if for_all {
+            admin.page(*path, page)
+        } else {
+            admin.near(*path, move |_| std::future::ready(page()))
         };
     }
     if !admin.has("/") {

@@ -72,9 +72,10 @@ impl Token {
             .map_err(|source| TokenError::Unreadable { file: file(), source })?;
         let bytes = bytes.trim_ascii();
         let fits = (SHORTEST..=LONGEST).contains(&bytes.len());
-        match fits && bytes.iter().all(u8::is_ascii_graphic) {
-            true => Ok(bytes.to_vec()),
-            false => Err(TokenError::Unfit { file: file() }),
+        if fits && bytes.iter().all(u8::is_ascii_graphic) {
+            Ok(bytes.to_vec())
+        } else {
+            Err(TokenError::Unfit { file: file() })
         }
     }
 
