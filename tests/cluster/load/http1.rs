@@ -12,7 +12,7 @@ pub(super) async fn run(client: Client, keeps: bool) {
     while client.goes_on() {
         pace.tick().await;
         // Who keeps a connection to nginx repeats what nginx has closed it under, which only a GET allows.
-        post = !post && !(keeps && client.target.to_nginx);
+        post = !(post || keeps && client.target.to_nginx);
         let taken = kept.take();
         let outcome = client.timed(ask(&client, taken, post, keeps.then_some(&mut kept))).await;
         if outcome.is_none() {
