@@ -51,6 +51,7 @@ fn explained(asked: &Asked, known: &Known, options: &Options) -> Result<Explaine
         configuration: known.serving.clone(),
         problems: known.problems.clone(),
         served: known.served.clone(),
+        statuses: known.statuses.clone(),
         changes: Changes::default(),
     };
     let decisions = decide(&known.serving, question)?.into_iter().map(|decision| Line {

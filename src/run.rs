@@ -1,7 +1,7 @@
 //! Every object of the program, built once and in order.
 
 use crate::cluster_writes::{self, ClusterWrites, Replica};
-use crate::flags::{Classes, EngineName, Run, Source, Translate, Webhook};
+use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::room::Room;
 use crate::sources::{client, feed, first_snapshot, of_source, options};
@@ -83,10 +83,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let room = Room::find(worker_threads)?;
     let engine = Arc::new(engines::start(&listeners, room, geoip, &options(&classes), &metrics)?);
     logs::follow(&engine, control)?;
-    match engine.native() {
-        Some(native) => overload::follow(native, memory_limit, room.files),
-        None => front::tell_without_effect(&listeners, memory_limit, body_files_limit),
-    }
+    follow_pressure(&engine, &listeners, memory_limit, body_files_limit, room);
     let _unkept = bodies::prepare(&engine, body_files_limit, &ready);
     let metrics = Metrics::new(Front::clone(&engine), identity(&classes), following.clone());
     let console = Console::new(Front::clone(&engine), who(&classes));
@@ -124,6 +121,20 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tokio::select! {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
+    }
+}
+
+/// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.
+fn follow_pressure(
+    engine: &Front,
+    listeners: &Listeners,
+    memory_limit: Option<u64>,
+    body_files_limit: Option<u64>,
+    room: Room,
+) {
+    match engine.native() {
+        Some(native) => overload::follow(native, memory_limit, room.files),
+        None => front::tell_without_effect(listeners, memory_limit, body_files_limit),
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 /// Flags that ingress-nginx does not have.
-const OWN: [&str; 14] = [
+const OWN: &[&str] = &[
     "manifests",
     "bind-address",
     "worker-threads",

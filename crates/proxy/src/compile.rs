@@ -419,9 +419,10 @@ impl<'g> Around<'g> {
     fn of(global: &'g Global, zones: &Zones, before: &Generation) -> Self {
         let http = global.http_snippet.as_deref();
         let zones = http.map(|http| zones.declared(http)).unwrap_or_default();
-        let tables = match global.http_snippet == before.global().http_snippet {
-            true => before.tables.clone(),
-            false => Arc::new(Tables::new(http.as_slice())),
+        let tables = if global.http_snippet == before.global().http_snippet {
+            before.tables.clone()
+        } else {
+            Arc::new(Tables::new(http.as_slice()))
         };
         Self { http, zones, tables, global }
     }

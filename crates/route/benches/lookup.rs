@@ -5,7 +5,7 @@
 
 use model::{Backend, Location, PathKind, Server, ServerName, Steps};
 use route::path::{Canonical, canonical, encode};
-use route::{Locations, Routes, host};
+use route::{Locations, Routes};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,11 +14,6 @@ const ROUNDS: usize = 30;
 const LOOKUPS: usize = 20_000;
 
 fn main() {
-    for text in ["shop.example.com", "Shop.Example.com:8443", "[2001:db8::1]:443"] {
-        report(&format!("host {text}"), &[text], |text| {
-            black_box(host::parse(text.as_bytes()).is_ok());
-        });
-    }
     for text in ["/", "/api/v1/items/12345/details", "/api/v1//items/%41", "/a/b/../c/./d"] {
         report(&format!("canonical {text}"), &[text], |text| {
             black_box(canonical(text.as_bytes()).is_ok());

@@ -1,6 +1,5 @@
 //! Properties of routing, each against a slow and simple statement of the same.
 
-mod hosts;
 mod locations;
 mod paths;
 mod routes;

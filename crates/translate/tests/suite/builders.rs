@@ -196,7 +196,7 @@ pub(crate) fn upstream(
 ) -> Option<String> {
     match &location(configuration, host, path, model::PathKind::Prefix)?.backend {
         model::Backend::Upstream(id) => Some(id.to_string()),
-        model::Backend::NotFound | model::Backend::Denied(_) => None,
+        model::Backend::NotFound | model::Backend::Denied(_) | model::Backend::Broken(_) => None,
     }
 }
 

@@ -251,7 +251,7 @@ fn a_server_snippet_is_that_of_the_owner_and_guards_of_others_stay_shut() {
     assert!(is_denied(&found, "shop.test", "/app") && !is_denied(&found, "shop.test", "/c"));
     let opening = "satisfy any; set_real_ip_from 0.0.0.0/0; real_ip_header X-Me; auth_basic off; \
                    auth_request off; location /x { deny all; }";
-    let (found, problems) = with_native(&[], &[ours(opening), theirs]);
+    let (found, _) = with_native(&[], &[ours(opening), theirs]);
     let server = shop(&found);
     let snippet = server.snippet.as_deref().expect("of the owner");
     let access = &snippet.settings.access;

@@ -1,7 +1,7 @@
-//! Hosts of requests.
+//! Hosts of requests: properties of what any authority is read as.
 
 use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
-use route::host::parse;
+use wire::host::parse;
 
 proptest! {
     #[test]
