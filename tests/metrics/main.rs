@@ -81,7 +81,11 @@ async fn loaded(fairway: &Fairway) -> Page {
     load(fairway).await;
     let connections = "nginx_ingress_controller_nginx_process_connections_total";
     fairway
-        .scrape_until(|page| page.sum(REQUESTS, &[]) >= 10.0 && page.sum(connections, &[]) > 0.0)
+        .scrape_until(|page| {
+            page.sum(REQUESTS, &[]) >= 10.0
+                && page.sum(connections, &[]) > 0.0
+                && page.sum("fairway_stream_sent_bytes_total", &[]) >= 12.0
+        })
         .await
 }
 

@@ -275,7 +275,8 @@ async fn who_lies_about_turns_harms_nobody_else_and_what_others_say_of_them_stay
     assert!(talk(&native, five.as_bytes()).await.starts_with("HTTP/1.1 508 "));
     for (said, expected) in [
         ("X-A: b", None),
-        ("X-Scheme: https", Some("fairway")),
+        ("X-Scheme: https", None),
+        ("X-Scheme: a\r\nX-Forwarded-Scheme: b\r\nX-Request-ID: c", Some("fairway")),
         ("CDN-Loop: a.example, fairway", Some("a.example, fairway, fairway")),
     ] {
         assert!(talk(&native, get(said).as_bytes()).await.ends_with("main"), "{said}");
