@@ -100,7 +100,7 @@ ecosystem: ## Run Fairway beside programs of others, built from the Go module pr
 	@$(CARGO) test --quiet -p fairway --test deploy external_dns -- --ignored --test-threads=1
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
-	@scripts/need cargo cc nginx haproxy
+	@scripts/need cargo cc nginx libnginx-mod-http-headers-more-filter haproxy
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench
 

@@ -93,9 +93,12 @@ impl Bench {
 
     /// Measures one scenario on all peers.
     pub(crate) fn traffic(&mut self, scenario: &Scenario, peers: &[Running]) -> Result<Traffic> {
+        let takes_part =
+            |running: &&Running| scenario.snippet.is_none() || running.peer != Peer::Haproxy;
+        let peers: Vec<&Running> = peers.iter().filter(takes_part).collect();
         let mut turns: Vec<Turns> = peers.iter().map(|_| Turns::default()).collect();
         for round in 1..=self.rounds {
-            for (running, turns) in peers.iter().zip(&mut turns) {
+            for (running, turns) in peers.iter().copied().zip(&mut turns) {
                 let turn = self.turn(scenario, running, Pace::Closed)?;
                 progress(scenario, running, round, "closed", &turn);
                 turns.closed.push(turn);
@@ -106,7 +109,7 @@ impl Bench {
         let fixed_rate = two_digits(slowest / 2.0);
         ensure!(fixed_rate > 0.0, "{}: a peer answered nothing", scenario.name);
         for round in 1..=self.rounds {
-            for (running, turns) in peers.iter().zip(&mut turns) {
+            for (running, turns) in peers.iter().copied().zip(&mut turns) {
                 let turn =
                     self.turn(scenario, running, Pace::Open { rate: fixed_rate, spins: true })?;
                 progress(scenario, running, round, "open", &turn);

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use rustls::pki_types::ServerName;
 
 use crate::load::{GRPC_MESSAGE, Pace, Plan, Prepared, Protocol, WEBSOCKET_KEY};
-use crate::peers::{GRPC, Running, SECURE};
+use crate::peers::{GRPC, HEADERS, REWRITE, Running, SECURE, Snippet};
 use crate::tls::Certificate;
 
 /// How a connection is secured.
@@ -37,6 +37,8 @@ pub(crate) struct Scenario {
     pub(crate) security: Security,
     /// How many hosts the proxy knows; requests go to all of them.
     pub(crate) hosts: usize,
+    /// The one host that is asked, if it is one of those with a snippet.
+    pub(crate) snippet: Option<&'static Snippet>,
     path: &'static str,
     upload: usize,
     /// Connections, and requests at once on each.
@@ -50,13 +52,14 @@ const SIMPLE: Scenario = Scenario {
     protocol: Protocol::Http1,
     security: Security::Plain,
     hosts: 1,
+    snippet: None,
     path: "/",
     upload: 0,
     shape: (64, 1),
 };
 
 /// All of them, in the order of the report; those with the same hosts share a start of the proxies.
-pub(crate) const SCENARIOS: [Scenario; 14] = [
+pub(crate) const SCENARIOS: [Scenario; 16] = [
     Scenario { name: "http1", title: "HTTP/1.1 keep-alive, small body", ..SIMPLE },
     Scenario { name: "body-16k", title: "HTTP/1.1, 16 KiB body down", path: "/16k", ..SIMPLE },
     Scenario { name: "body-1m", title: "HTTP/1.1, 1 MiB body down", path: "/1m", ..SIMPLE },
@@ -96,6 +99,19 @@ pub(crate) const SCENARIOS: [Scenario; 14] = [
         title: "WebSocket echo, 64 bytes",
         protocol: Protocol::WebSocket,
         path: "/websocket",
+        ..SIMPLE
+    },
+    Scenario {
+        name: "snippet-headers",
+        title: "five headers by more_set_headers",
+        snippet: Some(&HEADERS),
+        ..SIMPLE
+    },
+    Scenario {
+        name: "snippet-rewrite",
+        title: "if with an expression, and rewrite",
+        snippet: Some(&REWRITE),
+        path: "/old/path/",
         ..SIMPLE
     },
     Scenario { name: "hosts-1", title: "1 host", ..SIMPLE },
@@ -166,6 +182,7 @@ impl Scenario {
                 vec![Prepared::grpc(host, "/bench.Echo/Say", secure, GRPC_MESSAGE).bytes()]
             }
             Protocol::Http1 | Protocol::WebSocket if secure => vec![self.request(host)],
+            _ if let Some(snippet) = self.snippet => vec![self.request(snippet.host)],
             Protocol::Http1 | Protocol::WebSocket => {
                 hosts(self.hosts).iter().map(|host| self.request(host)).collect()
             }

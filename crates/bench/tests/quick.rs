@@ -19,6 +19,9 @@ const KINDS: [&str; 9] = [
     "idle-tls",
 ];
 
+/// What HAProxy has no part in.
+const SNIPPETS: [&str; 2] = ["snippet-headers", "snippet-rewrite"];
+
 fn bench(name: &str, arguments: &[&str]) -> (Output, PathBuf) {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     let mut command = Command::new(env!("CARGO_BIN_EXE_bench"));
@@ -29,7 +32,8 @@ fn bench(name: &str, arguments: &[&str]) -> (Output, PathBuf) {
 
 #[test]
 fn every_kind_of_traffic_passes_both_peers_without_an_error() {
-    let only: Vec<&str> = KINDS.iter().flat_map(|name| ["--only", name]).collect();
+    let all = KINDS.iter().chain(&SNIPPETS);
+    let only: Vec<&str> = all.flat_map(|name| ["--only", name]).collect();
     let (output, folder) = bench("kinds", &only);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = fs::read(folder.join("bench.quick.json")).expect("results");
@@ -50,6 +54,11 @@ fn every_kind_of_traffic_passes_both_peers_without_an_error() {
         assert_eq!(idle["connections"], 200);
         let bytes = idle["bytes_per_connection"][peer]["median"].as_f64().expect("a number");
         assert!(bytes > 100.0, "{peer}: {idle}");
+    }
+    for kind in SNIPPETS {
+        let peers = &results["traffic"][kind]["peers"];
+        assert_eq!(peers["nginx"]["errors"], 0, "{kind}: {peers}");
+        assert!(peers["haproxy"].is_null(), "{kind}: {peers}");
     }
     let document = fs::read_to_string(folder.join("bench.quick.md")).expect("a document");
     assert!(document.contains("WebSocket echo"), "{document}");

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{GRPC, Ports, SECURE, Site};
+use super::{GRPC, Ports, SECURE, SNIPPETS, Site};
 
 /// The namespace of all objects of the bench.
 const NAMESPACE: &str = "bench";
@@ -37,12 +37,27 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
     }));
     items.push(secure(SECURE, "upstream", "HTTP"));
     items.push(secure(GRPC, "upstream-grpc", "GRPC"));
+    items.push(json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "fairway", "namespace": NAMESPACE},
+        "data": {"allow-snippet-annotations": "true", "annotations-risk-level": "Critical"},
+    }));
+    items.extend(SNIPPETS.map(|snippet| {
+        let mut ingress = ingress(snippet.host, &["/"]);
+        ingress["metadata"]["annotations"] =
+            json!({"nginx.ingress.kubernetes.io/configuration-snippet": snippet.text});
+        ingress
+    }));
     write("surroundings.json", &items)?;
     for (number, hosts) in site.hosts.chunks(PER_FILE).enumerate() {
         let items: Vec<Value> = hosts.iter().map(|host| ingress(host, &["/"])).collect();
         write(&format!("hosts-{number}.json"), &items)?;
     }
-    let source = ["--manifests".to_owned(), manifests.display().to_string()];
+    let source = [
+        "--manifests".to_owned(),
+        manifests.display().to_string(),
+        format!("--configmap={NAMESPACE}/fairway"),
+    ];
     Ok(run(site.binary, ports, &[&source, site.flags].concat()))
 }
 

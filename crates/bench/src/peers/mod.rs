@@ -59,6 +59,33 @@ pub(crate) const SECURE: &str = "secure.bench.test";
 /// The host with TLS whose upstream speaks gRPC.
 pub(crate) const GRPC: &str = "grpc.bench.test";
 
+/// A host without TLS whose location has a `configuration-snippet`.
+#[derive(Debug)]
+pub(crate) struct Snippet {
+    /// Its name.
+    pub(crate) host: &'static str,
+    /// What nginx and Fairway have there; HAProxy does not understand it, and has no part in it.
+    pub(crate) text: &'static str,
+}
+
+/// Headers that security guides ask for.
+pub(crate) const HEADERS: Snippet = Snippet {
+    host: "headers.bench.test",
+    text: "more_set_headers \"X-Frame-Options: DENY\";\n\
+           more_set_headers \"X-Content-Type-Options: nosniff\";\n\
+           more_set_headers \"Referrer-Policy: strict-origin-when-cross-origin\";\n\
+           more_set_headers \"Permissions-Policy: geolocation=(), camera=()\";\n\
+           more_set_headers \"Content-Security-Policy: default-src 'self'\";\n",
+};
+/// Who is kept out by what it calls itself, and a path that moved.
+pub(crate) const REWRITE: Snippet = Snippet {
+    host: "rewrite.bench.test",
+    text: "if ($http_user_agent ~* \"(crawler|spider|scraper)\") { return 403; }\n\
+           rewrite ^/old/path/(.*)$ /$1 break;\n",
+};
+/// All of them.
+pub(crate) const SNIPPETS: [&Snippet; 2] = [&HEADERS, &REWRITE];
+
 /// A proxy that runs.
 pub(crate) struct Running {
     /// Which one.

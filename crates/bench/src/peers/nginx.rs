@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::{GRPC, Ports, SECURE, Site};
+use super::{GRPC, Ports, SECURE, SNIPPETS, Site};
 
 /// Its parts that do not depend on the site.
 const HTTP: &str = r#"
@@ -94,6 +94,9 @@ const FORWARD_HTTP: &str = r"
         proxy_pass http://upstream;
 ";
 
+/// Where Debian has its modules.
+const MODULES: &str = "/usr/lib/nginx/modules";
+
 /// Writes its configuration and says how it is started.
 pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Vec<String>> {
     let file = folder.join("nginx.conf");
@@ -105,7 +108,7 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
 fn configuration(site: &Site<'_>, folder: &Path, ports: Ports) -> String {
     let folder = folder.display();
     let mut text = format!(
-        "daemon off;\nuser root;\nworker_processes 1;\nworker_rlimit_nofile 20000;\n\
+        "load_module {MODULES}/ngx_http_headers_more_filter_module.so;\ndaemon off;\nuser root;\nworker_processes 1;\nworker_rlimit_nofile 20000;\n\
          pid {folder}/nginx.pid;\nerror_log stderr notice;\n\
          events {{ multi_accept on; worker_connections 16384; use epoll; }}\n\
          http {{{HTTP}"
@@ -134,6 +137,10 @@ fn configuration(site: &Site<'_>, folder: &Path, ports: Ports) -> String {
     let to_grpc = FORWARD.replace("KIND", "grpc") + "        grpc_pass grpc://upstream_grpc;\n";
     text += &server(SECURE, &secure, &to_http);
     text += &server(GRPC, &secure.replace(" backlog=511", ""), &to_grpc);
+    for snippet in SNIPPETS {
+        let location = format!("{}{to_http}", snippet.text);
+        text += &server(snippet.host, &plain.replace(" backlog=511", ""), &location);
+    }
     for host in &site.hosts {
         text += &server(host, &plain.replace(" backlog=511", ""), &to_http);
     }

@@ -45,6 +45,18 @@ fn targets(results: &Results) -> Vec<Target> {
         ),
         target("CPU for each request, TLS keep-alive, Fairway / nginx", 1.0, "", ratio("tls")),
         target(
+            "five headers by more_set_headers, Fairway / nginx",
+            1.0,
+            "",
+            ratio("snippet-headers"),
+        ),
+        target(
+            "if with an expression, and rewrite, Fairway / nginx",
+            1.0,
+            "",
+            ratio("snippet-rewrite"),
+        ),
+        target(
             "propagation p99, 1,000 Ingresses in the API server",
             50.0,
             " ms",
