@@ -2,7 +2,7 @@
 
 use crate::path::canonical;
 use crate::routes::Names;
-use model::{PathKind, RuleMatch, ServerName};
+use model::{Alias, PathKind, RuleMatch, Server, ServerName};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -31,9 +31,42 @@ impl Rank {
             name if name.starts_with("*.") => (1, name.len()),
             name => (2, name.len()),
         };
-        let exact = kind == PathKind::Exact;
-        Self { host, path: (exact, path.strip_suffix('/').unwrap_or(path).len()) }
+        Self { host, path: Self::of_path(kind, path) }
     }
+
+    /// The same for what a server has under the name by which a request asked for it: its own, or an alias.
+    pub fn within(server: &Server, asked: &str, kind: PathKind, path: &str) -> Self {
+        let alias = |alias: &Alias| match alias {
+            Alias::Name(name) if name.as_str() == asked => Some((2, asked.len())),
+            Alias::Below(parent) => asked.strip_suffix(&**parent).and_then(|start| {
+                (start.len() > 1 && start.ends_with('.')).then_some((1, parent.len() + 2))
+            }),
+            Alias::Beginning(start) => asked.starts_with(&**start).then_some((1, start.len() + 2)),
+            Alias::Name(_) => None,
+            // Any pattern comes behind the wildcards.
+            Alias::Pattern(_) => Some((1, 0)),
+        };
+        let own = Self::of(&server.name, kind, path);
+        let is_own = server.name.as_str() == asked;
+        let host = match server.aliases.iter().filter_map(alias).max() {
+            Some(found) if !is_own && !is_below(&server.name, asked) => found,
+            _ => own.host,
+        };
+        Self { host, ..own }
+    }
+
+    /// A path is as long as what it means.
+    fn of_path(kind: PathKind, path: &str) -> (bool, usize) {
+        let meaning = canonical(path.as_bytes());
+        let path = meaning.as_ref().map_or(path.as_bytes(), |meaning| &*meaning.path);
+        (kind == PathKind::Exact, path.strip_suffix(b"/").unwrap_or(path).len())
+    }
+}
+
+/// Whether a wildcard host is that of a name.
+fn is_below(wildcard: &ServerName, name: &str) -> bool {
+    let parent = wildcard.as_str().strip_prefix('*');
+    parent.is_some_and(|parent| name.len() > parent.len() && name.ends_with(parent))
 }
 
 impl<T> std::fmt::Debug for RouteTable<T> {
@@ -197,5 +230,21 @@ mod tests {
         assert!(of("*.a.test", Prefix, "/") > of("_", Exact, "/x"));
         assert!(of("a.test", Exact, "/") > of("a.test", Prefix, "/long"));
         assert_eq!(of("a.test", Prefix, "/p/"), of("a.test", Prefix, "/p"));
+        assert_eq!(of("a.test", Prefix, "/%61dmin"), of("a.test", Prefix, "/admin"));
+    }
+
+    #[test]
+    fn a_server_counts_by_the_name_that_was_asked_for() {
+        let alias = |text: &str| Alias::parse(text).expect("an alias");
+        let mut server = Server::new(ServerName::new("a-very-long-name.test"));
+        server.aliases = vec![alias("*.b.test"), alias("al.t"), alias("begin.*")];
+        let of = |asked: &str| Rank::within(&server, asked, Prefix, "/").host;
+        assert_eq!(of("a-very-long-name.test"), (2, 21));
+        assert_eq!(of("al.t"), (2, 4));
+        assert_eq!(of("q.b.test"), Rank::of(&ServerName::new("*.b.test"), Prefix, "/").host);
+        assert_eq!(of("begin.x"), (1, 7));
+        assert!(of("q.b.test") < Rank::of(&ServerName::new("q.b.test"), Prefix, "/").host);
+        let all = Server::new(ServerName::new("_"));
+        assert_eq!(Rank::within(&all, "x.test", Prefix, "/").host, (0, 0));
     }
 }

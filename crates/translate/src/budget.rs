@@ -1,4 +1,4 @@
-//! What the Ingresses of one namespace may take together. Beyond it the newest of them wait, and nobody else does.
+//! What the objects of one namespace may take together. Beyond it the newest of them wait, and nobody else does.
 
 use crate::Options;
 use crate::ingress::{Age, annotation_of, references};
@@ -23,13 +23,16 @@ const NAMES: [&str; KINDS] = [
     "problems",
     "snippet-bytes",
     "snippet-settings",
+    PLACES,
 ];
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 const CERTIFICATE_BYTES: usize = 5;
 /// What a namespace can do without: regular expressions and certificates.
 const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
+/// What routes of Gateways take.
+pub(crate) const PLACES: &str = "route-places";
 /// Annotations that make regular expressions of the paths.
 const OF_PATHS: [&str; 2] = ["use-regex", "rewrite-target"];
 /// Annotations that are one themselves.
@@ -43,7 +46,18 @@ pub struct Budget(Amounts);
 
 impl Default for Budget {
     fn default() -> Self {
-        Self([20_000, 50_000, 100_000, 20_000, 8 << 20, 256 << 20, 20_000, 4 << 20, 4_000_000])
+        Self([
+            20_000,
+            50_000,
+            100_000,
+            20_000,
+            8 << 20,
+            256 << 20,
+            20_000,
+            4 << 20,
+            4_000_000,
+            20_000,
+        ])
     }
 }
 
@@ -93,6 +107,11 @@ impl Budget {
         usize::try_from(self.0[PROBLEMS]).unwrap_or(usize::MAX)
     }
 
+    /// Matches times backends times host names of the routes of a namespace.
+    pub(crate) fn places(&self) -> u64 {
+        self.0[KINDS - 1]
+    }
+
     /// The first that is exceeded.
     fn exceeded(&self, amounts: &Amounts) -> Option<usize> {
         (0..KINDS).find(|kind| amounts[*kind] > self.0[*kind])
@@ -136,6 +155,7 @@ impl Weight {
             0,
             count(of_snippets.bytes),
             of_snippets.settings,
+            0,
         ];
         let secrets = references(ingress, options).into_iter().filter_map(|found| match found {
             Reference::Secret(key) => Some(key),

@@ -169,7 +169,7 @@ impl Compiler {
     }
 
     fn slot_of(&self, group: usize) -> Result<u32, PatternError> {
-        if group == 0 || 2 * group >= self.program.groups {
+        if group == 0 || group >= self.program.groups / 2 {
             return Err(PatternError(format!(
                 "it refers to group {group}, which it does not have"
             )));

@@ -247,6 +247,8 @@ fn what_takes_too_much_memory_is_no_pattern() {
         &groups,
         "(?1)(a)",
         r"\2(a)",
+        r"(?!b)(a)\9223372036854775808",
+        r"(?!b)(a)\11326434445538011819",
         r"\p{Greek}",
         "(",
         "[z-a]",

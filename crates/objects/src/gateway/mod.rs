@@ -72,6 +72,8 @@ pub struct ListenerTls {
     pub passthrough: bool,
     /// `certificateRefs`.
     pub certificates: Vec<ObjectRef>,
+    /// Whether there is a `frontendValidation`, as older versions of the specification have it.
+    pub asks_clients: bool,
 }
 
 /// A reference to another object.

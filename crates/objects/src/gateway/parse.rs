@@ -118,6 +118,7 @@ struct RawListener {
 struct RawTls {
     mode: Option<String>,
     certificate_refs: Vec<RawRef>,
+    frontend_validation: Unread,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -318,6 +319,7 @@ impl RawListener {
             tls: self.tls.map(|tls| ListenerTls {
                 passthrough: tls.mode.as_deref() == Some("Passthrough"),
                 certificates: certificates(tls.certificate_refs).collect(),
+                asks_clients: tls.frontend_validation.is_some(),
             }),
             namespaces: from_namespaces(self.allowed_routes.namespaces.unwrap_or_default()),
             kinds: kinds.map(|kind| (group(kind.group), kind.kind)).collect(),

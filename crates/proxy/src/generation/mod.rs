@@ -8,7 +8,7 @@ mod routed;
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
 pub(crate) use error_pages::ErrorPages;
-pub(crate) use routed::Routed;
+pub(crate) use routed::{Asked, Routed};
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;

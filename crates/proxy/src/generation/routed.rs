@@ -5,6 +5,9 @@ use crate::exchange::Exchange;
 use model::{RouteHost, Rule, RuleMatch, Scheme};
 use route::RulePaths;
 use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// A host of Gateways, compiled for serving.
@@ -20,50 +23,84 @@ pub(crate) struct Routed {
 
 impl Routed {
     /// The first rule that a request with this path meets.
-    pub(crate) fn rule(&self, exchange: &Exchange, path: &[u8]) -> Option<&Rule> {
+    pub(crate) fn rule(&self, asked: &Asked<'_>, path: &[u8]) -> Option<&Rule> {
         let rules = self.paths.find(path).map(|index| &self.host.rules[index]);
-        rules.into_iter().find(|rule| meets(exchange, &rule.matches))
+        rules.into_iter().find(|rule| asked.meets(&rule.matches))
     }
 }
 
-/// Whether a request is what a rule asks for, its path aside.
-fn meets(exchange: &Exchange, rule: &RuleMatch) -> bool {
-    let RuleMatch { scheme, kind: _, path: _, method, headers, query } = rule;
-    let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
-    *scheme == over
-        && method.as_ref().is_none_or(|method| method == exchange.request.method.as_str())
-        && headers.iter().all(|(name, value)| has_header(exchange, name, value.as_bytes()))
-        && (query.is_empty() || has_query(exchange.request.query().unwrap_or_default(), query))
+/// What rules may ask of a request. However many of them do, its fields and its query are gone over once.
+pub(crate) struct Asked<'a> {
+    exchange: &'a Exchange,
+    headers: OnceCell<HashMap<String, Cow<'a, [u8]>>>,
+    query: OnceCell<Query<'a>>,
 }
 
-/// Whether a field has this value, as a whole; several lines of it are one list (RFC 9110 section 5.3).
-fn has_header(exchange: &Exchange, name: &str, wanted: &[u8]) -> bool {
-    if name == "host" {
-        return *exchange.request.authority == *wanted;
+/// The parameters of a query; of several with a name the first counts.
+type Query<'a> = HashMap<Cow<'a, [u8]>, Cow<'a, [u8]>>;
+
+impl<'a> Asked<'a> {
+    /// What is asked of this request.
+    pub(crate) fn of(exchange: &'a Exchange) -> Self {
+        Self { exchange, headers: OnceCell::new(), query: OnceCell::new() }
     }
-    let mut lines = exchange.request.headers.all(name);
-    let Some(first) = lines.next() else { return false };
-    let rest: Vec<&[u8]> = lines.map(AsRef::as_ref).collect();
-    if rest.is_empty() {
-        return **first == *wanted;
+
+    /// Whether the request is what a rule asks for, its path aside.
+    fn meets(&self, rule: &RuleMatch) -> bool {
+        let RuleMatch { scheme, kind: _, path: _, method, headers, query } = rule;
+        let exchange = self.exchange;
+        let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
+        *scheme == over
+            && method.as_ref().is_none_or(|method| method == exchange.request.method.as_str())
+            && headers.iter().all(|(name, value)| self.has_header(name, value.as_bytes()))
+            && query.iter().all(|(name, value)| self.has_parameter(name, value.as_bytes()))
     }
-    [vec![first.as_ref()], rest].concat().join(&b","[..]) == wanted
+
+    fn has_header(&self, name: &str, wanted: &[u8]) -> bool {
+        let request = &self.exchange.request;
+        if name == "host" {
+            return *request.authority == *wanted;
+        }
+        let known = self.headers.get_or_init(|| {
+            lists(request.headers.iter().map(|field| (&field.name[..], &field.value[..])))
+        });
+        known.get(name).is_some_and(|found| **found == *wanted)
+    }
+
+    fn has_parameter(&self, name: &str, wanted: &[u8]) -> bool {
+        let query = || parameters(self.exchange.request.query().unwrap_or_default());
+        let found = self.query.get_or_init(query).get(name.as_bytes());
+        found.is_some_and(|found| **found == *wanted)
+    }
 }
 
-/// Whether a query has all these parameters; of several with a name the first counts.
-fn has_query(query: &[u8], wanted: &[(String, String)]) -> bool {
-    let pairs = || {
-        query.split(|byte| *byte == b'&').map(|pair| {
-            match pair.iter().position(|byte| *byte == b'=') {
-                Some(at) => (decoded(&pair[..at]), decoded(&pair[at + 1..])),
-                None => (decoded(pair), Cow::Borrowed(&b""[..])),
+/// Fields by their names in lower case; several lines of one are one list (RFC 9110 section 5.3).
+fn lists<'a>(fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> HashMap<String, Cow<'a, [u8]>> {
+    let mut known: HashMap<String, Cow<'_, [u8]>> = HashMap::new();
+    for (name, value) in fields {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        match known.entry(name) {
+            Entry::Vacant(entry) => drop(entry.insert(Cow::Borrowed(value))),
+            Entry::Occupied(mut entry) => {
+                let list = entry.get_mut().to_mut();
+                list.push(b',');
+                list.extend_from_slice(value);
             }
-        })
-    };
-    wanted.iter().all(|(name, value)| {
-        let found = pairs().find(|(found, _)| **found == *name.as_bytes());
-        found.is_some_and(|(_, found)| *found == *value.as_bytes())
-    })
+        }
+    }
+    known
+}
+
+fn parameters(query: &[u8]) -> Query<'_> {
+    let mut known = HashMap::new();
+    for pair in query.split(|byte| *byte == b'&') {
+        let (name, value) = match pair.iter().position(|byte| *byte == b'=') {
+            Some(at) => (decoded(&pair[..at]), decoded(&pair[at + 1..])),
+            None => (decoded(pair), Cow::Borrowed(&b""[..])),
+        };
+        known.entry(name).or_insert(value);
+    }
+    known
 }
 
 /// A part of a query as it is meant: what is no escape stays as it is.
@@ -90,12 +127,19 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::has_query;
+    use super::{lists, parameters};
 
     fn has(query: &str, wanted: &[(&str, &str)]) -> bool {
-        let wanted: Vec<_> =
-            wanted.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        has_query(query.as_bytes(), &wanted)
+        let known = parameters(query.as_bytes());
+        wanted.iter().all(|(name, value)| {
+            known.get(name.as_bytes()).is_some_and(|found| **found == *value.as_bytes())
+        })
+    }
+
+    #[test]
+    fn lines_of_a_field_are_one_list() {
+        let known = lists([(&b"A"[..], &b"1"[..]), (b"b", b"2"), (b"a", b"3")].into_iter());
+        assert_eq!((&*known["a"], &*known["b"]), (&b"1,3"[..], &b"2"[..]));
     }
 
     #[test]

@@ -42,9 +42,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let mut found = site.locations.find(&canonical, &exchange.steps);
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
-    let health = exchange.worker.listen.health_path.as_bytes();
-    let is_health = !health.is_empty() && exchange.path.starts_with(health);
-    if site.server.name.as_str() == "_" && is_health {
+    if site.server.name.as_str() == "_" && is_health(exchange, &exchange.path) {
         let mut healthy = Response::empty(StatusCode::OK);
         healthy.headers.add("Content-Type", "text/html");
         return Err(healthy.into());
@@ -56,6 +54,12 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     }
     redirects::app_root(exchange, site)?;
     enter(exchange, site, found)
+}
+
+/// Whether a path is the one that load balancers ask for of hosts that nobody has.
+pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
+    let health = exchange.worker.listen.health_path.as_bytes();
+    !health.is_empty() && path.starts_with(health)
 }
 
 /// Looks for the location again, after a program of the one at hand has changed the path.

@@ -2,9 +2,11 @@
 //! shows, the request says so in `CDN-Loop` (RFC 8586) as it goes on, and one that has said so a few times ends here.
 //! Whoever makes a loop through a load balancer or a second replica pays for a few turns, not for endless ones.
 
+use super::route_filters;
 use crate::error::Error;
 use crate::exchange::Exchange;
 use bytes::Bytes;
+use model::policy::HeaderEdits;
 use upstream::TryError;
 use wire::{Field, Headers, Request, Version, tokens};
 
@@ -16,6 +18,8 @@ pub(super) const NAME: &str = "CDN-Loop";
 const MEMBER: &[u8] = b"fairway";
 /// What controllers call themselves to authenticators.
 const SENDER: &[u8] = b"nginx-ingress-controller";
+/// What requests towards upstreams have of a controller.
+const TELLING: [&str; 3] = ["x-scheme", "x-forwarded-scheme", "x-request-id"];
 /// Turns that a request may have made.
 const MOST: usize = 5;
 /// Turns of a request that is still copied: each of its copies may go round as well.
@@ -46,7 +50,13 @@ fn turns(headers: &Headers) -> usize {
 /// What a request towards an upstream says of its turns: nothing, unless it has come from a controller.
 pub(super) fn value(exchange: &Exchange) -> Option<Bytes> {
     let Request { headers, .. } = &exchange.request;
-    is_from_controller(headers).then(|| one_more(headers))
+    let hides = || route_filters::of_request(exchange).is_some_and(hides);
+    (is_from_controller(headers) || hides()).then(|| one_more(headers))
+}
+
+/// Whether edits of a route touch what tells of a controller: the next one would not know where a request comes from.
+fn hides(edits: &HeaderEdits) -> bool {
+    TELLING.iter().any(|name| route_filters::replaces(edits, name.as_bytes()))
 }
 
 /// The same of a request that a controller may have sent without one of its own fields: a copy, for an error page.

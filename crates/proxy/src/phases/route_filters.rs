@@ -6,6 +6,7 @@ use crate::exchange::Exchange;
 use bytes::{Bytes, BytesMut};
 use http::StatusCode;
 use model::policy::{HeaderEdits, PathChange, RouteFilters};
+use std::net::IpAddr;
 use wire::Response;
 
 /// What filters do at the location of a request; none if it is of an Ingress, or of nobody.
@@ -25,7 +26,15 @@ pub(super) fn redirect(exchange: &Exchange) -> Result<(), Stop> {
     };
     let own = if exchange.connection.tls.is_some() { "https" } else { "http" };
     let scheme = redirect.scheme.as_deref().unwrap_or(own);
-    let host = redirect.host.as_deref().unwrap_or(&exchange.host);
+    let address = || match exchange.connection.local.ip() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    };
+    let host = match redirect.host.as_deref() {
+        Some(host) => host.to_owned(),
+        None if exchange.host.is_empty() => address(),
+        None => exchange.host.clone(),
+    };
     let port = match (redirect.port, &redirect.scheme) {
         (None, Some(_)) => None,
         (port, _) => Some(port.unwrap_or(redirect.listener_port)),

@@ -1,8 +1,9 @@
 //! Which rule of a Gateway has a request, if none of an Ingress is more special: then all that is said of Ingresses and
 //! their hosts counts for nothing.
 
+use super::find_location;
 use crate::exchange::{Exchange, Place};
-use crate::generation::Site;
+use crate::generation::{Asked, Site};
 use model::Share;
 use route::path::Canonical;
 use route::{Found, Rank};
@@ -16,12 +17,16 @@ pub(super) fn choose(
     of_ingress: Option<&Arc<Site>>,
 ) -> Option<Place> {
     let routes = &exchange.generation.routes;
-    if routes.is_empty() {
+    if routes.is_empty() || !is_on_main_port(exchange) {
         return None;
     }
+    let asked = Asked::of(exchange);
     let mut hosts = routes.find(&exchange.host);
-    let found = hosts.find_map(|routed| Some((routed, routed.rule(exchange, &canonical.path)?)));
+    let found = hosts.find_map(|routed| Some((routed, routed.rule(&asked, &canonical.path)?)));
     let (routed, rule) = found?;
+    if routed.host.name.as_str() == "_" && find_location::is_health(exchange, &canonical.path) {
+        return None;
+    }
     let own = Rank::of(&routed.host.name, rule.matches.kind, &rule.matches.path);
     if of_ingress.is_some_and(|site| stands_before(exchange, site, canonical, own)) {
         return None;
@@ -29,7 +34,13 @@ pub(super) fn choose(
     Some(Place { site: routed.site.clone(), index: drawn(exchange, &rule.shares)? })
 }
 
-/// Whether an Ingress has the path, and at least as specially.
+/// Ports of servers that snippets have are theirs alone.
+fn is_on_main_port(exchange: &Exchange) -> bool {
+    let listen = &exchange.worker.listen;
+    [listen.http_port, listen.https_port].contains(&exchange.connection.local.port())
+}
+
+/// Whether an Ingress or a snippet has the path, and at least as specially.
 fn stands_before(exchange: &Exchange, site: &Site, canonical: &Canonical<'_>, own: Rank) -> bool {
     let index = match site.locations.find(canonical, &exchange.steps) {
         Found::Location { index } | Found::AddSlash { index } => index,
@@ -37,8 +48,11 @@ fn stands_before(exchange: &Exchange, site: &Site, canonical: &Canonical<'_>, ow
         Found::None => return false,
     };
     let location = &site.spots[index].location;
-    let rank = Rank::of(&site.server.name, location.kind, &location.path);
-    location.origin.is_some() && rank >= own
+    let rank = Rank::within(&site.server, &exchange.host, location.kind, &location.path);
+    // What snippets have stands behind what Ingresses have; a host as a whole is theirs, too, if they say what it does.
+    let Some(of_host) = site.server.locations.get(index) else { return rank.host >= own.host };
+    let is_nobodys = of_host.origin.is_none();
+    if is_nobodys { site.snippet.is_some() && rank.host > own.host } else { rank >= own }
 }
 
 /// One of the shares, as often as their weights say.

@@ -18,6 +18,8 @@ pub(super) struct Spot {
     pub(super) scheme: Scheme,
     /// The port of the listener.
     pub(super) port: u16,
+    /// How long the host name of the listener is: of two listeners for a host, the more special one counts.
+    pub(super) special: usize,
     /// Its certificate.
     pub(super) certificate: Option<ObjectKey>,
 }
@@ -47,9 +49,10 @@ fn is_gateway(parent: &ParentRef) -> bool {
     parent.object.group == GROUP && parent.object.kind == "Gateway"
 }
 
-/// Attaches a route to the Gateways that are there.
+/// Attaches a route to the Gateways that are there, unless it waits for the reason given.
 pub(super) fn attach(
     route: &Arc<HttpRoute>,
+    waits: Option<(&'static str, String)>,
     gateways: &BTreeMap<ObjectKey, State>,
     snapshot: &Snapshot,
 ) -> Attached {
@@ -68,7 +71,10 @@ pub(super) fn attach(
     if ours.is_empty() {
         return attached;
     }
-    attached.draft = Draft::read(route, snapshot);
+    attached.draft = match waits {
+        Some(_) => Draft { refused: waits, ..Draft::default() },
+        None => Draft::read(route, snapshot),
+    };
     let mut told = Vec::with_capacity(ours.len());
     for (parent, state) in ours {
         let accepted = match (&attached.draft.refused, listeners(route, parent, state, snapshot)) {
@@ -99,7 +105,8 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
         for host in hosts(&attached.route, listener.hostname.as_deref()) {
             let (port, certificate) = (listener.port, certificate.clone());
-            attached.spots.insert(Spot { host, scheme, port, certificate });
+            let special = listener.hostname.as_ref().map_or(0, String::len);
+            attached.spots.insert(Spot { host, scheme, port, special, certificate });
         }
     }
 }

@@ -23,11 +23,12 @@ pub(super) fn host<'a>(
         for spot in attached.spots.iter().filter(|spot| spot.host == *name) {
             let known = ports.entry(spot.scheme).or_insert(spot.port);
             *known = spot.port.min(*known);
-            let age = (attached.route.meta.created, &attached.route.meta.key);
+            let meta = &attached.route.meta;
+            let order = (Reverse(spot.special), meta.created, &meta.key);
             if let Some(secret) = &spot.certificate
-                && certificate.as_ref().is_none_or(|(known, _)| age < *known)
+                && certificate.as_ref().is_none_or(|(known, _)| order < *known)
             {
-                certificate = Some((age, secret));
+                certificate = Some((order, secret));
             }
         }
         let rules = || attached.draft.rules.iter().enumerate();

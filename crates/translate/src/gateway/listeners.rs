@@ -215,6 +215,10 @@ fn protocol(
         let message = "tls.mode Passthrough is not supported for HTTPS; write Terminate";
         return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
     }
+    if listener.tls.as_ref().is_some_and(|tls| tls.asks_clients) {
+        let message = "tls.frontendValidation is not supported: certificates of clients would not be asked for; take it out";
+        return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
+    }
     let refused = (!ports.contains(&listener.port)).then(|| {
         let message = format!(
             "port {} is not listened on: {} is served on port {}",

@@ -5,8 +5,10 @@ mod attach;
 mod grants;
 mod hosts;
 mod listeners;
+mod places;
 mod rules;
 mod status;
+mod texts;
 
 pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
 
@@ -19,8 +21,9 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use listeners::{Certified, State};
 use model::{Configuration, Kind, Origin, Problem, ServerName, Severity, Upstream};
-use objects::gateway::{Gateway, GatewayClass};
+use objects::gateway::{Gateway, GatewayClass, HttpRoute};
 use objects::{ObjectKey, PortRef, Snapshot};
+use places::Places;
 use rules::{Port, upstream_id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -46,6 +49,8 @@ pub(crate) struct Front {
     ports: BTreeMap<Port, usize>,
     /// How many routes are attached to a listener.
     attached: BTreeMap<(ObjectKey, usize), u32>,
+    /// What routes take, by namespace.
+    places: Places,
     /// The Secrets of listeners that are served.
     pub(crate) secrets: BTreeSet<ObjectKey>,
     pub(crate) statuses: Statuses,
@@ -56,6 +61,8 @@ pub(crate) struct Around<'a> {
     pub(crate) old: &'a Snapshot,
     pub(crate) new: &'a Snapshot,
     pub(crate) options: &'a Options,
+    /// What the routes of a namespace may take.
+    pub(crate) most_places: u64,
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -89,6 +96,7 @@ impl Front {
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
         self.touch_routes(&around, &mut work);
+        self.weigh(&around, &mut work);
         for key in std::mem::take(&mut work.routes) {
             self.take_route(&key, new, &mut work);
         }
@@ -187,6 +195,20 @@ impl Front {
         }
     }
 
+    /// Weighs the touched routes that name a Gateway of ours; those whom that makes wait, or wait no more, are touched.
+    fn weigh(&mut self, around: &Around<'_>, work: &mut Work) {
+        let Self { places, gateways, .. } = self;
+        let is_ours = |route: &&Arc<HttpRoute>| {
+            parents(route).iter().any(|parent| gateways.contains_key(parent))
+        };
+        let routes = work.routes.iter().map(|key| {
+            let route = around.new.http_routes.get(key).filter(is_ours);
+            (key, route.map(|route| &**route))
+        });
+        let news = places.weigh(routes, around.most_places);
+        work.routes.extend(news);
+    }
+
     fn take_route(&mut self, key: &ObjectKey, snapshot: &Snapshot, work: &mut Work) {
         let route = snapshot.http_routes.get(key);
         let before = self.routes.remove(key);
@@ -197,7 +219,8 @@ impl Front {
             self.statuses.routes.remove(key);
             return work.tell(Kind::HttpRoute, key, Vec::new());
         };
-        let attached = attach(route, &self.gateways, snapshot);
+        let waits = self.places.refused(key);
+        let attached = attach(route, waits, &self.gateways, snapshot);
         for parent in parents(route) {
             self.by_parent.entry(parent).or_default().insert(key.clone());
         }

@@ -3,6 +3,7 @@
 use super::grants::permits;
 use super::listeners::key_of;
 use super::status::Condition;
+use super::texts;
 use model::policy::{
     Body, HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect, TlsRedirect,
 };
@@ -51,14 +52,11 @@ pub(super) struct DraftRule {
 impl Draft {
     /// Reads a route.
     pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
-        let mut reader = Reader { route, snapshot, draft: Self::default() };
+        let mut reader = Reader { route, snapshot, draft: Self::default(), policies: Vec::new() };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
-        let places = route.rules.iter();
-        let places =
-            places.map(|rule| rule.matches.len() * rule.backends.len().max(1)).sum::<usize>();
-        if places * route.hostnames.len().max(1) > PLACES {
+        if places(route) > PLACES {
             let message = format!(
                 "matches times backends times host names are more than {PLACES}: share them out among several routes"
             );
@@ -84,6 +82,12 @@ impl Draft {
     }
 }
 
+/// Matches times backends times host names: what a route takes where one listener has it.
+pub(super) fn places(route: &HttpRoute) -> usize {
+    let rules = route.rules.iter().map(|rule| rule.matches.len() * rule.backends.len().max(1));
+    rules.sum::<usize>() * route.hostnames.len().max(1)
+}
+
 /// The upstream of a Service port; Ingresses name theirs otherwise.
 pub(super) fn upstream_id((service, port): &Port) -> UpstreamId {
     UpstreamId::new(format!("gateway:{}/{}:{port}", service.namespace, service.name))
@@ -93,6 +97,8 @@ struct Reader<'a> {
     route: &'a HttpRoute,
     snapshot: &'a Snapshot,
     draft: Draft,
+    /// What places of the rule at hand ask for: those that agree share it.
+    policies: Vec<Arc<Policy>>,
 }
 
 impl Reader<'_> {
@@ -102,8 +108,12 @@ impl Reader<'_> {
 
     fn rule(&mut self, index: usize, rule: &RouteRule) {
         let at = format!("spec.rules[{index}]");
+        self.policies.clear();
         let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
         for found in &rule.matches {
+            if let Err(why) = texts::path(path_of(found).1) {
+                self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
+            }
             let mut shares = Vec::new();
             let weighty = backends.iter().filter(|(one, _)| one.weight > 0);
             for (one, backend) in weighty {
@@ -206,6 +216,7 @@ impl Reader<'_> {
             }
         }
         policy.route = Some(Box::new(does));
+        let policy = self.shared(policy);
         let own = &self.route.meta.key;
         let service = named.map(|one| {
             let key = key_of(&one.object, &own.namespace);
@@ -220,8 +231,17 @@ impl Reader<'_> {
             canary: None,
             service,
             origin: Some(Origin::new(Kind::HttpRoute, own.namespace.clone(), own.name.clone())),
-            policy: Arc::new(policy),
+            policy,
         })
+    }
+
+    fn shared(&mut self, policy: Policy) -> Arc<Policy> {
+        if let Some(known) = self.policies.iter().find(|known| ***known == policy) {
+            return known.clone();
+        }
+        let policy = Arc::new(policy);
+        self.policies.push(policy.clone());
+        policy
     }
 }
 
@@ -249,15 +269,21 @@ fn add(
     path: &str,
 ) -> Result<(), (&'static str, String)> {
     let unsupported = |message: &str| ("UnsupportedValue", message.to_owned());
+    let unfit = |message: String| ("UnsupportedValue", message);
     let incompatible = |message: &str| ("IncompatibleFilters", message.to_owned());
-    let change = |modifier: &PathModifier| match modifier {
-        PathModifier::Full(to) => Ok(PathChange::Full(to.clone())),
-        PathModifier::Prefix(_) if kind != PathKind::Prefix => {
-            Err(unsupported("ReplacePrefixMatch needs a match of type PathPrefix"))
-        }
-        PathModifier::Prefix(to) => {
-            let from = path.strip_suffix('/').unwrap_or(path).to_owned();
-            Ok(PathChange::Prefix { from, to: to.clone() })
+    let change = |modifier: &PathModifier| {
+        let (PathModifier::Full(to) | PathModifier::Prefix(to)) = modifier;
+        let to = if to.is_empty() { "/" } else { to };
+        texts::path(to).map_err(unfit)?;
+        match modifier {
+            PathModifier::Full(_) => Ok(PathChange::Full(to.to_owned())),
+            PathModifier::Prefix(_) if kind != PathKind::Prefix => {
+                Err(unsupported("ReplacePrefixMatch needs a match of type PathPrefix"))
+            }
+            PathModifier::Prefix(_) => {
+                let from = path.strip_suffix('/').unwrap_or(path).to_owned();
+                Ok(PathChange::Prefix { from, to: to.to_owned() })
+            }
         }
     };
     match filter {
@@ -269,6 +295,8 @@ fn add(
             return Err(incompatible("only one redirect or rewrite can count; leave one"));
         }
         RouteFilter::Redirect(redirect) => {
+            redirect.scheme.as_deref().map_or(Ok(()), texts::scheme).map_err(unfit)?;
+            redirect.hostname.as_deref().map_or(Ok(()), texts::host).map_err(unfit)?;
             does.redirect = Some(RouteRedirect {
                 scheme: redirect.scheme.clone(),
                 host: redirect.hostname.clone(),
@@ -286,6 +314,7 @@ fn add(
             });
         }
         RouteFilter::Rewrite(rewrite) => {
+            rewrite.hostname.as_deref().map_or(Ok(()), texts::host).map_err(unfit)?;
             does.path = rewrite.path.as_ref().map(change).transpose()?;
             policy.upstream_host = rewrite.hostname.clone().map(literal);
         }
@@ -294,7 +323,8 @@ fn add(
 }
 
 /// Fields that are framing or name who is asked: no edit may touch them.
-const UNTOUCHABLE: [&str; 9] = [
+const UNTOUCHABLE: [&str; 10] = [
+    "cdn-loop",
     "connection",
     "content-length",
     "host",

@@ -499,7 +499,7 @@ fn compiled(
 }
 
 /// Whether a text can be the host of a rule: labels of letters, digits and `-`, the first one perhaps `*`.
-fn is_host(text: &str) -> bool {
+pub(crate) fn is_host(text: &str) -> bool {
     let rest = text.strip_prefix("*.").unwrap_or(text);
     let label = |label: &str| {
         let edges = label.starts_with('-') || label.ends_with('-');

@@ -178,13 +178,13 @@ impl Translator {
         self.take_names(&ground, &mut work);
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
-        self.make_routes(&old, &touched.services, &touched.secrets, &mut work);
+        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
+        self.make_routes(&old, &touched.services, &touched.secrets, budget.places(), &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
         if make_streams {
             self.make_streams();
         }
-        let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         self.ground = Some(ground);
         let changes = Changes::between(&before, &self.configuration);
         Translation {

@@ -13,6 +13,7 @@ impl Translator {
         old: &Snapshot,
         services: &BTreeSet<ObjectKey>,
         secrets: &[ObjectKey],
+        most_places: u64,
         work: &mut Work,
     ) {
         // What leads to another Service changes with it.
@@ -27,6 +28,7 @@ impl Translator {
             old,
             new: snapshot,
             options,
+            most_places,
             services: &touched,
             secrets,
             certified: &mut certified,
