@@ -62,6 +62,7 @@ impl Bed {
         let [http, https, admin] = std::array::from_fn(|_| ports::free());
         let flags = [
             "--worker-threads=1".to_owned(),
+            "--configmap=ingress-nginx/ingress-nginx-controller".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
             "--healthz-host=127.0.0.1".to_owned(),
             "--allow-target-networks=127.0.0.0/8".to_owned(),
@@ -95,6 +96,11 @@ impl Bed {
             "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
         );
         talk(self.http, &request).await.expect("an answer")
+    }
+
+    /// Asks as clients of HTTP/1.0 do, without a host.
+    pub(crate) async fn get_of_nobody(&self, path: &str) -> Answer {
+        talk(self.http, &format!("GET {path} HTTP/1.0\r\n\r\n")).await.expect("an answer")
     }
 
     pub(crate) async fn get(&self, host: &str, path: &str) -> Answer {

@@ -127,3 +127,29 @@ async fn nothing_that_is_said_of_ingresses_counts_for_a_route_and_the_other_way_
     assert_eq!(bed.status_until("both.test", "/new", 308).await, 308);
     bed.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_route_takes_nothing_of_hosts_that_others_have_and_nothing_of_the_controller() {
+    let bed = Bed::start(include_str!("hostile.yaml")).await;
+    assert_eq!(bed.get("any.test", "/").await.pod, "b");
+    // Load balancers ask for this path of hosts that nobody has.
+    let health = bed.get("any.test", "/healthz").await;
+    assert_eq!((health.status, health.pod.as_str()), (200, ""));
+    assert_eq!(bed.get("i.test", "/forbidden").await.status, 403, "what a snippet says stays");
+    for host in ["i.test", "al.test"] {
+        let answer = bed.get(host, "/admin").await;
+        assert_eq!(
+            answer.pod, "a",
+            "{host}: of the same path it is the Ingress's, however written"
+        );
+    }
+    // A filter that hides where a request comes from does not hide its turns.
+    assert_eq!(header(&bed.get("any.test", "/turns").await.seen, "cdn-loop"), ["fairway"]);
+    assert_eq!(header(&bed.get("any.test", "/").await.seen, "cdn-loop"), [""; 0]);
+    // No two requests, and no request of nobody's: the route is refused as a whole.
+    assert_eq!(bed.get("smuggler.test", "/").await.pod, "b", "the catch-all has it");
+    assert!(bed.get("smuggler.test", "/").await.seen.starts_with("GET / HTTP/1.1\r\n"));
+    let location = header(&bed.get_of_nobody("/elsewhere").await.head, "location").concat();
+    assert!(location.starts_with("http://127.0.0.1"), "{location}");
+    bed.stop().await;
+}
