@@ -1,6 +1,7 @@
 //! Gateways and HTTPRoutes beside Ingresses: the binary with a folder of objects, asked over real sockets.
 
 mod bed;
+mod own_addresses;
 
 use bed::{Bed, header};
 use http::StatusCode;

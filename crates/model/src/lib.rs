@@ -18,6 +18,7 @@ mod geoip2;
 mod global;
 mod id;
 mod listen;
+mod listener;
 mod logs;
 mod media;
 mod networks;
@@ -51,6 +52,7 @@ pub use global::{
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;
+pub use listener::{Listener, ListenerId, RouteKey};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use media::MEDIA_TYPES;
 pub use networks::Networks;

@@ -24,7 +24,8 @@ fn every_case_means_what_its_goldens_say() {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let snapshot =
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
-        let translation = translate(&snapshot, &options());
+        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let translation = translate(&snapshot, &options);
         let model = yaml(&translation.configuration);
         let told = statuses(&translation.statuses);
         let told = (!told.is_empty()).then_some(("statuses.txt", told));
@@ -57,6 +58,12 @@ fn every_family_has_a_case() {
             assert!(folders.contains(&family.replace('_', "-")), "no case of {family}");
         }
     }
+}
+
+/// The networks in `gateway-addresses.txt` of a case, if it has any.
+fn pool(case: &Path) -> Vec<ipnet::IpNet> {
+    let text = fs::read_to_string(case.join("gateway-addresses.txt")).unwrap_or_default();
+    text.lines().map(|line| line.parse().expect("a network")).collect()
 }
 
 fn options() -> Options {

@@ -120,6 +120,9 @@ fn addresses(
     wanted: &GatewayStatus,
     published: &[Address],
 ) -> (Value, Option<(&'static str, String)>) {
+    if let Some(own) = wanted.own {
+        return (own.iter().map(|own| address(&own.to_string())).collect(), None);
+    }
     let texts = published.iter().filter_map(|(host, ip)| host.as_ref().or(ip.as_ref()));
     let asked: Vec<&String> =
         wanted.wanted.iter().map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
@@ -141,12 +144,14 @@ fn addresses(
         None => None,
     };
     let given = texts.filter(|text| asked.is_empty() || asked.contains(text));
-    let given = given.map(|text| {
-        let kind = if text.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
-        json!({"type": kind, "value": text})
-    });
+    let given = given.map(|text| address(text));
     // The field takes 16.
     (given.take(16).collect(), wrong)
+}
+
+fn address(text: &str) -> Value {
+    let kind = if text.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
+    json!({"type": kind, "value": text})
 }
 
 fn parent_ref(parent: &ParentRef) -> Value {
@@ -192,6 +197,7 @@ mod tests {
                 .iter()
                 .map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned()))
                 .collect(),
+            own: None,
         })
     }
 

@@ -40,6 +40,8 @@ pub struct Gateway {
     pub listeners: Vec<Listener>,
     /// `spec.addresses`: type and value.
     pub addresses: Vec<(String, String)>,
+    /// The values of `status.addresses`.
+    pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
     /// Whether `spec.tls` asks for anything: certificates of clients, or a certificate for backends.

@@ -20,13 +20,15 @@ use std::sync::Arc;
 type Unread = Option<Value>;
 
 macro_rules! raw {
-    ($(#[$doc:meta])* $name:ident, $spec:ty, $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
+    ($(#[$doc:meta])* $name:ident, $spec:ty, $(status $status:ty,)? $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize)]
         pub struct $name {
             metadata: ObjectMeta,
             #[serde(default)]
             spec: $spec,
+            $(#[serde(default)]
+            status: $status,)?
         }
 
         impl k8s_openapi::Resource for $name {
@@ -61,7 +63,7 @@ raw! {
 }
 raw! {
     /// A Gateway as the API server has it.
-    RawGateway, GatewaySpec, "Gateway", "gateways", "v1", InNamespaces
+    RawGateway, GatewaySpec, status GatewayTold, "Gateway", "gateways", "v1", InNamespaces
 }
 raw! {
     /// An HTTPRoute as the API server has it.
@@ -87,6 +89,13 @@ struct GatewaySpec {
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
     tls: Unread,
+}
+
+/// `status` of a Gateway.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct GatewayTold {
+    addresses: Vec<RawAddress>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -299,6 +308,7 @@ impl Trim for RawGateway {
             class: gateway_class_name,
             listeners: listeners.collect::<Result<_, _>>()?,
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
+            published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
             has_tls: tls.is_some(),
         })))

@@ -3,10 +3,12 @@
 
 use crate::exchange::{Exchange, Place};
 use crate::generation::Site;
+use http::StatusCode;
 use model::Share;
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::sync::Arc;
+use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
 /// path it is the Ingress's.
@@ -27,6 +29,27 @@ pub(super) fn choose(
         return None;
     }
     Some(Place { site: routed.site.clone(), index: drawn(exchange, &rule.shares)? })
+}
+
+/// Where the most special listener of the Gateway's address leads, which alone has the request; refused as misdirected
+/// where the handshake was another listener's (RFC 9110 section 15.5.20).
+pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, Response> {
+    let nobody = || Response::page(StatusCode::NOT_FOUND);
+    let connection = &exchange.connection;
+    let door = exchange.generation.doors.get(&connection.local).ok_or_else(nobody)?;
+    let listener = door.listener(&exchange.host).ok_or_else(nobody)?;
+    if let Some(session) = &connection.tls {
+        let named = session.server_name.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let shown = door.listener(named.trim_end_matches('.'));
+        if shown.is_none_or(|shown| !std::ptr::eq(&raw const **shown, &raw const **listener)) {
+            return Err(Response::page(StatusCode::MISDIRECTED_REQUEST));
+        }
+    }
+    let mut hosts = listener.routes.find(&exchange.host);
+    let found = hosts.find_map(|routed| Some((routed, routed.rule(exchange, &canonical.path)?)));
+    let (routed, rule) = found.ok_or_else(nobody)?;
+    let index = drawn(exchange, &rule.shares).ok_or_else(nobody)?;
+    Ok(Place { site: routed.site.clone(), index })
 }
 
 /// Whether an Ingress has the path, and at least as specially.

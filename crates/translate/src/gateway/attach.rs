@@ -3,7 +3,7 @@
 use super::listeners::{State, key_of, takes_from};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
-use model::{Scheme, ServerName};
+use model::{RouteKey, Scheme, ServerName};
 use objects::gateway::{GROUP, HttpRoute, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,8 +12,8 @@ use std::sync::Arc;
 /// A place where a route answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
-    /// The host that both the listener and the route mean.
-    pub(super) host: ServerName,
+    /// The host that both the listener and the route mean, of which listener.
+    pub(super) key: RouteKey,
     /// How clients come in.
     pub(super) scheme: Scheme,
     /// The port of the listener.
@@ -92,14 +92,13 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
     for index in found {
         attached.listeners.insert((state.gateway.meta.key.clone(), *index));
         let (listener, read) = (&state.gateway.listeners[*index], &state.listeners[*index]);
-        let Some(scheme) = read.scheme.filter(|_| state.refused.is_none() && read.is_served())
-        else {
-            continue;
-        };
+        let Some(scheme) = read.scheme.filter(|_| state.serves(*index)) else { continue };
+        let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
         for host in hosts(&attached.route, listener.hostname.as_deref()) {
             let (port, certificate) = (listener.port, certificate.clone());
-            attached.spots.insert(Spot { host, scheme, port, certificate });
+            let key = RouteKey { listener: own.clone(), host };
+            attached.spots.insert(Spot { key, scheme, port, certificate });
         }
     }
 }

@@ -1,11 +1,13 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
+use super::addresses::Given;
 use super::grants::permits;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
-use model::Scheme;
+use model::{CertificateId, Kind, ListenerId, Origin, Scheme, ServerName};
 use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A Gateway of a class of ours, as it was read.
@@ -15,6 +17,8 @@ pub(super) struct State {
     pub(super) gateway: Arc<Gateway>,
     /// Why nothing of it is served.
     pub(super) refused: Option<(&'static str, String)>,
+    /// Its own address, or why it has none; nothing where all share the process's addresses.
+    pub(super) given: Option<Given>,
     /// Its listeners, in the order of the specification.
     pub(super) listeners: Vec<Listening>,
 }
@@ -54,8 +58,8 @@ impl State {
     /// Reads a Gateway.
     pub(super) fn read(
         gateway: &Arc<Gateway>,
-        snapshot: &Snapshot,
-        options: &Options,
+        given: Option<Given>,
+        (snapshot, options): (&Snapshot, &Options),
         certified: Certified<'_>,
     ) -> Self {
         let own = &gateway.meta.key.namespace;
@@ -74,12 +78,44 @@ impl State {
                     .then(|| certificate(listener, own, snapshot, &mut *certified)),
             }
         });
-        Self { listeners: listeners.collect(), refused: refused(gateway), gateway: gateway.clone() }
+        let listeners = listeners.collect();
+        Self { listeners, given, refused: refused(gateway), gateway: gateway.clone() }
     }
 
     /// Each listener as the Gateway has it, and as it was read.
     pub(super) fn each(&self) -> impl Iterator<Item = (&Listener, &Listening)> {
         self.gateway.listeners.iter().zip(&self.listeners)
+    }
+
+    /// The listener with an address of its own, if it is served there.
+    pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
+        let listener = &self.gateway.listeners[index];
+        let Some(Ok(address)) = self.given else { return None };
+        let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
+        let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
+        Some(ListenerId { address: SocketAddr::new(address, listener.port), hosts })
+    }
+
+    /// Whether requests are served at a listener.
+    pub(super) fn serves(&self, index: usize) -> bool {
+        let has_place = !matches!(self.given, Some(Err(_)));
+        self.refused.is_none() && has_place && self.listeners[index].is_served()
+    }
+
+    /// The listeners with an address of their own that are served.
+    pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
+        let key = &self.gateway.meta.key;
+        let served = (0..self.listeners.len()).filter(|index| self.serves(*index));
+        served.filter_map(move |index| {
+            let read = &self.listeners[index];
+            let secret = read.certificate.as_ref().and_then(|found| found.as_ref().ok());
+            Some(model::Listener {
+                id: self.own(index)?,
+                scheme: read.scheme?,
+                certificate: secret.map(certificate_id),
+                origin: Origin::new(Kind::Gateway, key.namespace.clone(), key.name.clone()),
+            })
+        })
     }
 
     /// The Secrets that its listeners name, whether or not they may.
@@ -89,7 +125,7 @@ impl State {
 
     /// Its status, with as many routes attached to each listener.
     pub(super) fn status(&self, attached: impl Fn(usize) -> u32) -> GatewayStatus {
-        let is_refused = self.refused.is_some();
+        let is_refused = self.refused.is_some() || matches!(self.given, Some(Err(_)));
         let listeners = self.each().enumerate().map(|(index, (listener, read))| ListenerStatus {
             name: listener.name.clone(),
             takes_http_routes: read.takes_http_routes,
@@ -110,7 +146,10 @@ impl State {
                 Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
             }
         };
-        let programmed = if accepted.holds {
+        let programmed = if let (true, Some(Err((reason, message)))) = (accepted.holds, &self.given)
+        {
+            Condition::fails("Programmed", reason, message.clone())
+        } else if accepted.holds {
             Condition::holds("Programmed", "Programmed")
         } else {
             Condition::fails("Programmed", "Invalid", accepted.message.clone())
@@ -120,6 +159,7 @@ impl State {
             conditions: vec![accepted, programmed],
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
+            own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
         }
     }
 }
@@ -158,6 +198,11 @@ impl Listening {
         };
         vec![accepted, conflicted, resolved, programmed]
     }
+}
+
+/// The name of the certificate that a Secret holds.
+pub(super) fn certificate_id(secret: &ObjectKey) -> CertificateId {
+    CertificateId::new(format!("{}/{}", secret.namespace, secret.name))
 }
 
 /// The Secrets that the listeners of a Gateway name.
@@ -215,7 +260,8 @@ fn protocol(
         let message = "tls.mode Passthrough is not supported for HTTPS; write Terminate";
         return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
     }
-    let refused = (!ports.contains(&listener.port)).then(|| {
+    let has_own = !options.gateway_addresses.is_empty();
+    let refused = (!has_own && !ports.contains(&listener.port)).then(|| {
         let message = format!(
             "port {} is not listened on: {} is served on port {}",
             listener.port, listener.protocol, ports[0]

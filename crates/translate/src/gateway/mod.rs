@@ -1,6 +1,7 @@
 //! The second front: GatewayClasses, Gateways and HTTPRoutes to hosts with rules, beside the servers of Ingresses. What
 //! is kept from one Snapshot to the next is looked at again only where something touched it.
 
+mod addresses;
 mod attach;
 mod grants;
 mod hosts;
@@ -13,12 +14,15 @@ pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteSta
 use crate::Options;
 use crate::ingress::{Role, Target};
 use crate::upstream;
+use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
 use hosts::host;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use listeners::{Certified, State};
-use model::{Configuration, Kind, Origin, Problem, ServerName, Severity, Upstream};
+use model::{
+    Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
+};
 use objects::gateway::{Gateway, GatewayClass};
 use objects::{ObjectKey, PortRef, Snapshot};
 use rules::{Port, upstream_id};
@@ -41,7 +45,9 @@ pub(crate) struct Front {
     /// Which routes name a Service.
     by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Which routes answer for a host.
-    by_host: BTreeMap<ServerName, BTreeSet<ObjectKey>>,
+    by_host: BTreeMap<RouteKey, BTreeSet<ObjectKey>>,
+    /// The address of each Gateway, where there is a pool of them.
+    given: BTreeMap<ObjectKey, Given>,
     /// How many routes lead to a Service port.
     ports: BTreeMap<Port, usize>,
     /// How many routes are attached to a listener.
@@ -68,7 +74,9 @@ pub(crate) struct Around<'a> {
 struct Work {
     gateways: BTreeSet<ObjectKey>,
     routes: BTreeSet<ObjectKey>,
-    hosts: BTreeSet<ServerName>,
+    hosts: BTreeSet<RouteKey>,
+    /// Listeners that appeared, changed or went: what each is now.
+    listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
@@ -103,6 +111,12 @@ impl Front {
                     None => configuration.routes.remove(name),
                 };
             }
+        }
+        for (id, listener) in std::mem::take(&mut work.listeners) {
+            match listener {
+                Some(listener) => configuration.listeners.insert(id, Arc::new(listener)),
+                None => configuration.listeners.remove(&id),
+            };
         }
         let changed = around.services.iter().flat_map(|service| {
             let from = (service.clone(), 0)..=(service.clone(), u16::MAX);
@@ -141,18 +155,24 @@ impl Front {
             has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
+        self.give_addresses(around, work);
         let mut others = BTreeSet::new();
         for key in &work.gateways {
-            let gateway = new.gateways.get(key).filter(|gateway| {
-                let class = ObjectKey::new("", gateway.class.as_str());
-                let class = new.gateway_classes.get(&class);
-                class.is_some_and(|class| is_accepted(class, around.options))
+            let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
+            let state = gateway.map(|gateway| {
+                let given = self.given.get(key).cloned();
+                State::read(gateway, given, (new, around.options), &mut *around.certified)
             });
-            let state = gateway
-                .map(|gateway| State::read(gateway, new, around.options, &mut *around.certified));
             if self.gateways.get(key) != state.as_ref() {
                 work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
                 others.insert(key.clone());
+                let before = self.gateways.get(key).into_iter().flat_map(State::doors);
+                for listener in before {
+                    work.listeners.entry(listener.id).or_default();
+                }
+                for listener in state.iter().flat_map(State::doors) {
+                    work.listeners.insert(listener.id.clone(), Some(listener));
+                }
             }
             match state {
                 Some(state) => self.gateways.insert(key.clone(), state),
@@ -164,6 +184,19 @@ impl Front {
             let found = served.filter_map(|read| read.certificate.as_ref()?.as_ref().ok());
             self.secrets = found.cloned().collect();
         }
+    }
+
+    /// Gives each Gateway its address, where there is a pool of them; notes those that get another one.
+    fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
+        let pool = &around.options.gateway_addresses;
+        if pool.is_empty() || work.gateways.is_empty() {
+            return;
+        }
+        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
+        let given = assign(pool, &served.collect::<Vec<_>>(), &self.given);
+        let others = given.iter().filter(|(key, given)| self.given.get(*key) != Some(given));
+        work.gateways.extend(others.map(|(key, _)| key.clone()));
+        self.given = given;
     }
 
     /// Routes that changed, or whose namespace, grants or Services did.
@@ -205,8 +238,8 @@ impl Front {
             self.by_service.entry(service.clone()).or_default().insert(key.clone());
         }
         for spot in &attached.spots {
-            self.by_host.entry(spot.host.clone()).or_default().insert(key.clone());
-            work.hosts.insert(spot.host.clone());
+            self.by_host.entry(spot.key.clone()).or_default().insert(key.clone());
+            work.hosts.insert(spot.key.clone());
         }
         for port in &attached.draft.ports {
             *self.ports.entry(port.clone()).or_default() += 1;
@@ -234,8 +267,8 @@ impl Front {
             take_out(&mut self.by_service, service, key);
         }
         for spot in &before.spots {
-            take_out(&mut self.by_host, &spot.host, key);
-            work.hosts.insert(spot.host.clone());
+            take_out(&mut self.by_host, &spot.key, key);
+            work.hosts.insert(spot.key.clone());
         }
         for port in before.draft.ports {
             if let Some(count) = self.ports.get_mut(&port) {
@@ -332,6 +365,13 @@ fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key:
 
 fn is_ours(class: &GatewayClass, options: &Options) -> bool {
     class.controller == options.gateway_controller
+}
+
+/// Whether a Gateway is of a class of ours.
+fn is_served(gateway: &Gateway, around: &Around<'_>) -> bool {
+    let class = ObjectKey::new("", gateway.class.as_str());
+    let class = around.new.gateway_classes.get(&class);
+    class.is_some_and(|class| is_accepted(class, around.options))
 }
 
 fn is_accepted(class: &GatewayClass, options: &Options) -> bool {

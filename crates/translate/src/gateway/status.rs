@@ -3,6 +3,7 @@
 use imbl::OrdMap;
 use objects::ObjectKey;
 use objects::gateway::ParentRef;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The status of all objects that are ours.
@@ -59,6 +60,8 @@ pub struct GatewayStatus {
     pub listeners: Vec<ListenerStatus>,
     /// The addresses that the specification asks for: type and value.
     pub wanted: Vec<(String, String)>,
+    /// The address of its own, if it has one; nothing where all share those that are published.
+    pub own: Option<Option<IpAddr>>,
 }
 
 /// One of `listeners`.

@@ -41,6 +41,9 @@ metadata: {name: fairway}
 spec: {controllerName: fairway/gateway-controller}
 ";
 
+/// The addresses that Gateways get, of the bridge that Pods are on.
+const POOL: &str = "10.244.0.64/26";
+
 /// The Pod that this replica is said to be.
 const POD: &str = "
 apiVersion: v1
@@ -118,12 +121,16 @@ async fn run(cluster: &Cluster, order: &Order) -> Result<ExitCode> {
 }
 
 async fn start_fairway(cluster: &Cluster, order: &Order) -> Result<Process> {
+    let mut route = Command::new("ip");
+    let status = route.args(["route", "add", "local", POOL, "dev", "lo"]).status().await?;
+    ensure!(status.success(), "`ip route add local {POOL}` ended with {status}");
     let kubeconfig = cluster.fairway_kubeconfig().await?;
     cluster.apply(POD).await?;
     let mut command = Command::new(&order.fairway);
     command.arg("run").arg("--kubeconfig").arg(&kubeconfig);
     command.args(["--http-port=80", "--https-port=443", "--healthz-port=10254"]);
     command.arg(format!("--publish-status-address={GATEWAY}"));
+    command.arg(format!("--gateway-addresses={POOL}"));
     command.envs([("POD_NAMESPACE", "fairway"), ("POD_NAME", "fairway-0")]);
     Process::start_apart(
         &mut command,
@@ -162,7 +169,7 @@ async fn ask(cluster: &Cluster, order: &Order, only: Option<&str>) -> Result<Str
     suite.arg(format!("-supported-features={}", features.collect::<Vec<_>>().join(",")));
     suite.args(["-organization=fairway", "-project=fairway", "-contact=@fairway"]);
     suite.args(["-url=https://fairway.invalid", concat!("-version=v", env!("CARGO_PKG_VERSION"))]);
-    suite.args(["-usable-address=10.244.0.200", "-unusable-address=192.0.2.1"]);
+    suite.args(["-usable-address=10.244.0.127", "-unusable-address=192.0.2.1"]);
     suite.arg(format!("-timeout-config-overrides={WAITS}"));
     match only {
         Some(name) => suite.arg(format!("-run-test={name}")).arg("-cleanup-base-resources=false"),

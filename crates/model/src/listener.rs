@@ -1,0 +1,67 @@
+//! Listeners of Gateways that have an address of their own, each with hosts and certificates that are its alone.
+
+use crate::{CertificateId, Origin, Scheme, ServerName};
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::net::SocketAddr;
+
+/// Which listener: where connections come in, and for which hosts. The most special one has a request alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId {
+    /// Where connections come in.
+    pub address: SocketAddr,
+    /// The hosts; `_` is all.
+    pub hosts: ServerName,
+}
+
+impl fmt::Display for ListenerId {
+    /// As `192.0.2.1:443 *.example.com`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.address, self.hosts)
+    }
+}
+
+impl Serialize for ListenerId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A listener.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Listener {
+    /// Which one.
+    pub id: ListenerId,
+    /// How clients come in; the same for all listeners of an address.
+    pub scheme: Scheme,
+    /// The certificate of its handshakes, whatever names it has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<CertificateId>,
+    /// The Gateway.
+    pub origin: Origin,
+}
+
+/// A host of Gateways: of one listener, or of all Gateways together, where they share the process's addresses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RouteKey {
+    /// The listener; none: the listeners of the process itself.
+    pub listener: Option<ListenerId>,
+    /// The host.
+    pub host: ServerName,
+}
+
+impl fmt::Display for RouteKey {
+    /// As `a.example.com`, or `192.0.2.1:443 *.example.com/a.example.com`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.listener {
+            Some(listener) => write!(f, "{listener}/{}", self.host),
+            None => self.host.fmt(f),
+        }
+    }
+}
+
+impl Serialize for RouteKey {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
