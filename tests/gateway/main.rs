@@ -2,6 +2,7 @@
 
 mod bed;
 mod own_addresses;
+mod streams;
 
 use bed::{Bed, header};
 use http::StatusCode;

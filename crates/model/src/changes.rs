@@ -18,6 +18,8 @@ pub struct Changes {
     pub routes: Vec<RouteKey>,
     /// Listeners of Gateways that appeared, changed or went.
     pub listeners: Vec<ListenerId>,
+    /// Hosts of listeners, carried on, that appeared, changed or went.
+    pub tls_routes: Vec<RouteKey>,
     /// Upstreams that appeared or whose endpoints changed or that went.
     pub upstreams: Vec<UpstreamId>,
     /// Certificates that appeared, changed or went, and whether the default one did.
@@ -36,6 +38,7 @@ impl Changes {
             servers: differing(&old.servers, &new.servers),
             routes: differing(&old.routes, &new.routes),
             listeners: differing(&old.listeners, &new.listeners),
+            tls_routes: differing(&old.tls_routes, &new.tls_routes),
             upstreams: differing(&old.upstreams, &new.upstreams),
             certificates: differing(&old.certificates, &new.certificates),
             default_certificate: old.default_certificate != new.default_certificate,

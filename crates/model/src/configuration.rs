@@ -2,7 +2,7 @@
 
 use crate::{
     Certificate, CertificateId, Global, Listener, ListenerId, RouteHost, RouteKey, Server,
-    ServerName, Stream, StreamPort, Upstream, UpstreamId,
+    ServerName, Stream, StreamPort, TlsRoute, Upstream, UpstreamId,
 };
 use imbl::OrdMap;
 use serde::Serialize;
@@ -21,6 +21,9 @@ pub struct Configuration {
     /// The listeners of Gateways that have an address of their own.
     #[serde(skip_serializing_if = "OrdMap::is_empty")]
     pub listeners: OrdMap<ListenerId, Arc<Listener>>,
+    /// Hosts of listeners whose connections are carried on.
+    #[serde(skip_serializing_if = "OrdMap::is_empty")]
+    pub tls_routes: OrdMap<RouteKey, Arc<TlsRoute>>,
     /// The upstreams that locations name.
     pub upstreams: OrdMap<UpstreamId, Arc<Upstream>>,
     /// The certificates that servers name.

@@ -52,7 +52,7 @@ pub use global::{
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;
-pub use listener::{Listener, ListenerId, RouteKey};
+pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use media::MEDIA_TYPES;
 pub use networks::Networks;
@@ -64,7 +64,7 @@ pub use problem::{Printable, Problem, Severity};
 pub use route::{RouteHost, Rule, RuleMatch, Scheme, Share};
 pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
 pub use set_header::SetHeader;
-pub use stream::{Stream, StreamPort, StreamSettings, Transport};
+pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};
 pub use telemetry::{Batches, Collector, OtlpProtocol, Propagator, Ratio, Sampler, Telemetry};
 pub use template::{Part, Template, UnknownVariable, Variable};
 pub use tuning::{Hashes, Tuning};

@@ -1,6 +1,6 @@
 //! Listeners of Gateways that have an address of their own, each with hosts and certificates that are its alone.
 
-use crate::{CertificateId, Origin, Scheme, ServerName};
+use crate::{CertificateId, Origin, ServerName, UpstreamId};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::SocketAddr;
@@ -27,13 +27,42 @@ impl Serialize for ListenerId {
     }
 }
 
+/// What a listener speaks with clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Speaks {
+    /// HTTP in clear.
+    Http,
+    /// HTTP over TLS.
+    Https,
+    /// TLS that is carried on as it is.
+    TlsPassed,
+    /// TLS that ends here; what is in it is carried on.
+    TlsEnded,
+}
+
+impl Speaks {
+    /// Whether connections are carried on, whatever is in them.
+    pub fn is_carried(self) -> bool {
+        matches!(self, Self::TlsPassed | Self::TlsEnded)
+    }
+}
+
+/// Where connections to a host of a listener go that are carried on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TlsRoute {
+    /// Weights and upstreams; without an upstream they end at once.
+    pub shares: Vec<(u32, Option<UpstreamId>)>,
+    /// The TLSRoute.
+    pub origin: Origin,
+}
+
 /// A listener.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Listener {
     /// Which one.
     pub id: ListenerId,
-    /// How clients come in; the same for all listeners of an address.
-    pub scheme: Scheme,
+    /// What is spoken with clients; of the same kind for all listeners of an address.
+    pub speaks: Speaks,
     /// The certificate of its handshakes, whatever names it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateId>,

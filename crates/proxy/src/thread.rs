@@ -4,7 +4,7 @@ use crate::listen::{Entrance, OwnPorts, Sockets, accept};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
 use crate::worker::{Shared, Stage, Worker};
-use model::Scheme;
+use model::Speaks;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -78,8 +78,10 @@ fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
     let own = own.map(|own| own.addresses(main)).unwrap_or_default();
     let mut wanted: BTreeMap<_, _> =
         own.into_iter().map(|address| (address, Entrance::Http)).collect();
-    wanted.extend(generation.doors.iter().map(|(address, door)| {
-        (*address, Entrance::Gateway { tls: door.scheme == Scheme::Https })
-    }));
+    wanted.extend(
+        generation.doors.iter().map(|(address, door)| {
+            (*address, Entrance::Gateway { tls: door.speaks != Speaks::Http })
+        }),
+    );
     ports.follow(&wanted, worker);
 }

@@ -167,12 +167,14 @@ impl TlsFront {
     }
 
     /// TLS for listeners that share an address, each with its hosts and its certificate: the most special one has a
-    /// handshake, and its certificate whatever names that has. A handshake that nobody has fails.
+    /// handshake, and its certificate whatever names that has. A handshake that nobody has fails. Where it is not HTTP,
+    /// no protocol is agreed on.
     pub fn listeners<'l>(
         &self,
         global: &Global,
         certificates: &Certificates,
         listeners: impl Iterator<Item = (&'l ServerName, &'l CertificateId)>,
+        is_http: bool,
     ) -> Result<ListenersTls, rustls::Error> {
         let keys = listeners.filter_map(|(hosts, id)| {
             Some((hosts.as_str().to_owned(), certificates.key(id)?.clone()))
@@ -180,7 +182,13 @@ impl TlsFront {
         let by_listener =
             ByListener { keys: keys.collect(), staples: self.by_name.staples.clone() };
         let own = Own::default();
-        Ok(ListenersTls(config(global, &own, self.sessions.apart(), Arc::new(by_listener))?))
+        let made = config(global, &own, self.sessions.apart(), Arc::new(by_listener))?;
+        if is_http {
+            return Ok(ListenersTls(made));
+        }
+        let mut made = ServerConfig::clone(&made);
+        made.alpn_protocols.clear();
+        Ok(ListenersTls(Arc::new(made)))
     }
 }
 

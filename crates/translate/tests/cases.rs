@@ -149,16 +149,22 @@ fn statuses(all: &Statuses) -> String {
             format!("Gateway {}/{} of generation {}", key.namespace, key.name, status.generation);
         tell(who.clone(), &status.conditions);
         for listener in &status.listeners {
-            let kinds = if listener.takes_http_routes { "HTTPRoute" } else { "nothing" };
+            let kinds = match listener.kinds.join(" and ") {
+                none if none.is_empty() => "nothing".to_owned(),
+                kinds => kinds,
+            };
             let who = format!("{who}, {} with {} of {kinds}", listener.name, listener.attached);
             tell(who, &listener.conditions);
         }
     }
-    for (key, status) in &all.routes {
+    let http = all.routes.iter().map(|(key, status)| ("HTTPRoute", key, status));
+    let others = all.stream_routes.iter();
+    let others = others.map(|((kind, key), status)| (kind.name(), key, status));
+    for (kind, key, status) in http.chain(others) {
         for (parent, conditions) in &status.parents {
             let section = parent.section.as_deref().unwrap_or("any listener");
             let who = format!(
-                "HTTPRoute {}/{} at {}, {section}",
+                "{kind} {}/{} at {}, {section}",
                 key.namespace, key.name, parent.object.name
             );
             tell(who, conditions);

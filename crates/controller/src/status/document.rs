@@ -106,10 +106,9 @@ fn conditions(before: &Value, own: &[Condition], generation: i64, now: Timestamp
 fn listener(before: &Value, wanted: &ListenerStatus, generation: i64, now: Timestamp) -> Value {
     let known = before.as_array().into_iter().flatten().find(|one| one["name"] == wanted.name);
     let mut made = known.cloned().unwrap_or_else(|| json!({"name": wanted.name}));
-    let kinds = wanted
-        .takes_http_routes
-        .then(|| json!({"group": objects::gateway::GROUP, "kind": "HTTPRoute"}));
-    made["supportedKinds"] = kinds.into_iter().collect();
+    let kinds = wanted.kinds.iter();
+    let kinds = kinds.map(|kind| json!({"group": objects::gateway::GROUP, "kind": kind}));
+    made["supportedKinds"] = kinds.collect();
     made["attachedRoutes"] = wanted.attached.into();
     made["conditions"] = conditions(&made["conditions"], &wanted.conditions, generation, now);
     made
@@ -189,7 +188,7 @@ mod tests {
             conditions: vec![condition("Accepted", true), condition("Programmed", true)],
             listeners: vec![ListenerStatus {
                 name: "web".to_owned(),
-                takes_http_routes: true,
+                kinds: vec!["HTTPRoute"],
                 attached: 0,
                 conditions: vec![condition("Accepted", true)],
             }],

@@ -7,7 +7,7 @@ mod selector;
 
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
 };
 
 pub use selector::Selector;
@@ -138,4 +138,7 @@ pub struct GrantTo {
     pub name: Option<String>,
 }
 
-pub use parse::{RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant};
+pub use parse::{
+    RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant, RawTcpRoute, RawTlsRoute,
+    RawUdpRoute,
+};

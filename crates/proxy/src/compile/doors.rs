@@ -1,9 +1,9 @@
 //! The addresses of Gateways, compiled: only those that differ, and of those only the listeners and hosts that do.
 
 use super::Compiler;
-use crate::generation::{Door, Doors, Generation, Inside};
+use crate::generation::{Carried, Door, Doors, Generation, Inside};
 use imbl::OrdMap;
-use model::{Changes, Configuration, Listener, ListenerId, Scheme, ServerName, UpstreamId};
+use model::{Changes, Configuration, Listener, ListenerId, ServerName, Speaks, UpstreamId};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ impl Compiler {
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Doors, rustls::Error> {
         let (changes, mut doors) = (of.changes, of.before.doors.clone());
-        let of_routes = changes.routes.iter().filter_map(|key| key.listener.as_ref());
+        let of_routes = changes.routes.iter().chain(&changes.tls_routes);
+        let of_routes = of_routes.filter_map(|key| key.listener.as_ref());
         let mut touched: BTreeSet<SocketAddr> =
             changes.listeners.iter().chain(of_routes).map(|id| id.address).collect();
         let renewed: BTreeSet<_> = changes.certificates.iter().collect();
@@ -41,15 +42,24 @@ impl Compiler {
                 doors.remove(&address);
                 continue;
             };
-            let known = doors.get(&address).filter(|known| known.scheme == first.scheme);
-            let mut door = known.map_or_else(|| Door::new(first.scheme), |known| (**known).clone());
+            let is_same = |known: &&Arc<Door>| {
+                known.speaks == first.speaks
+                    || (known.speaks.is_carried() && first.speaks.is_carried())
+            };
+            let known = doors.get(&address).filter(is_same);
+            let mut door = known.map_or_else(|| Door::new(first.speaks), |known| (**known).clone());
             self.change(&mut door, address, of, groups);
-            if first.scheme == Scheme::Https && (door.made_of != all || again(&door)) {
+            if first.speaks != Speaks::Http && (door.made_of != all || again(&door)) {
                 let named = all.iter();
                 let named =
                     named.filter_map(|one| Some((&one.id.hosts, one.certificate.as_ref()?)));
                 let global = &of.configuration.global;
-                door.tls = Some(of.front.listeners(global, of.certificates, named)?);
+                door.tls = Some(of.front.listeners(
+                    global,
+                    of.certificates,
+                    named,
+                    !first.speaks.is_carried(),
+                )?);
             }
             door.made_of = all;
             doors.insert(address, Arc::new(door));
@@ -66,9 +76,13 @@ impl Compiler {
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) {
         for id in of.changes.listeners.iter().filter(|id| id.address == address) {
-            let is_there = of.configuration.listeners.contains_key(id);
-            let known = || door.listeners.get(&id.hosts).cloned().unwrap_or_default();
-            let inside = is_there.then(known);
+            let now = of.configuration.listeners.get(id);
+            let inside = now.map(|now| {
+                let known = door.listeners.get(&id.hosts);
+                let mut inside = known.map(|known| Inside::clone(known)).unwrap_or_default();
+                inside.is_ended = now.speaks == Speaks::TlsEnded;
+                Arc::new(inside)
+            });
             door.listeners.set(&id.hosts, inside);
         }
         for key in &of.changes.routes {
@@ -78,6 +92,20 @@ impl Compiler {
             let mut inside = Inside::clone(known);
             let host = of.configuration.routes.get(key);
             inside.routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
+            door.listeners.set(&id.hosts, Some(Arc::new(inside)));
+        }
+        for key in &of.changes.tls_routes {
+            let id = key.listener.as_ref().filter(|id| id.address == address);
+            let known = id.and_then(|id| Some((id, door.listeners.get(&id.hosts)?)));
+            let Some((id, known)) = known else { continue };
+            let mut inside = Inside::clone(known);
+            let route = of.configuration.tls_routes.get(key).map(|route| {
+                let shares = route.shares.iter();
+                let shares = shares
+                    .map(|(weight, id)| (*weight, id.as_ref().map(|id| super::group(groups, id))));
+                Arc::new(Carried(shares.collect()))
+            });
+            inside.carried.set(&key.host, route);
             door.listeners.set(&id.hosts, Some(Arc::new(inside)));
         }
     }

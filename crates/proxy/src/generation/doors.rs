@@ -2,12 +2,13 @@
 
 use super::Routed;
 use imbl::OrdMap;
-use model::{Listener, Scheme};
+use model::{Listener, Speaks};
 use route::RouteTable;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tls::ListenersTls;
+use upstream::Group;
 
 /// The addresses of Gateways; nearly always none.
 pub(crate) type Doors = OrdMap<SocketAddr, Arc<Door>>;
@@ -15,8 +16,8 @@ pub(crate) type Doors = OrdMap<SocketAddr, Arc<Door>>;
 /// An address where connections come in for listeners of a Gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct Door {
-    /// How clients come in.
-    pub(crate) scheme: Scheme,
+    /// What is spoken with clients: of listeners that carry on, as one of them does.
+    pub(crate) speaks: Speaks,
     /// The listeners by their hosts; the most special one has a request.
     pub(crate) listeners: RouteTable<Inside>,
     /// How TLS is spoken, where it is.
@@ -30,12 +31,20 @@ pub(crate) struct Door {
 pub(crate) struct Inside {
     /// The hosts of its routes.
     pub(crate) routes: RouteTable<Routed>,
+    /// Hosts whose connections are carried on.
+    pub(crate) carried: RouteTable<Carried>,
+    /// Whether TLS ends here.
+    pub(crate) is_ended: bool,
 }
+
+/// Where connections to a host are carried on: weights and upstreams.
+#[derive(Debug)]
+pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Arc<Group>>)>);
 
 impl Door {
     /// One without listeners.
-    pub(crate) fn new(scheme: Scheme) -> Self {
-        Self { scheme, listeners: RouteTable::default(), tls: None, made_of: Vec::new() }
+    pub(crate) fn new(speaks: Speaks) -> Self {
+        Self { speaks, listeners: RouteTable::default(), tls: None, made_of: Vec::new() }
     }
 
     /// The most special listener for a host.

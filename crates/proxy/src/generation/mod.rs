@@ -8,7 +8,7 @@ mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
-pub(crate) use doors::{Door, Doors, Inside};
+pub(crate) use doors::{Carried, Door, Doors, Inside};
 pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::Routed;
 

@@ -1,6 +1,6 @@
 //! Accepts connections and finds out what they speak.
 
-use super::{Sockets, passthrough};
+use super::{Sockets, carried, passthrough};
 use crate::connection::{Connection, Guest};
 use crate::generation::Generation;
 use crate::worker::{Expected, Worker};
@@ -169,6 +169,20 @@ async fn converse(
         return plain(Io::Plain(tcp), connection, worker).await;
     }
     let limit = global.limits.header_timeout;
+    if entrance.is_gateway()
+        && let Some(door) =
+            generation.doors.get(&canonical(local)).filter(|door| door.speaks.is_carried())
+    {
+        let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
+        // Whoever is not wanted sees a connection that ends, and no alert.
+        let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
+        drop(generation);
+        let connection = make(None);
+        let _entry = worker.enter(&connection);
+        drop(young);
+        let _working = worker.recorder.as_ref().map(|_| connection.work());
+        return Box::pin(passthrough::pass(client, &connection, &group)).await;
+    }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
         let connection = make(None);

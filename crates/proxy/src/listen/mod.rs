@@ -1,6 +1,7 @@
 //! Sockets: bound before anything else, one set for each thread, and what happens to a connection until it speaks HTTP.
 
 mod accept;
+mod carried;
 mod openings;
 mod own_ports;
 mod passthrough;

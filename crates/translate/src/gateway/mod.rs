@@ -8,6 +8,7 @@ mod hosts;
 mod listeners;
 mod rules;
 mod status;
+mod streams;
 
 pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
 
@@ -28,6 +29,7 @@ use objects::{ObjectKey, PortRef, Snapshot};
 use rules::{Port, upstream_id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use streams::Streams;
 
 /// Secrets that a Gateway names, for whoever keeps their data.
 pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
@@ -54,6 +56,8 @@ pub(crate) struct Front {
     attached: BTreeMap<(ObjectKey, usize), u32>,
     /// The Secrets of listeners that are served.
     pub(crate) secrets: BTreeSet<ObjectKey>,
+    /// The routes of streams.
+    streams: Streams,
     pub(crate) statuses: Statuses,
 }
 
@@ -89,13 +93,17 @@ impl Front {
         configuration: &mut Configuration,
     ) -> Vec<(Kind, ObjectKey, Vec<Problem>)> {
         let (old, new) = (around.old, around.new);
-        let nobody = |all: &Snapshot| all.gateway_classes.is_empty() && all.http_routes.is_empty();
+        let nobody = |all: &Snapshot| {
+            let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
+            all.gateway_classes.is_empty() && without
+        };
         if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
+        self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         for key in std::mem::take(&mut work.routes) {
             self.take_route(&key, new, &mut work);
@@ -183,6 +191,51 @@ impl Front {
             let served = self.gateways.values().flat_map(|state| &state.listeners);
             let found = served.filter_map(|read| read.certificate.as_ref()?.as_ref().ok());
             self.secrets = found.cloned().collect();
+        }
+    }
+
+    /// Routes of streams: all of them again, if one may be another.
+    fn take_streams(
+        &mut self,
+        around: &Around<'_>,
+        configuration: &mut Configuration,
+        work: &mut Work,
+    ) {
+        if work.gateways.is_empty() && !streams::touched(&self.streams, around) {
+            return;
+        }
+        let made = Streams::read(&self.gateways, around);
+        made.write(&self.streams, configuration);
+        let before = std::mem::replace(&mut self.streams, made);
+        let now = &self.streams;
+        let counts = before.attached.iter().chain(&now.attached);
+        let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
+        work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
+        for port in before.upstreams.difference(&now.upstreams) {
+            if let Some(count) = self.ports.get_mut(port) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ports.remove(port);
+                }
+            }
+            work.ports.insert(port.clone());
+        }
+        for port in now.upstreams.difference(&before.upstreams) {
+            *self.ports.entry(port.clone()).or_default() += 1;
+            work.ports.insert(port.clone());
+        }
+        let routes = before.statuses.keys().chain(now.statuses.keys());
+        for id in routes.filter(|id| before.statuses.get(*id) != now.statuses.get(*id)) {
+            let status = now.statuses.get(id);
+            let conditions = status.into_iter().flat_map(|status| &status.parents);
+            let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
+            work.tell(kind_of(id.0), &id.1, failing(&conditions));
+            match status {
+                Some(status) => {
+                    self.statuses.stream_routes.insert(id.clone(), Arc::new(status.clone()))
+                }
+                None => self.statuses.stream_routes.remove(id),
+            };
         }
     }
 
@@ -292,8 +345,11 @@ impl Front {
 
     fn tell_gateways(&mut self, work: &mut Work) {
         for key in std::mem::take(&mut work.gateways) {
-            let attached =
-                |index| self.attached.get(&(key.clone(), index)).copied().unwrap_or_default();
+            let attached = |index| {
+                let at = (key.clone(), index);
+                let of = |all: &BTreeMap<_, u32>| all.get(&at).copied().unwrap_or_default();
+                of(&self.attached) + of(&self.streams.attached)
+            };
             let status = self.gateways.get(&key).map(|state| state.status(attached));
             let mut problems = Vec::new();
             if let Some(status) = &status {
@@ -352,6 +408,14 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
         !condition.holds && !matches!(condition.kind, "Conflicted" | "Programmed")
     });
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
+}
+
+fn kind_of(kind: objects::Kind) -> Kind {
+    match kind {
+        objects::Kind::TcpRoute => Kind::TcpRoute,
+        objects::Kind::UdpRoute => Kind::UdpRoute,
+        _ => Kind::TlsRoute,
+    }
 }
 
 fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key: &ObjectKey) {

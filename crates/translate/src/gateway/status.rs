@@ -1,8 +1,8 @@
 //! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
 
 use imbl::OrdMap;
-use objects::ObjectKey;
 use objects::gateway::ParentRef;
+use objects::{Kind, ObjectKey};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,6 +15,8 @@ pub struct Statuses {
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
     /// Of HTTPRoutes.
     pub routes: OrdMap<ObjectKey, Arc<RouteStatus>>,
+    /// Of TCPRoutes, UDPRoutes and TLSRoutes.
+    pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
 }
 
 /// A condition of a status.
@@ -69,8 +71,8 @@ pub struct GatewayStatus {
 pub struct ListenerStatus {
     /// `name`.
     pub name: String,
-    /// Whether `supportedKinds` has HTTPRoute.
-    pub takes_http_routes: bool,
+    /// `supportedKinds`.
+    pub kinds: Vec<&'static str>,
     /// `attachedRoutes`.
     pub attached: u32,
     /// `conditions`.
