@@ -9,6 +9,9 @@ use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Places where a route answers times its rules, at most: each is compiled by itself.
+const PLACES: usize = 65_536;
+
 /// A place where a route answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
@@ -83,6 +86,17 @@ pub(super) fn attach(
             }
         };
         told.push((parent.clone(), vec![accepted, attached.draft.resolved()]));
+    }
+    if attached.spots.len() * attached.draft.rules.len() > PLACES {
+        let message = format!(
+            "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
+        );
+        let refused = Condition::fails("Accepted", "UnsupportedValue", message);
+        let accepted =
+            told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
+        accepted.for_each(|one| *one = refused.clone());
+        attached.spots.clear();
+        attached.listeners.clear();
     }
     attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
     attached
