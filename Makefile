@@ -22,7 +22,7 @@ $(error The path $(CURDIR) has a space in it: move the work tree to one without)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem bench bench-cluster bench-admission bench-instructions fuzz unsafe
+.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem conformance bench bench-cluster bench-admission bench-instructions fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -98,6 +98,12 @@ ecosystem: ## Run Fairway beside programs of others, built from the Go module pr
 	@scripts/need cargo cc go ip unshare nginx
 	@$(CARGO) test --quiet -p fairway --test cluster records -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test deploy external_dns -- --ignored --test-threads=1
+
+conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [RUN=name,name]
+	@scripts/need cargo cc go ip unshare go1.27
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) build --quiet --package testkit --bin conformance
+	@scripts/conformance $(FAIRWAY) $(RUN)
 
 bench: ## Measure against nginx and HAProxy; writes target/bench.json and docs/benchmarks.md
 	@scripts/need cargo cc nginx libnginx-mod-http-headers-more-filter haproxy

@@ -22,6 +22,7 @@ const OWN: &[&str] = &[
     "validating-webhook-client-ca",
     "allow-target-networks",
     "gateway-controller-name",
+    "gateway-addresses",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

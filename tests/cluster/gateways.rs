@@ -1,11 +1,13 @@
 //! Gateways and routes beside Ingresses: definitions that come later and go, statuses, and who else writes there.
 
+use std::net::SocketAddr;
+
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use testkit::cluster::{self, Cluster, eventually};
+use testkit::cluster::{self, Cluster, Connection, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::one_host;
@@ -110,6 +112,78 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
     });
 }
 
+/// A Gateway with an address of its own, and a route to each of its listeners.
+const OWN: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: own, namespace: demo}
+spec:
+  gatewayClassName: fairway
+  listeners:
+  - {name: http, protocol: HTTP, port: 8080}
+  - {name: tcp, protocol: TCP, port: 9090}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: own, namespace: demo}
+spec:
+  parentRefs: [{name: own}]
+  rules: [{backendRefs: [{name: a, port: 80}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: {name: own, namespace: demo}
+spec:
+  parentRefs: [{name: own}]
+  rules: [{backendRefs: [{name: a, port: 80}]}]
+";
+
+#[test]
+fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it_is_told_so() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(OWN).await?;
+        replica(cluster, "fairway-0").await?;
+        for address in ["127.92.0.2", "127.92.0.3"] {
+            // As a replica before it left it: one of the two is not what it would choose by itself.
+            let addresses = json!([{"type": "IPAddress", "value": address}]);
+            let conditions = json!([{
+                "type": "Programmed", "status": "Unknown", "reason": "Pending", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            }]);
+            let status = json!({"status": {"addresses": addresses, "conditions": conditions}});
+            let patch = Patch::Merge(status);
+            api(cluster, "Gateway").patch_status("own", &PatchParams::default(), &patch).await?;
+            let flags = [FIXED, "--gateway-addresses=127.92.0.2/31"];
+            let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
+            told(cluster, "Gateway", "own", |status| {
+                holds(&status["conditions"], "Programmed", 1)
+                    && status["addresses"] == addresses
+                    && status["listeners"][1]["attachedRoutes"] == 1
+            })
+            .await?;
+            for port in [8080, 9090] {
+                let place: SocketAddr =
+                    format!("{address}:{port}").parse().context("an address")?;
+                eventually(place, PATIENCE, async || {
+                    let answer = Connection::open(place).await?.get("any.test", "/").await?;
+                    ensure!(answer.status == 200, "it answers {}", answer.text());
+                    anyhow::Ok(())
+                })
+                .await?;
+            }
+            told(cluster, "TCPRoute", "own", |status| {
+                holds(&status["parents"][0]["conditions"], "Accepted", 1)
+            })
+            .await?;
+            fairway.stop().await?;
+        }
+        Ok(())
+    });
+}
+
 /// Whether a condition is true, and of this generation.
 fn holds(conditions: &Value, kind: &str, generation: u64) -> bool {
     let all = conditions.as_array().into_iter().flatten();
@@ -146,7 +220,7 @@ async fn define(cluster: &Cluster) -> Result<()> {
     for definition in cluster.gateway_api()? {
         cluster.apply_value(&definition).await?;
     }
-    for kind in ["GatewayClass", "Gateway", "HTTPRoute"] {
+    for kind in ["GatewayClass", "Gateway", "HTTPRoute", "TCPRoute"] {
         eventually(format!("the definition of {kind}"), PATIENCE, async || {
             api(cluster, kind).list(&Default::default()).await
         })

@@ -1,6 +1,6 @@
 //! A Fairway on a folder of objects, upstreams that say what they saw, and a client.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -39,6 +39,11 @@ pub(crate) struct Answer {
 impl Bed {
     /// Serves objects, whose parts are divided by lines of `# file: NAME`, and waits until all of it is served.
     pub(crate) async fn start(objects: &str) -> Self {
+        Self::start_with(objects, &[]).await
+    }
+
+    /// The same with further flags.
+    pub(crate) async fn start_with(objects: &str, more: &[&str]) -> Self {
         let folder = TempDir::new().expect("a folder");
         let mut ground = GROUND.to_owned();
         for name in ["a", "b", "c"] {
@@ -60,7 +65,7 @@ impl Bed {
             std::fs::write(manifests.join(format!("{name}.yaml")), text).expect("a file");
         }
         let [http, https, admin] = std::array::from_fn(|_| ports::free());
-        let flags = [
+        let mut flags = vec![
             "--worker-threads=1".to_owned(),
             "--configmap=ingress-nginx/ingress-nginx-controller".to_owned(),
             "--bind-address=127.0.0.1".to_owned(),
@@ -70,6 +75,7 @@ impl Bed {
             format!("--https-port={https}"),
             format!("--healthz-port={admin}"),
         ];
+        flags.extend(more.iter().map(|flag| (*flag).to_owned()));
         let binary = Path::new(env!("CARGO_BIN_EXE_fairway"));
         let process = Started::on_folder(binary, &manifests, &flags, &folder.path().join("log"));
         let bed = Self { process: process.expect("the program starts"), folder, http, https };
@@ -143,6 +149,12 @@ impl Bed {
         }
     }
 
+    /// Waits until something is so.
+    pub(crate) async fn until(&self, is_so: impl AsyncFn() -> bool) {
+        let found = eventually(PATIENCE, async || is_so().await.then_some(())).await;
+        assert!(found.is_some(), "{}", self.process.logs());
+    }
+
     pub(crate) async fn stop(self) {
         self.process.stop().await.expect("it is waited for");
     }
@@ -154,9 +166,19 @@ pub(crate) fn header<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
     lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
 }
 
-/// Sends a request and reads to the end of the connection.
+/// Asks at an address, on a connection of its own.
+pub(crate) async fn at(address: SocketAddr, host: &str, path: &str) -> Option<Answer> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+    talk_to(address, &request).await
+}
+
 async fn talk(port: u16, request: &str) -> Option<Answer> {
-    let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
+    talk_to((Ipv4Addr::LOCALHOST, port).into(), request).await
+}
+
+/// Sends a request and reads to the end of the connection.
+async fn talk_to(address: SocketAddr, request: &str) -> Option<Answer> {
+    let mut tcp = TcpStream::connect(address).await.ok()?;
     tcp.write_all(request.as_bytes()).await.ok()?;
     let mut answer = Vec::new();
     tokio::time::timeout(PATIENCE, tcp.read_to_end(&mut answer)).await.ok()?.ok()?;

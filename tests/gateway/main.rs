@@ -1,6 +1,8 @@
 //! Gateways and HTTPRoutes beside Ingresses: the binary with a folder of objects, asked over real sockets.
 
 mod bed;
+mod own_addresses;
+mod streams;
 
 use bed::{Bed, header};
 use http::StatusCode;

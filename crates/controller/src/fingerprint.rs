@@ -25,7 +25,10 @@ impl Fingerprint {
 /// The share of the parts that `changes` names.
 fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
     let servers = changes.servers.iter().filter_map(|name| of.servers.get(name)).map(hash);
-    let routes = changes.routes.iter().filter_map(|name| of.routes.get(name)).map(hash);
+    let routes = changes.routes.iter().filter_map(|key| Some((key, of.routes.get(key)?)));
+    let listeners = changes.listeners.iter().filter_map(|id| of.listeners.get(id)).map(hash);
+    let carried = changes.tls_routes.iter();
+    let carried = carried.filter_map(|key| Some((key, of.tls_routes.get(key)?)));
     let streams = changes.streams.iter().filter_map(|port| Some((port, of.streams.get(port)?)));
     let streams = streams.map(|(port, stream)| {
         hash(&(port, &stream.service, stream.takes_proxy, stream.gives_proxy))
@@ -37,8 +40,14 @@ fn of_changed(of: &Configuration, changes: &Changes) -> u64 {
     });
     let global = changes.global.then(|| hash(&of.global));
     let default = changes.default_certificate.then(|| hash(&of.default_certificate));
-    let parts =
-        servers.chain(routes).chain(streams).chain(certificates).chain(global).chain(default);
+    let parts = servers
+        .chain(routes.map(|route| hash(&route)))
+        .chain(listeners)
+        .chain(carried.map(|route| hash(&route)))
+        .chain(streams)
+        .chain(certificates)
+        .chain(global)
+        .chain(default);
     parts.fold(0, u64::wrapping_add)
 }
 

@@ -121,7 +121,9 @@ impl<E: Engine> Controller<E> {
                 self.metrics.applied(applied.generation, self.fingerprint, took);
                 self.left_out = applied.left_out;
                 known.serving = known.configuration.clone();
-                let routes = !changes.servers.is_empty() || !changes.routes.is_empty();
+                let routes = !changes.servers.is_empty()
+                    || !changes.routes.is_empty()
+                    || !changes.listeners.is_empty();
                 known.routes += u64::from(changes.global || routes);
             }
             Err(rejected) => {

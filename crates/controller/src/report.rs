@@ -124,6 +124,8 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
     }
     let endpoints_only = changes.servers.is_empty()
         && changes.routes.is_empty()
+        && changes.listeners.is_empty()
+        && changes.tls_routes.is_empty()
         && changes.certificates.is_empty()
         && !changes.global;
     if endpoints_only { tell!(debug) } else { tell!(info) }

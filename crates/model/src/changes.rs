@@ -1,6 +1,8 @@
 //! What differs between two Configurations, so that engines work only on that.
 
-use crate::{CertificateId, Configuration, ServerName, StreamPort, UpstreamId};
+use crate::{
+    CertificateId, Configuration, ListenerId, RouteKey, ServerName, StreamPort, UpstreamId,
+};
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use std::sync::Arc;
@@ -13,7 +15,11 @@ pub struct Changes {
     /// Hosts whose server appeared, changed or went.
     pub servers: Vec<ServerName>,
     /// Hosts of Gateways that appeared, changed or went.
-    pub routes: Vec<ServerName>,
+    pub routes: Vec<RouteKey>,
+    /// Listeners of Gateways that appeared, changed or went.
+    pub listeners: Vec<ListenerId>,
+    /// Hosts of listeners, carried on, that appeared, changed or went.
+    pub tls_routes: Vec<RouteKey>,
     /// Upstreams that appeared or whose endpoints changed or that went.
     pub upstreams: Vec<UpstreamId>,
     /// Certificates that appeared, changed or went, and whether the default one did.
@@ -31,6 +37,8 @@ impl Changes {
             global: !Arc::ptr_eq(&old.global, &new.global) && old.global != new.global,
             servers: differing(&old.servers, &new.servers),
             routes: differing(&old.routes, &new.routes),
+            listeners: differing(&old.listeners, &new.listeners),
+            tls_routes: differing(&old.tls_routes, &new.tls_routes),
             upstreams: differing(&old.upstreams, &new.upstreams),
             certificates: differing(&old.certificates, &new.certificates),
             default_certificate: old.default_certificate != new.default_certificate,

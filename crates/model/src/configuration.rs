@@ -1,8 +1,8 @@
 //! The whole of what should be served.
 
 use crate::{
-    Certificate, CertificateId, Global, RouteHost, Server, ServerName, Stream, StreamPort,
-    Upstream, UpstreamId,
+    Certificate, CertificateId, Global, Listener, ListenerId, RouteHost, RouteKey, Server,
+    ServerName, Stream, StreamPort, TlsRoute, Upstream, UpstreamId,
 };
 use imbl::OrdMap;
 use serde::Serialize;
@@ -17,7 +17,13 @@ pub struct Configuration {
     pub servers: OrdMap<ServerName, Arc<Server>>,
     /// The hosts of Gateways, beside the servers of Ingresses.
     #[serde(skip_serializing_if = "OrdMap::is_empty")]
-    pub routes: OrdMap<ServerName, Arc<RouteHost>>,
+    pub routes: OrdMap<RouteKey, Arc<RouteHost>>,
+    /// The listeners of Gateways that have an address of their own.
+    #[serde(skip_serializing_if = "OrdMap::is_empty")]
+    pub listeners: OrdMap<ListenerId, Arc<Listener>>,
+    /// Hosts of listeners whose connections are carried on.
+    #[serde(skip_serializing_if = "OrdMap::is_empty")]
+    pub tls_routes: OrdMap<RouteKey, Arc<TlsRoute>>,
     /// The upstreams that locations name.
     pub upstreams: OrdMap<UpstreamId, Arc<Upstream>>,
     /// The certificates that servers name.

@@ -27,6 +27,12 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 TCPRoute.
+    TcpRoute,
+    /// gateway.networking.k8s.io/v1 UDPRoute.
+    UdpRoute,
+    /// gateway.networking.k8s.io/v1 TLSRoute.
+    TlsRoute,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
     /// A file of `--manifests`; its name says path, line and column.
@@ -47,6 +53,9 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::TcpRoute => "TCPRoute",
+            Self::UdpRoute => "UDPRoute",
+            Self::TlsRoute => "TLSRoute",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::File => "File",
         }

@@ -3,6 +3,7 @@
 use crate::Endpoints;
 use serde::{Serialize, Serializer};
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,15 +23,22 @@ pub struct StreamPort {
     pub transport: Transport,
     /// The port of this process.
     pub number: u16,
+    /// The address of a Gateway; none: those of the process.
+    pub address: Option<IpAddr>,
 }
 
 impl fmt::Display for StreamPort {
-    /// As `9000/tcp`.
+    /// As `9000/tcp`, or `192.0.2.1:9000/tcp`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.transport {
-            Transport::Tcp => write!(f, "{}/tcp", self.number),
-            Transport::Udp => write!(f, "{}/udp", self.number),
+        if let Some(address) = self.address {
+            SocketAddr::new(address, self.number).fmt(f)?;
+        } else {
+            self.number.fmt(f)?;
         }
+        f.write_str(match self.transport {
+            Transport::Tcp => "/tcp",
+            Transport::Udp => "/udp",
+        })
     }
 }
 
@@ -53,6 +61,18 @@ pub struct Stream {
     pub takes_proxy: bool,
     /// Fourth field `PROXY`: endpoints get a PROXY protocol header, version 1, first. TCP only.
     pub gives_proxy: bool,
+    /// Other services beside this one, which then has nothing itself; each has a part by its weight.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub shares: Vec<StreamShare>,
+}
+
+/// A part of a stream's connections or sessions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct StreamShare {
+    /// How many, beside the other shares.
+    pub weight: u32,
+    /// Who is behind it; nobody: they end at once.
+    pub endpoints: Arc<Endpoints>,
 }
 
 /// `proxy-stream-*` of the controller's ConfigMap.

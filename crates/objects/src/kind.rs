@@ -26,13 +26,19 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 TCPRoute.
+    TcpRoute,
+    /// gateway.networking.k8s.io/v1 UDPRoute.
+    UdpRoute,
+    /// gateway.networking.k8s.io/v1 TLSRoute.
+    TlsRoute,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -43,6 +49,9 @@ impl Kind {
         Self::GatewayClass,
         Self::Gateway,
         Self::HttpRoute,
+        Self::TcpRoute,
+        Self::UdpRoute,
+        Self::TlsRoute,
         Self::ReferenceGrant,
     ];
 
@@ -59,6 +68,9 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::TcpRoute => "TCPRoute",
+            Self::UdpRoute => "UDPRoute",
+            Self::TlsRoute => "TLSRoute",
             Self::ReferenceGrant => "ReferenceGrant",
         }
     }
@@ -69,7 +81,12 @@ impl Kind {
             Self::Ingress | Self::IngressClass => "networking.k8s.io/v1",
             Self::EndpointSlice => "discovery.k8s.io/v1",
             Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
-            Self::GatewayClass | Self::Gateway | Self::HttpRoute => "gateway.networking.k8s.io/v1",
+            Self::GatewayClass
+            | Self::Gateway
+            | Self::HttpRoute
+            | Self::TcpRoute
+            | Self::UdpRoute
+            | Self::TlsRoute => "gateway.networking.k8s.io/v1",
             Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
         }
     }

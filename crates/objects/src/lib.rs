@@ -10,7 +10,7 @@ mod snapshot;
 mod store;
 mod trim;
 
-pub use gateway::{Gateway, GatewayClass, HttpRoute, ObjectRef, ReferenceGrant};
+pub use gateway::{Gateway, GatewayClass, HttpRoute, ObjectRef, ReferenceGrant, StreamRoute};
 pub use index::{Reference, ReverseIndex};
 pub use kind::Kind;
 pub use kinds::{

@@ -3,7 +3,7 @@
 
 use crate::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
-    Namespace, ObjectKey, ReferenceGrant, Secret, Service,
+    Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub gateways: OrdMap<ObjectKey, Arc<Gateway>>,
     /// HTTPRoutes.
     pub http_routes: OrdMap<ObjectKey, Arc<HttpRoute>>,
+    /// TCPRoutes, UDPRoutes and TLSRoutes.
+    pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<StreamRoute>>,
     /// ReferenceGrants.
     pub grants: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
     /// Objects and files that could not be read: what is wrong with each.

@@ -2,7 +2,7 @@
 
 use crate::{
     ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
-    Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot,
+    Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot, StreamRoute,
 };
 use imbl::OrdMap;
 use std::collections::HashMap;
@@ -31,6 +31,8 @@ pub enum Object {
     Gateway(Arc<Gateway>),
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute(Arc<HttpRoute>),
+    /// gateway.networking.k8s.io/v1 TCPRoute, UDPRoute or TLSRoute.
+    StreamRoute(Arc<StreamRoute>),
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant(Arc<ReferenceGrant>),
 }
@@ -49,6 +51,7 @@ impl Object {
             Self::GatewayClass(object) => &object.meta,
             Self::Gateway(object) => &object.meta,
             Self::HttpRoute(object) => &object.meta,
+            Self::StreamRoute(object) => &object.meta,
             Self::ReferenceGrant(object) => &object.meta,
         };
         &meta.key
@@ -67,6 +70,7 @@ impl Object {
             Self::GatewayClass(_) => Kind::GatewayClass,
             Self::Gateway(_) => Kind::Gateway,
             Self::HttpRoute(_) => Kind::HttpRoute,
+            Self::StreamRoute(object) => object.kind,
             Self::ReferenceGrant(_) => Kind::ReferenceGrant,
         }
     }
@@ -113,6 +117,9 @@ impl Store {
             Object::GatewayClass(object) => drop(self.snapshot.gateway_classes.insert(key, object)),
             Object::Gateway(object) => drop(self.snapshot.gateways.insert(key, object)),
             Object::HttpRoute(object) => drop(self.snapshot.http_routes.insert(key, object)),
+            Object::StreamRoute(object) => {
+                drop(self.snapshot.stream_routes.insert((object.kind, key), object));
+            }
             Object::ReferenceGrant(object) => drop(self.snapshot.grants.insert(key, object)),
         }
     }
@@ -139,6 +146,9 @@ impl Store {
             Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
             Object::Gateway(new) => all.gateways.get(key) == Some(new),
             Object::HttpRoute(new) => all.http_routes.get(key) == Some(new),
+            Object::StreamRoute(new) => {
+                all.stream_routes.get(&(new.kind, key.clone())) == Some(new)
+            }
             Object::ReferenceGrant(new) => all.grants.get(key) == Some(new),
         }
     }
@@ -159,6 +169,9 @@ impl Store {
             Kind::GatewayClass => all.gateway_classes.remove(key).is_some(),
             Kind::Gateway => all.gateways.remove(key).is_some(),
             Kind::HttpRoute => all.http_routes.remove(key).is_some(),
+            Kind::TcpRoute | Kind::UdpRoute | Kind::TlsRoute => {
+                all.stream_routes.remove(&(kind, key.clone())).is_some()
+            }
             Kind::ReferenceGrant => all.grants.remove(key).is_some(),
         };
     }
@@ -194,6 +207,9 @@ impl Store {
         found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
         found.extend(within(&all.gateways, namespace).map(|o| Object::Gateway(o.clone())));
         found.extend(within(&all.http_routes, namespace).map(|o| Object::HttpRoute(o.clone())));
+        let routes = all.stream_routes.values();
+        let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
+        found.extend(routes.map(|route| Object::StreamRoute(route.clone())));
         found.extend(within(&all.grants, namespace).map(|o| Object::ReferenceGrant(o.clone())));
         for slices in within(&all.slices, namespace) {
             found.extend(slices.values().map(|o| Object::EndpointSlice(o.clone())));

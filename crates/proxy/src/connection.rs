@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     pub busy: Cell<u32>,
     /// How long it may be idle after the answer at hand, where a snippet says so.
     pub idle: Cell<Option<Duration>>,
+    /// It came in at an address of a Gateway: whatever changes, nobody else has its requests.
+    pub is_gateways: bool,
     /// It was let in under full pressure.
     pub guest: Option<Guest>,
     /// How it is told to end, and what it holds and waits for.
@@ -96,6 +98,7 @@ impl Connection {
             requests: Cell::new(0),
             busy: Cell::new(0),
             idle: Cell::new(None),
+            is_gateways: false,
             guest: None,
             control: Rc::default(),
             hairpin: canonical(peer).ip() == canonical(local).ip(),

@@ -301,6 +301,10 @@ impl Engine for Native {
         self.follow(&next.global);
         self.accept(&next.global)
             .map_err(|error| rejected(format!("cannot start a thread: {error}")))?;
+        if !changes.listeners.is_empty() {
+            let threads = self.threads().running.len();
+            self.shared.openings.ask(number, threads).await;
+        }
         Ok(Applied { generation: number, left_out })
     }
 

@@ -1,10 +1,12 @@
 //! The life of one thread of traffic.
 
-use crate::listen::{OwnPorts, Sockets, accept};
+use crate::listen::{Entrance, OwnPorts, Sockets, accept};
 use crate::log::AccessLog;
 use crate::pulse::Pulse;
 use crate::worker::{Shared, Stage, Worker};
+use model::Speaks;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -28,12 +30,24 @@ pub(crate) fn run(
     LocalSet::new().block_on(&runtime, async move {
         let worker = Rc::new(Worker::new(shared, log));
         let accepting = accept(&worker, sockets);
-        // Ports of snippets; none any more once the thread takes no connections.
+        // Ports of snippets and Gateways; none any more once the thread takes no connections.
         let ports = Rc::new(RefCell::new(Some(OwnPorts::default())));
         let follow = {
             let (worker, ports) = (worker.clone(), ports.clone());
             move || follow(&worker, ports.borrow_mut().as_mut())
         };
+        let mut asked = worker.shared.openings.asked();
+        let (serving, at_once) = (worker.clone(), follow.clone());
+        tokio::task::spawn_local(async move {
+            loop {
+                let number = *asked.borrow_and_update();
+                at_once();
+                serving.shared.openings.done(number);
+                if asked.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
         tokio::task::spawn_local(worker.clone().tick(pulse, follow));
         drop(stage.wait_for(|stage| *stage != Stage::Serving).await);
         worker.leave();
@@ -52,13 +66,22 @@ pub(crate) fn run(
     });
 }
 
-/// Opens and closes the ports of snippets.
+/// Opens and closes the ports of snippets and Gateways.
 fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
     let (generation, Some(ports)) = (worker.generation(), ports) else { return };
-    if generation.own_servers.is_none() && ports.is_empty() {
+    let nobody = generation.own_servers.is_none() && generation.doors.is_empty();
+    if nobody && ports.is_empty() {
         return;
     }
     let main = [worker.listen.http_port, worker.listen.https_port];
     let own = generation.own_servers.as_ref();
-    ports.follow(&own.map(|own| own.addresses(main)).unwrap_or_default(), worker);
+    let own = own.map(|own| own.addresses(main)).unwrap_or_default();
+    let mut wanted: BTreeMap<_, _> =
+        own.into_iter().map(|address| (address, Entrance::Http)).collect();
+    wanted.extend(
+        generation.doors.iter().map(|(address, door)| {
+            (*address, Entrance::Gateway { tls: door.speaks != Speaks::Http })
+        }),
+    );
+    ports.follow(&wanted, worker);
 }

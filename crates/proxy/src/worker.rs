@@ -5,7 +5,7 @@ use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
-use crate::listen::Listening;
+use crate::listen::{Listening, Openings};
 use crate::load::{Load, Pressure, Refusal, Witness};
 use crate::log::AccessLog;
 use crate::mirrors::Mirrors;
@@ -52,6 +52,8 @@ pub(crate) struct Shared {
     pub listening: Listening,
     /// Connections of clients at most, each thread.
     pub connections: AtomicUsize,
+    /// Which ports of Gateways are open.
+    pub openings: Openings,
     serial: AtomicU64,
     verifier: Verifier,
     digests: Digests,
@@ -90,6 +92,7 @@ impl Shared {
             current: ArcSwap::new(generation),
             listening,
             connections: AtomicUsize::new(connections),
+            openings: Openings::default(),
             serial: AtomicU64::new(1),
             verifier: Verifier::default(),
             digests: Digests::default(),
@@ -105,7 +108,7 @@ impl Shared {
 
 /// One thread of traffic.
 pub(crate) struct Worker {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// What is known about the listeners.
     pub listen: Listening,
     /// Connections to upstreams.

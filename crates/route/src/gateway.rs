@@ -102,6 +102,16 @@ impl<T> RouteTable<T> {
         };
     }
 
+    /// The host of exactly this name.
+    pub fn get(&self, name: &ServerName) -> Option<&Arc<T>> {
+        let name = name.as_str();
+        match name.strip_prefix("*.") {
+            _ if name == "_" => self.all.as_ref(),
+            Some(parent) => self.below.get(parent),
+            None => self.exact.get(name),
+        }
+    }
+
     /// How many hosts there are.
     pub fn len(&self) -> usize {
         self.exact.len() + self.below.len() + usize::from(self.all.is_some())

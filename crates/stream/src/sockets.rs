@@ -13,12 +13,13 @@ pub(crate) fn open(
     transport: Transport,
     port: u16,
     addresses: &[IpAddr],
+    ahead: bool,
 ) -> io::Result<Vec<Socket>> {
     let everywhere = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
     let addresses = if addresses.is_empty() { &everywhere[..] } else { addresses };
     let mut sockets = Vec::new();
     for ip in addresses {
-        match one(transport, SocketAddr::new(*ip, port)) {
+        match one(transport, SocketAddr::new(*ip, port), ahead) {
             Ok(socket) => sockets.push(socket),
             // A machine without IPv6 is served over IPv4 alone.
             Err(error) if *ip == Ipv6Addr::UNSPECIFIED && is_unsupported(&error) => {}
@@ -28,7 +29,7 @@ pub(crate) fn open(
     Ok(sockets)
 }
 
-fn one(transport: Transport, address: SocketAddr) -> io::Result<Socket> {
+fn one(transport: Transport, address: SocketAddr, ahead: bool) -> io::Result<Socket> {
     let (kind, protocol) = match transport {
         Transport::Tcp => (Type::STREAM, Protocol::TCP),
         Transport::Udp => (Type::DGRAM, Protocol::UDP),
@@ -40,6 +41,16 @@ fn one(transport: Transport, address: SocketAddr) -> io::Result<Socket> {
     if transport == Transport::Tcp {
         // For UDP it would share the port with somebody else.
         socket.set_reuse_address(true)?;
+    }
+    if ahead && transport == Transport::Tcp {
+        // The port may be that of HTTP on all addresses; this one goes before.
+        socket.set_reuse_port(true)?;
+    }
+    // A machine may get the address of a Gateway later.
+    if ahead && address.is_ipv6() {
+        socket.set_freebind_v6(true)?;
+    } else if ahead {
+        socket.set_freebind_v4(true)?;
     }
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;

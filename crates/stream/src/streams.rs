@@ -4,10 +4,11 @@ use crate::names::{Named, Resolver};
 use crate::reach::Reach;
 use crate::traffic::{Counts, Traffic};
 use crate::{sockets, tcp, udp};
-use model::{Configuration, Endpoints, Global, Stream, StreamPort, Transport};
+use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
@@ -57,11 +58,31 @@ pub(crate) struct Plan {
 }
 
 /// Who is behind a stream, as soon as that is known.
-pub(crate) async fn endpoints(stream: &Stream, named: Option<Arc<Named>>) -> Arc<Endpoints> {
+pub(crate) async fn endpoints(
+    stream: &Stream,
+    named: Option<Arc<Named>>,
+    turn: &AtomicU64,
+) -> Arc<Endpoints> {
     match named {
         Some(named) => named.endpoints().await,
-        None => stream.endpoints.clone(),
+        None if stream.shares.is_empty() => stream.endpoints.clone(),
+        None => share(&stream.shares, turn.fetch_add(1, Ordering::Relaxed)),
     }
+}
+
+/// The share whose turn it is: turns go evenly over all of them (multiples of the golden ratio), by their weights.
+fn share(shares: &[StreamShare], turn: u64) -> Arc<Endpoints> {
+    const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+    let total: u64 = shares.iter().map(|share| u64::from(share.weight)).sum();
+    let place = u128::from(turn.wrapping_mul(GOLDEN)) * u128::from(total);
+    let mut place = u64::try_from(place >> 64).unwrap_or(0);
+    for share in shares {
+        match place.checked_sub(share.weight.into()) {
+            None => return share.endpoints.clone(),
+            Some(rest) => place = rest,
+        }
+    }
+    Arc::default()
 }
 
 /// What the loops of one port share.
@@ -70,6 +91,8 @@ pub(crate) struct Port {
     pub(crate) port: StreamPort,
     pub(crate) plan: watch::Receiver<Plan>,
     pub(crate) reach: Reach,
+    /// Counts what came in, for who has shares.
+    pub(crate) turn: AtomicU64,
     pub(crate) room: Arc<Semaphore>,
 }
 
@@ -172,12 +195,15 @@ impl Streams {
     }
 
     fn open(&self, state: &mut State, port: StreamPort, plan: Plan) -> io::Result<Open> {
-        let addresses = if self.addresses.is_empty() {
+        let addresses = if let Some(address) = port.address {
+            vec![address]
+        } else if self.addresses.is_empty() {
             plan.global.listeners.everywhere()
         } else {
             self.addresses.clone()
         };
-        let sockets = sockets::open(port.transport, port.number, &addresses)?;
+        let ahead = port.address.is_some();
+        let sockets = sockets::open(port.transport, port.number, &addresses, ahead)?;
         let runtime = match &state.runtime {
             Some(runtime) => runtime,
             None => state.runtime.insert(
@@ -191,7 +217,13 @@ impl Streams {
         let _inside = runtime.enter();
         let (plan, follow) = watch::channel(plan);
         let room = self.room.clone();
-        let shared = Arc::new(Port { port, plan: follow, reach: Reach::default(), room });
+        let shared = Arc::new(Port {
+            port,
+            plan: follow,
+            reach: Reach::default(),
+            turn: AtomicU64::new(0),
+            room,
+        });
         let mut loops = JoinSet::new();
         for socket in sockets {
             let shared = shared.clone();
@@ -218,5 +250,27 @@ impl Drop for Streams {
         if let Some(runtime) = state.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+    use model::{Endpoints, StreamShare};
+    use std::sync::Arc;
+
+    #[test]
+    fn turns_go_by_weight_and_nobody_has_one_without() {
+        let of = |weight, port| {
+            let ready = vec![([192, 0, 2, 1], port).into()];
+            StreamShare { weight, endpoints: Arc::new(Endpoints { ready, draining: Vec::new() }) }
+        };
+        let shares = [of(70, 1), of(30, 2), of(0, 3)];
+        let mut counts = [0; 4];
+        for turn in 0..1000 {
+            counts[usize::from(share(&shares, turn).ready[0].port())] += 1;
+        }
+        assert!((690..=710).contains(&counts[1]) && counts[3] == 0, "{counts:?}");
+        assert!(share(&[of(0, 1)], 7).ready.is_empty());
     }
 }

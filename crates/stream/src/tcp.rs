@@ -50,7 +50,7 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
         None
     };
     let tries = Tries::of(&global.streams);
-    let connecting = port.reach.connect(endpoints(&stream, named), tries);
+    let connecting = port.reach.connect(endpoints(&stream, named, &port.turn), tries);
     let mut upstream = connecting.await.inspect_err(|error| {
         tracing::warn!(port = %port.port, service = %stream.service, %error, "nobody takes a connection");
     })?;

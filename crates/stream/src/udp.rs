@@ -68,7 +68,7 @@ async fn session(
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let counted = counts.begin();
     let (idle, responses) = (global.streams.idle, u64::from(global.streams.responses));
-    let endpoint = port.reach.next(&*endpoints(&stream, named).await)?;
+    let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
     let (mut asked, mut answered): (u64, u64) = (0, 0);

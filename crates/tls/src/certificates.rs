@@ -56,10 +56,11 @@ impl Certificates {
                 None => next.hosts.remove(name),
             };
         }
-        for name in &changes.routes {
-            match configuration.routes.get(name).and_then(|host| host.certificate.clone()) {
-                Some(id) => next.routes.insert(name.clone(), id),
-                None => next.routes.remove(name),
+        // Those of listeners with an address of their own are their listeners' alone.
+        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+            match configuration.routes.get(key).and_then(|host| host.certificate.clone()) {
+                Some(id) => next.routes.insert(key.host.clone(), id),
+                None => next.routes.remove(&key.host),
             };
         }
         // They stand before all other names.
@@ -97,6 +98,11 @@ impl Certificates {
     /// Whether a host has a certificate, if only the default one.
     pub fn has(&self, host: &str) -> bool {
         !self.hosts.is_empty() && self.entry(host).is_some()
+    }
+
+    /// A certificate, if it can be used.
+    pub(super) fn key(&self, id: &CertificateId) -> Option<&Arc<CertifiedKey>> {
+        self.keys.get(id)
     }
 
     /// Whether handshakes may get this one.

@@ -2,14 +2,13 @@
 //! certificates of clients or has cipher suites of its own.
 
 use super::asks::Asks;
-use super::by_name::ByName;
 use super::sessions::Sessions;
 use super::tickets::Tickets;
 use super::{Verifier, ciphers};
 use model::policy::{Ciphers, ClientDemand};
 use model::{Global, TlsSettings, TlsVersion};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
-use rustls::server::{NoServerSessionStorage, ProducesTickets};
+use rustls::server::{NoServerSessionStorage, ProducesTickets, ResolvesServerCert};
 use rustls::{Error, NamedGroup, ServerConfig, SupportedProtocolVersion, version};
 use std::sync::Arc;
 
@@ -44,7 +43,7 @@ pub(super) fn config(
     global: &Global,
     own: &Own,
     sessions: Sessions,
-    certificates: ByName,
+    certificates: Arc<dyn ResolvesServerCert>,
 ) -> Result<Arc<ServerConfig>, Error> {
     let settings = &global.tls;
     let provider = Arc::new(provider(settings, own));
@@ -67,7 +66,7 @@ pub(super) fn config(
             builder.with_client_cert_verifier(Arc::new(Asks { authorities, provider }))
         }
     };
-    let mut config = builder.with_cert_resolver(Arc::new(certificates));
+    let mut config = builder.with_cert_resolver(certificates);
     config.ignore_client_order =
         own.ciphers.as_ref().and_then(|own| own.prefer_server).unwrap_or(true);
     config.session_storage = if settings.session_cache {

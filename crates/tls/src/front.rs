@@ -1,14 +1,14 @@
 //! TLS towards clients.
 
 use super::Certificates;
-use super::by_name::ByName;
+use super::by_name::{ByListener, ByName};
 use super::config::{Own, config};
 use super::ocsp::Staples;
 use super::sessions::Sessions;
 use crate::TlsSession;
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
-use model::{Global, Outside, ServerName, Steps, TlsSettings};
+use model::{CertificateId, Global, Outside, ServerName, Steps, TlsSettings};
 use rustls::ServerConfig;
 use std::io;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl TlsFront {
         let certificates = Arc::new(ArcSwap::from_pointee(certificates));
         let by_name = ByName { certificates, staples: None };
         Ok(Self {
-            config: config(global, &Own::default(), sessions.clone(), by_name.clone())?,
+            config: config(global, &Own::default(), sessions.clone(), Arc::new(by_name.clone()))?,
             own: OrdMap::new(),
             settings,
             http2: global.http2,
@@ -99,7 +99,7 @@ impl TlsFront {
             (true, None) => Staples::start(self.by_name.certificates.clone(), self.outside.clone()),
         };
         let by_name = self.by_name.clone();
-        self.config = config(global, &Own::default(), self.sessions.clone(), by_name)?;
+        self.config = config(global, &Own::default(), self.sessions.clone(), Arc::new(by_name))?;
         for (name, (own, _)) in self.own.clone() {
             self.insert(global, name, own)?;
         }
@@ -125,7 +125,8 @@ impl TlsFront {
 
     /// Who came in before the change does not resume a session after it.
     fn insert(&mut self, global: &Global, name: ServerName, own: Own) -> Result<(), rustls::Error> {
-        let config = config(global, &own, self.sessions.apart(), self.by_name.clone())?;
+        let by_name = Arc::new(self.by_name.clone());
+        let config = config(global, &own, self.sessions.apart(), by_name)?;
         self.own.insert(name, (own, config));
         Ok(())
     }
@@ -163,6 +164,47 @@ impl TlsFront {
         let stream = start.into_stream(config).await?;
         let session = session(stream.get_ref().1);
         Ok(Some((stream, session)))
+    }
+
+    /// TLS for listeners that share an address, each with its hosts and its certificate: the most special one has a
+    /// handshake, and its certificate whatever names that has. A handshake that nobody has fails. Where it is not HTTP,
+    /// no protocol is agreed on.
+    pub fn listeners<'l>(
+        &self,
+        global: &Global,
+        certificates: &Certificates,
+        listeners: impl Iterator<Item = (&'l ServerName, &'l CertificateId)>,
+        is_http: bool,
+    ) -> Result<ListenersTls, rustls::Error> {
+        let keys = listeners.filter_map(|(hosts, id)| {
+            Some((hosts.as_str().to_owned(), certificates.key(id)?.clone()))
+        });
+        let by_listener =
+            ByListener { keys: keys.collect(), staples: self.by_name.staples.clone() };
+        let own = Own::default();
+        let made = config(global, &own, self.sessions.apart(), Arc::new(by_listener))?;
+        if is_http {
+            return Ok(ListenersTls(made));
+        }
+        let mut made = ServerConfig::clone(&made);
+        made.alpn_protocols.clear();
+        Ok(ListenersTls(Arc::new(made)))
+    }
+}
+
+/// How TLS is spoken with the clients of listeners that share an address.
+#[derive(Clone, Debug)]
+pub struct ListenersTls(Arc<ServerConfig>);
+
+impl ListenersTls {
+    /// Does the handshake.
+    ///
+    /// # Errors
+    /// It fails, or nobody has the name.
+    pub async fn accept(&self, tcp: TcpStream) -> io::Result<(TlsStream<TcpStream>, TlsSession)> {
+        let stream = tokio_rustls::TlsAcceptor::from(self.0.clone()).accept(tcp).await?;
+        let session = session(stream.get_ref().1);
+        Ok((stream, session))
     }
 }
 

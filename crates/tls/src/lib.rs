@@ -24,7 +24,7 @@ pub use ciphers::openssl_name;
 pub use client::{Profile, ProfileId, Profiles};
 pub use clients::Clients;
 pub use config::Own;
-pub use front::{Hosts, TlsFront};
+pub use front::{Hosts, ListenersTls, TlsFront};
 pub use peer::Peer;
 pub use session::TlsSession;
 pub use verifier::{Verdict, Verifier, Verifiers};

@@ -1,6 +1,7 @@
 //! What the command line says about the meaning of objects.
 
 use crate::Budget;
+use ipnet::IpNet;
 use model::Outside;
 use objects::ObjectKey;
 use std::collections::BTreeSet;
@@ -28,6 +29,8 @@ pub struct Options {
     pub disable_external_names: bool,
     /// `--gateway-controller-name`: `spec.controllerName` of accepted GatewayClasses.
     pub gateway_controller: String,
+    /// `--gateway-addresses`: each Gateway has an address of these; none: all share those of the process.
+    pub gateway_addresses: Vec<IpNet>,
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -73,6 +76,7 @@ impl Default for Options {
             disable_catch_all: false,
             disable_external_names: false,
             gateway_controller: GATEWAY_CONTROLLER.to_owned(),
+            gateway_addresses: Vec::new(),
             zone: None,
             watch_namespace: None,
             deep_inspect: true,

@@ -82,7 +82,7 @@ impl Reader<'_> {
         if self.options.reserved_ports.contains(&number) {
             return error("is a port of Fairway itself and left out: choose another".to_owned());
         }
-        let port = StreamPort { transport: self.transport, number };
+        let port = StreamPort { transport: self.transport, number, address: None };
         if found.streams.contains_key(&port) {
             return error(format!("port {number} is there twice: remove this entry"));
         }
@@ -105,6 +105,7 @@ impl Reader<'_> {
             external: behind.external,
             takes_proxy: tcp && entry.takes_proxy,
             gives_proxy: tcp && entry.gives_proxy,
+            shares: Vec::new(),
         };
         found.streams.insert(port, stream);
         Ok(())

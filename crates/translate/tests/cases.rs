@@ -24,7 +24,8 @@ fn every_case_means_what_its_goldens_say() {
         let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
         let snapshot =
             snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())]);
-        let translation = translate(&snapshot, &options());
+        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let translation = translate(&snapshot, &options);
         let model = yaml(&translation.configuration);
         let told = statuses(&translation.statuses);
         let told = (!told.is_empty()).then_some(("statuses.txt", told));
@@ -46,6 +47,38 @@ fn every_case_means_what_its_goldens_say() {
     );
 }
 
+/// A route with so many matches at a Gateway with so many listeners.
+fn at_many_places(listeners: usize, matches: usize) -> String {
+    let head = "apiVersion: gateway.networking.k8s.io/v1\nkind";
+    let listeners: String = (1..=listeners)
+        .map(|port| format!("  - {{name: l{port}, protocol: HTTP, port: {port}}}\n"))
+        .collect();
+    let matches: String =
+        (0..matches).map(|index| format!("    - path: {{value: /{index}}}\n")).collect();
+    format!(
+        "{head}: GatewayClass\nmetadata: {{name: fairway}}\nspec: {{controllerName: fairway/gateway-controller}}\n\
+         ---\n{head}: Gateway\nmetadata: {{namespace: shop, name: web}}\nspec:\n  gatewayClassName: fairway\n  listeners:\n\
+         {listeners}---\n{head}: HTTPRoute\nmetadata: {{namespace: shop, name: all}}\nspec:\n  \
+         parentRefs: [{{name: web}}]\n  rules:\n  - matches:\n{matches}"
+    )
+}
+
+#[test]
+fn a_route_that_answers_at_too_many_places_is_refused() {
+    for (matches, holds) in [(1024, true), (1025, false)] {
+        let text = at_many_places(64, matches);
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let pool = vec!["192.0.2.8/32".parse().expect("a network")];
+        let options = Options { gateway_addresses: pool, ..options() };
+        let made = translate(&snapshot, &options);
+        let status = made.statuses.routes.values().next().expect("a status");
+        let accepted = &status.parents[0].1[0];
+        assert_eq!((accepted.kind, accepted.holds), ("Accepted", holds), "{accepted:?}");
+        assert_eq!(made.configuration.routes.is_empty(), !holds);
+        assert_eq!(made.configuration.listeners.len(), 64, "the Gateway is served all the same");
+    }
+}
+
 #[test]
 fn every_family_has_a_case() {
     let folders: BTreeSet<String> = folders(&root())
@@ -57,6 +90,12 @@ fn every_family_has_a_case() {
             assert!(folders.contains(&family.replace('_', "-")), "no case of {family}");
         }
     }
+}
+
+/// The networks in `gateway-addresses.txt` of a case, if it has any.
+fn pool(case: &Path) -> Vec<ipnet::IpNet> {
+    let text = fs::read_to_string(case.join("gateway-addresses.txt")).unwrap_or_default();
+    text.lines().map(|line| line.parse().expect("a network")).collect()
 }
 
 fn options() -> Options {
@@ -142,16 +181,22 @@ fn statuses(all: &Statuses) -> String {
             format!("Gateway {}/{} of generation {}", key.namespace, key.name, status.generation);
         tell(who.clone(), &status.conditions);
         for listener in &status.listeners {
-            let kinds = if listener.takes_http_routes { "HTTPRoute" } else { "nothing" };
+            let kinds = match listener.kinds.join(" and ") {
+                none if none.is_empty() => "nothing".to_owned(),
+                kinds => kinds,
+            };
             let who = format!("{who}, {} with {} of {kinds}", listener.name, listener.attached);
             tell(who, &listener.conditions);
         }
     }
-    for (key, status) in &all.routes {
+    let http = all.routes.iter().map(|(key, status)| ("HTTPRoute", key, status));
+    let others = all.stream_routes.iter();
+    let others = others.map(|((kind, key), status)| (kind.name(), key, status));
+    for (kind, key, status) in http.chain(others) {
         for (parent, conditions) in &status.parents {
             let section = parent.section.as_deref().unwrap_or("any listener");
             let who = format!(
-                "HTTPRoute {}/{} at {}, {section}",
+                "{kind} {}/{} at {}, {section}",
                 key.namespace, key.name, parent.object.name
             );
             tell(who, conditions);

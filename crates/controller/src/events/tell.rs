@@ -240,6 +240,15 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
         model::Kind::HttpRoute => {
             (GATEWAY_V1, "HTTPRoute", uid(snapshot.http_routes.get(&key).map(|found| &found.meta)))
         }
+        model::Kind::TcpRoute | model::Kind::UdpRoute | model::Kind::TlsRoute => {
+            let kind = match origin.kind {
+                model::Kind::TcpRoute => objects::Kind::TcpRoute,
+                model::Kind::UdpRoute => objects::Kind::UdpRoute,
+                _ => objects::Kind::TlsRoute,
+            };
+            let found = snapshot.stream_routes.get(&(kind, key.clone()));
+            (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
+        }
         model::Kind::ReferenceGrant => {
             let found = snapshot.grants.get(&key);
             let version = "gateway.networking.k8s.io/v1beta1";

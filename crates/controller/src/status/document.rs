@@ -106,10 +106,9 @@ fn conditions(before: &Value, own: &[Condition], generation: i64, now: Timestamp
 fn listener(before: &Value, wanted: &ListenerStatus, generation: i64, now: Timestamp) -> Value {
     let known = before.as_array().into_iter().flatten().find(|one| one["name"] == wanted.name);
     let mut made = known.cloned().unwrap_or_else(|| json!({"name": wanted.name}));
-    let kinds = wanted
-        .takes_http_routes
-        .then(|| json!({"group": objects::gateway::GROUP, "kind": "HTTPRoute"}));
-    made["supportedKinds"] = kinds.into_iter().collect();
+    let kinds = wanted.kinds.iter();
+    let kinds = kinds.map(|kind| json!({"group": objects::gateway::GROUP, "kind": kind}));
+    made["supportedKinds"] = kinds.collect();
     made["attachedRoutes"] = wanted.attached.into();
     made["conditions"] = conditions(&made["conditions"], &wanted.conditions, generation, now);
     made
@@ -120,6 +119,9 @@ fn addresses(
     wanted: &GatewayStatus,
     published: &[Address],
 ) -> (Value, Option<(&'static str, String)>) {
+    if let Some(own) = wanted.own {
+        return (own.iter().map(|own| address(&own.to_string())).collect(), None);
+    }
     let texts = published.iter().filter_map(|(host, ip)| host.as_ref().or(ip.as_ref()));
     let asked: Vec<&String> =
         wanted.wanted.iter().map(|(_, value)| value).filter(|value| !value.is_empty()).collect();
@@ -141,12 +143,14 @@ fn addresses(
         None => None,
     };
     let given = texts.filter(|text| asked.is_empty() || asked.contains(text));
-    let given = given.map(|text| {
-        let kind = if text.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
-        json!({"type": kind, "value": text})
-    });
+    let given = given.map(|text| address(text));
     // The field takes 16.
     (given.take(16).collect(), wrong)
+}
+
+fn address(text: &str) -> Value {
+    let kind = if text.parse::<IpAddr>().is_ok() { "IPAddress" } else { "Hostname" };
+    json!({"type": kind, "value": text})
 }
 
 fn parent_ref(parent: &ParentRef) -> Value {
@@ -184,7 +188,7 @@ mod tests {
             conditions: vec![condition("Accepted", true), condition("Programmed", true)],
             listeners: vec![ListenerStatus {
                 name: "web".to_owned(),
-                takes_http_routes: true,
+                kinds: vec!["HTTPRoute"],
                 attached: 0,
                 conditions: vec![condition("Accepted", true)],
             }],
@@ -192,6 +196,7 @@ mod tests {
                 .iter()
                 .map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned()))
                 .collect(),
+            own: None,
         })
     }
 

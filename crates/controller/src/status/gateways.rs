@@ -16,7 +16,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Api, Client};
-use objects::ObjectKey;
+use objects::{Kind, ObjectKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +39,8 @@ enum Which {
     Class,
     Gateway,
     Route,
+    /// A TCPRoute, a UDPRoute or a TLSRoute.
+    Stream(Kind),
 }
 
 type Id = (Which, ObjectKey);
@@ -127,6 +129,12 @@ impl Keeper {
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
         note(Which::Route, differing(&before.http_routes, &now.http_routes));
+        let of_stream = |(kind, key)| (Which::Stream(kind), key);
+        let told = differing(&old.statuses.stream_routes, &new.statuses.stream_routes);
+        touched.extend(told.into_iter().map(of_stream));
+        touched.extend(
+            differing(&before.stream_routes, &now.stream_routes).into_iter().map(of_stream),
+        );
         let told = &new.statuses;
         touched.retain(|id| {
             let (which, key) = id;
@@ -135,6 +143,10 @@ impl Keeper {
                 Which::Gateway => told.gateways.contains_key(key),
                 // One that has left us is told so.
                 Which::Route => told.routes.contains_key(key) || self.tracks.contains_key(id),
+                Which::Stream(kind) => {
+                    let is_told = told.stream_routes.contains_key(&(*kind, key.clone()));
+                    is_told || self.tracks.contains_key(id)
+                }
             };
             if !is_there {
                 self.tracks.remove(id);
@@ -160,6 +172,10 @@ impl Keeper {
                 told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
             }
             Which::Route => Some(Wanted::Route(told.routes.get(key).cloned())),
+            Which::Stream(kind) => {
+                let status = told.stream_routes.get(&(*kind, key.clone()));
+                Some(Wanted::Route(status.cloned()))
+            }
         }
     }
 
@@ -293,19 +309,24 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
         Which::Class => ("GatewayClass", "gatewayclasses"),
         Which::Gateway => ("Gateway", "gateways"),
         Which::Route => ("HTTPRoute", "httproutes"),
+        Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
+        Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
+        Which::Stream(_) => ("TLSRoute", "tlsroutes"),
     };
     let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route => Api::namespaced_with(client, &key.namespace, &resource),
+        Which::Gateway | Which::Route | Which::Stream(_) => {
+            Api::namespaced_with(client, &key.namespace, &resource)
+        }
     }
 }
 
-fn differing<V: PartialEq>(
-    old: &OrdMap<ObjectKey, Arc<V>>,
-    new: &OrdMap<ObjectKey, Arc<V>>,
-) -> Vec<ObjectKey> {
+fn differing<K: Ord + Clone, V: PartialEq>(
+    old: &OrdMap<K, Arc<V>>,
+    new: &OrdMap<K, Arc<V>>,
+) -> Vec<K> {
     let keys = old.diff(new).filter_map(|item| match item {
         DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
         DiffItem::Update { old: (_, a), new: (key, b) } => (!Arc::ptr_eq(a, b)).then_some(key),

@@ -19,14 +19,24 @@ pub(super) struct Present {
     pub(super) classes: watch::Receiver<Option<bool>>,
     pub(super) gateways: watch::Receiver<Option<bool>>,
     pub(super) routes: watch::Receiver<Option<bool>>,
+    /// TCPRoutes, UDPRoutes and TLSRoutes.
+    pub(super) streams: [watch::Receiver<Option<bool>>; 3],
     pub(super) grants: watch::Receiver<Option<bool>>,
 }
 
 /// Asks from now on. Until the first answer nobody knows, and a first Snapshot waits for it.
 pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
-    let kinds = ["gatewayclasses", "gateways", "httproutes", "referencegrants"];
+    let kinds = [
+        "gatewayclasses",
+        "gateways",
+        "httproutes",
+        "tcproutes",
+        "udproutes",
+        "tlsroutes",
+        "referencegrants",
+    ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, routes, grants] =
+    let [classes, gateways, routes, tcp, udp, tls, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
         let mut pauses = backoff();
@@ -53,7 +63,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
             }
         }
     });
-    Present { classes, gateways, routes, grants }
+    Present { classes, gateways, routes, streams: [tcp, udp, tls], grants }
 }
 
 /// The resources that the API server has, by version.

@@ -7,7 +7,7 @@ mod selector;
 
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
 };
 
 pub use selector::Selector;
@@ -40,6 +40,8 @@ pub struct Gateway {
     pub listeners: Vec<Listener>,
     /// `spec.addresses`: type and value.
     pub addresses: Vec<(String, String)>,
+    /// The values of `status.addresses`.
+    pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
     /// Whether `spec.tls` asks for anything: certificates of clients, or a certificate for backends.
@@ -138,4 +140,7 @@ pub struct GrantTo {
     pub name: Option<String>,
 }
 
-pub use parse::{RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant};
+pub use parse::{
+    RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant, RawTcpRoute, RawTlsRoute,
+    RawUdpRoute,
+};

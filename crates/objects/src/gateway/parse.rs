@@ -3,7 +3,7 @@
 
 use super::route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
 };
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
@@ -20,13 +20,15 @@ use std::sync::Arc;
 type Unread = Option<Value>;
 
 macro_rules! raw {
-    ($(#[$doc:meta])* $name:ident, $spec:ty, $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
+    ($(#[$doc:meta])* $name:ident, $spec:ty, $(status $status:ty,)? $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Deserialize)]
         pub struct $name {
             metadata: ObjectMeta,
             #[serde(default)]
             spec: $spec,
+            $(#[serde(default)]
+            status: $status,)?
         }
 
         impl k8s_openapi::Resource for $name {
@@ -61,11 +63,23 @@ raw! {
 }
 raw! {
     /// A Gateway as the API server has it.
-    RawGateway, GatewaySpec, "Gateway", "gateways", "v1", InNamespaces
+    RawGateway, GatewaySpec, status GatewayTold, "Gateway", "gateways", "v1", InNamespaces
 }
 raw! {
     /// An HTTPRoute as the API server has it.
     RawHttpRoute, RouteSpec, "HTTPRoute", "httproutes", "v1", InNamespaces
+}
+raw! {
+    /// A TCPRoute as the API server has it.
+    RawTcpRoute, StreamSpec, "TCPRoute", "tcproutes", "v1", InNamespaces
+}
+raw! {
+    /// A UDPRoute as the API server has it.
+    RawUdpRoute, StreamSpec, "UDPRoute", "udproutes", "v1", InNamespaces
+}
+raw! {
+    /// A TLSRoute as the API server has it.
+    RawTlsRoute, StreamSpec, "TLSRoute", "tlsroutes", "v1", InNamespaces
 }
 raw! {
     /// A ReferenceGrant as the API server has it: in the version that all bundles of CRDs serve.
@@ -87,6 +101,13 @@ struct GatewaySpec {
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
     tls: Unread,
+}
+
+/// `status` of a Gateway.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct GatewayTold {
+    addresses: Vec<RawAddress>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -169,6 +190,22 @@ struct RouteSpec {
     hostnames: Vec<String>,
     rules: Option<Vec<RawRule>>,
     use_default_gateways: Unread,
+}
+
+/// `spec` of a TCPRoute, a UDPRoute or a TLSRoute.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StreamSpec {
+    parent_refs: Vec<RawParent>,
+    hostnames: Vec<String>,
+    rules: Vec<StreamRule>,
+    use_default_gateways: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StreamRule {
+    backend_refs: Vec<RawBackend>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -300,6 +337,7 @@ impl Trim for RawGateway {
             class: gateway_class_name,
             listeners: listeners.collect::<Result<_, _>>()?,
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
+            published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
             has_tls: tls.is_some(),
         })))
@@ -348,6 +386,62 @@ impl Trim for RawReferenceGrant {
     }
 }
 
+fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
+    let parents = raw.into_iter().enumerate().map(|(index, parent)| {
+        let field = || format!("spec.parentRefs[{index}].port");
+        let port = parent.port.map(|port| port_number(port, field)).transpose()?;
+        let object = parent.object.read(GROUP, "Gateway");
+        Ok(ParentRef { object, section: parent.section_name, port })
+    });
+    parents.collect()
+}
+
+impl Trim for RawTcpRoute {
+    const KIND: Kind = Kind::TcpRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        self.spec.read(self.metadata, Self::KIND)
+    }
+}
+
+impl Trim for RawUdpRoute {
+    const KIND: Kind = Kind::UdpRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        self.spec.read(self.metadata, Self::KIND)
+    }
+}
+
+impl Trim for RawTlsRoute {
+    const KIND: Kind = Kind::TlsRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        self.spec.read(self.metadata, Self::KIND)
+    }
+}
+
+impl StreamSpec {
+    fn read(self, metadata: ObjectMeta, kind: Kind) -> Result<Object, String> {
+        let mut unread = Unsaid::default();
+        unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
+        // The definitions take one rule alone.
+        unread.note(self.rules.len() > 1, || "spec.rules[1]".to_owned());
+        let backends = self.rules.into_iter().next().unwrap_or_default().backend_refs;
+        let backends = backends.into_iter().enumerate().map(|(index, one)| {
+            one.read(&format!("spec.rules[0].backendRefs[{index}]"), &mut unread)
+        });
+        let backends = backends.collect::<Result<_, _>>()?;
+        Ok(Object::StreamRoute(Arc::new(StreamRoute {
+            meta: meta(metadata, Annotations::Dropped)?,
+            kind,
+            parents: parents(self.parent_refs)?,
+            hostnames: self.hostnames,
+            backends,
+            unread: unread.0,
+        })))
+    }
+}
+
 impl Trim for RawHttpRoute {
     const KIND: Kind = Kind::HttpRoute;
 
@@ -355,13 +449,7 @@ impl Trim for RawHttpRoute {
         let RouteSpec { parent_refs, hostnames, rules, use_default_gateways } = self.spec;
         let mut unread = Unsaid::default();
         unread.note(use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
-        let parents = parent_refs.into_iter().enumerate().map(|(index, parent)| {
-            let field = || format!("spec.parentRefs[{index}].port");
-            let port = parent.port.map(|port| port_number(port, field)).transpose()?;
-            let object = parent.object.read(GROUP, "Gateway");
-            Ok(ParentRef { object, section: parent.section_name, port })
-        });
-        let parents = parents.collect::<Result<_, String>>()?;
+        let parents = parents(parent_refs)?;
         let rules = rules.unwrap_or_else(|| vec![RawRule::default()]).into_iter().enumerate();
         let rules = rules
             .map(|(index, rule)| rule.read(&format!("spec.rules[{index}]"), &mut unread))

@@ -1,6 +1,23 @@
 //! HTTPRoute, as far as it is read.
 
-use crate::{Meta, ObjectRef};
+use crate::{Kind, Meta, ObjectRef};
+
+/// TCPRoute, UDPRoute or TLSRoute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamRoute {
+    /// Name and so on.
+    pub meta: Meta,
+    /// Which of them it is.
+    pub kind: Kind,
+    /// `spec.parentRefs`.
+    pub parents: Vec<ParentRef>,
+    /// `spec.hostnames` of a TLSRoute.
+    pub hostnames: Vec<String>,
+    /// `backendRefs` of its rule.
+    pub backends: Vec<BackendRef>,
+    /// What it asks for and nobody reads.
+    pub unread: Option<String>,
+}
 
 /// HTTPRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]

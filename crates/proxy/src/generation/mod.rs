@@ -2,11 +2,13 @@
 
 mod copies;
 mod cors;
+mod doors;
 mod error_pages;
 mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
+pub(crate) use doors::{Carried, Door, Doors, Inside};
 pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::{Asked, Routed};
 
@@ -37,6 +39,8 @@ pub struct Generation {
     pub sites: Routes<Site>,
     /// Hosts of Gateways; nearly always none.
     pub(crate) routes: RouteTable<Routed>,
+    /// Where Gateways have addresses of their own; nearly always nowhere.
+    pub(crate) doors: Doors,
     /// Certificates by host.
     pub certificates: Certificates,
     /// TLS towards clients.

@@ -1,7 +1,8 @@
 //! Accepts connections and finds out what they speak.
 
-use super::{Sockets, passthrough};
+use super::{Sockets, carried, passthrough};
 use crate::connection::{Connection, Guest};
+use crate::generation::Generation;
 use crate::worker::{Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
@@ -13,14 +14,37 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 use stream::proxy_protocol;
+use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::server::TlsStream;
 use wire::http2::starts_http2;
-use wire::{Io, Timer};
+use wire::{Io, Timer, canonical};
 
 /// Pause after a failed accept: there are no file descriptors, and trying again at once would only burn the processor.
 const PAUSE: Duration = Duration::from_millis(50);
+
+/// What connections to a socket find.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entrance {
+    /// HTTP of the process itself, or of a snippet.
+    Http,
+    /// HTTPS of the process itself.
+    Https,
+    /// Listeners of a Gateway, and nobody else.
+    Gateway { tls: bool },
+}
+
+impl Entrance {
+    fn is_tls(self) -> bool {
+        matches!(self, Self::Https | Self::Gateway { tls: true })
+    }
+
+    fn is_gateway(self) -> bool {
+        matches!(self, Self::Gateway { .. })
+    }
+}
 
 /// The listeners of a thread at work.
 #[derive(Debug)]
@@ -39,16 +63,16 @@ impl Accepting {
 
 /// Starts accepting on all sockets of a thread.
 pub(crate) fn accept(worker: &Rc<Worker>, sockets: Sockets) -> Accepting {
-    accept_all(worker, vec![(sockets.http, false), (sockets.https, true)])
+    accept_all(worker, vec![(sockets.http, Entrance::Http), (sockets.https, Entrance::Https)])
 }
 
-/// The same for any sockets, those with TLS marked.
-pub(super) fn accept_all(worker: &Rc<Worker>, kinds: Vec<(Vec<Socket>, bool)>) -> Accepting {
+/// The same for any sockets.
+pub(super) fn accept_all(worker: &Rc<Worker>, kinds: Vec<(Vec<Socket>, Entrance)>) -> Accepting {
     let (stop, stopped) = watch::channel(false);
     let mut loops = JoinSet::new();
-    for (sockets, tls) in kinds {
+    for (sockets, entrance) in kinds {
         for listener in Sockets::listeners(sockets) {
-            loops.spawn_local(accept_on(listener, tls, worker.clone(), stopped.clone()));
+            loops.spawn_local(accept_on(listener, entrance, worker.clone(), stopped.clone()));
         }
     }
     Accepting { stop, loops }
@@ -56,7 +80,7 @@ pub(super) fn accept_all(worker: &Rc<Worker>, kinds: Vec<(Vec<Socket>, bool)>) -
 
 async fn accept_on(
     listener: TcpListener,
-    tls: bool,
+    entrance: Entrance,
     worker: Rc<Worker>,
     mut stopped: watch::Receiver<bool>,
 ) {
@@ -66,7 +90,7 @@ async fn accept_on(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         match accepted {
-            Ok((tcp, peer)) => begin(tcp, peer, tls, &worker),
+            Ok((tcp, peer)) => begin(tcp, peer, entrance, &worker),
             Err(error) => {
                 worker.accept_failed(&error);
                 tokio::time::sleep(PAUSE).await;
@@ -79,7 +103,7 @@ async fn accept_on(
         match listener.accept() {
             Ok((tcp, peer)) => {
                 let tcp = tcp.set_nonblocking(true).and_then(|()| TcpStream::from_std(tcp));
-                tcp.into_iter().for_each(|tcp| begin(tcp, peer, tls, &worker));
+                tcp.into_iter().for_each(|tcp| begin(tcp, peer, entrance, &worker));
             }
             // About one connection, not about the others.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -88,10 +112,10 @@ async fn accept_on(
     }
 }
 
-fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
+fn begin(tcp: TcpStream, peer: SocketAddr, entrance: Entrance, worker: &Rc<Worker>) {
     let serial = worker.next_serial();
     // Who speaks HTTP at once is in the books at once.
-    let waits = tls || worker.generation().may_announce();
+    let waits = entrance.is_tls() || worker.generation().may_announce();
     let from = waits.then(|| peer.ip());
     let admitted = worker.admits(&tcp);
     let admitted =
@@ -102,7 +126,7 @@ fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
     let Some((guest, young)) = admitted else { return };
     let serving = worker.clone();
     let task = tokio::task::spawn_local(async move {
-        if let Err(error) = converse(tcp, peer, tls, serving, (serial, guest, young)).await {
+        if let Err(error) = converse(tcp, peer, entrance, serving, (serial, guest, young)).await {
             tracing::debug!(%peer, %error, "a connection ended before its first request");
         }
     });
@@ -113,7 +137,7 @@ fn begin(tcp: TcpStream, peer: SocketAddr, tls: bool, worker: &Rc<Worker>) {
 async fn converse(
     mut tcp: TcpStream,
     peer: SocketAddr,
-    tls: bool,
+    entrance: Entrance,
     worker: Rc<Worker>,
     (serial, guest, young): (u64, Option<Guest>, Expected),
 ) -> io::Result<()> {
@@ -135,15 +159,30 @@ async fn converse(
     let make = |session| {
         let mut connection = Connection::new(serial, peer, local, announced, session);
         connection.guest = guest;
+        connection.is_gateways = entrance.is_gateway();
         Rc::new(connection)
     };
-    if !tls {
+    if !entrance.is_tls() {
         let connection = make(None);
         let _entry = worker.enter(&connection);
         drop(young);
         return plain(Io::Plain(tcp), connection, worker).await;
     }
     let limit = global.limits.header_timeout;
+    if entrance.is_gateway()
+        && let Some(door) =
+            generation.doors.get(&canonical(local)).filter(|door| door.speaks.is_carried())
+    {
+        let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
+        // Whoever is not wanted sees a connection that ends, and no alert.
+        let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
+        drop(generation);
+        let connection = make(None);
+        let _entry = worker.enter(&connection);
+        drop(young);
+        let _working = worker.recorder.as_ref().map(|_| connection.work());
+        return Box::pin(passthrough::pass(client, &connection, &group)).await;
+    }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
         let connection = make(None);
@@ -152,7 +191,8 @@ async fn converse(
         Box::pin(http1::refuse_plain(Io::Plain(tcp), connection, worker.clone())).await;
         return Ok(());
     }
-    if !generation.passthrough.is_empty()
+    if !entrance.is_gateway()
+        && !generation.passthrough.is_empty()
         && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
@@ -163,7 +203,7 @@ async fn converse(
         // Boxed: connections that wait for requests hold no room for it.
         return Box::pin(passthrough::pass(tcp, &connection, &group)).await;
     }
-    let handshake = Box::pin(generation.front.accept(tcp, &*generation));
+    let handshake = Box::pin(shake_hands(tcp, local, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
@@ -178,6 +218,23 @@ async fn converse(
         http1::serve(io, BytesMut::new(), connection, worker.clone()).await
     }
     Ok(())
+}
+
+/// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is gone.
+async fn shake_hands(
+    tcp: TcpStream,
+    local: SocketAddr,
+    entrance: Entrance,
+    generation: &Generation,
+) -> io::Result<Option<(TlsStream<TcpStream>, TlsSession)>> {
+    if !entrance.is_gateway() {
+        return generation.front.accept(tcp, generation).await;
+    }
+    let door = generation.doors.get(&canonical(local));
+    match door.and_then(|door| door.tls.as_ref()) {
+        Some(tls) => tls.accept(tcp).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Whether a connection begins with a handshake (nginx: ngx_http_ssl_handshake); the end of one is for who reads it.

@@ -1,44 +1,58 @@
-//! Ports that snippets open and close while the process runs: each thread has sockets of its own, as for the others.
+//! Ports that snippets and Gateways open and close while the process runs: each thread has sockets of its own, as for
+//! the others.
 
-use super::accept::{Accepting, accept_all};
-use super::sockets::bind_one;
+use super::accept::{Accepting, Entrance, accept_all};
+use super::sockets::{bind_ahead, bind_one};
 use crate::worker::Worker;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-/// The ports of snippets that a thread listens on.
+/// The ports of snippets and Gateways that a thread listens on.
 #[derive(Debug, Default)]
 pub(crate) struct OwnPorts {
-    open: HashMap<SocketAddr, Accepting>,
+    open: HashMap<SocketAddr, (Entrance, Accepting)>,
     /// Those that could not be had; each is told of once, and tried again.
     missing: BTreeSet<SocketAddr>,
 }
 
 impl OwnPorts {
     /// Opens and closes what differs from `wanted`.
-    pub(crate) fn follow(&mut self, wanted: &BTreeSet<SocketAddr>, worker: &Rc<Worker>) {
-        let gone: Vec<_> = self.open.keys().filter(|one| !wanted.contains(one)).copied().collect();
+    pub(crate) fn follow(&mut self, wanted: &BTreeMap<SocketAddr, Entrance>, worker: &Rc<Worker>) {
+        let open = self.open.iter().map(|(address, (entrance, _))| (address, entrance));
+        let gone = open.filter(|(address, entrance)| wanted.get(address) != Some(entrance));
+        let gone: Vec<_> = gone.map(|(address, _)| *address).collect();
         for address in gone {
-            if let Some(accepting) = self.open.remove(&address) {
+            if let Some((_, accepting)) = self.open.remove(&address) {
                 tokio::task::spawn_local(accepting.stop());
             }
         }
-        self.missing.retain(|address| wanted.contains(address));
-        for address in wanted {
+        self.missing.retain(|address| wanted.contains_key(address));
+        for (address, entrance) in wanted {
             if self.open.contains_key(address) {
                 continue;
             }
-            match bind_one(*address)
-                .and_then(|socket| socket.listen(super::sockets::BACKLOG).map(|()| socket))
-            {
+            let bound = match entrance {
+                Entrance::Gateway { .. } => bind_ahead(*address),
+                _ => bind_one(*address),
+            };
+            let listening = bound.and_then(|socket| {
+                socket.listen(super::sockets::BACKLOG)?;
+                Ok(socket)
+            });
+            match listening {
                 Ok(socket) => {
                     self.missing.remove(address);
-                    self.open.insert(*address, accept_all(worker, vec![(vec![socket], false)]));
+                    let accepting = accept_all(worker, vec![(vec![socket], *entrance)]);
+                    self.open.insert(*address, (*entrance, accepting));
                 }
                 Err(error) => {
                     if self.missing.insert(*address) {
-                        tracing::error!(%address, %error, "a port of http-snippet cannot be had");
+                        let of = match entrance {
+                            Entrance::Gateway { .. } => "a Gateway",
+                            _ => "http-snippet",
+                        };
+                        tracing::error!(%address, %error, "a port of {of} cannot be had");
                     }
                 }
             }
@@ -52,7 +66,7 @@ impl OwnPorts {
 
     /// Takes what already waits, then closes all of them.
     pub(crate) async fn stop(&mut self) {
-        for (_, accepting) in self.open.drain() {
+        for (_, (_, accepting)) in self.open.drain() {
             accepting.stop().await;
         }
     }

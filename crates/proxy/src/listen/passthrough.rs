@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::client_hello::{self, Wish};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use upstream::Group;
@@ -30,7 +31,7 @@ pub(super) async fn wished(
 
 /// Carries the connection on until both sides have ended it.
 pub(super) async fn pass(
-    mut client: TcpStream,
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     group: &Group,
 ) -> io::Result<()> {

@@ -148,6 +148,15 @@ fn is_free(address: SocketAddr, first: bool) -> io::Result<()> {
 }
 
 pub(super) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
+    bind_shared(address, false)
+}
+
+/// The same, even where the machine does not have the address yet.
+pub(super) fn bind_ahead(address: SocketAddr) -> io::Result<Socket> {
+    bind_shared(address, true)
+}
+
+fn bind_shared(address: SocketAddr, ahead: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
@@ -155,6 +164,11 @@ pub(super) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(true)?;
     socket.set_nonblocking(true)?;
+    if ahead && address.is_ipv6() {
+        socket.set_freebind_v6(true)?;
+    } else if ahead {
+        socket.set_freebind_v4(true)?;
+    }
     socket.bind(&address.into())?;
     Ok(socket)
 }

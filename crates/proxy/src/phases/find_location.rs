@@ -26,6 +26,11 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Cow::Borrowed(path) => Bytes::copy_from_slice(path),
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
+    if exchange.connection.is_gateways {
+        let place = routes::at_door(exchange, &canonical)?;
+        (exchange.path, exchange.place) = (path, Some(place));
+        return stays(exchange);
+    }
     let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
     let port = exchange.connection.local.port();
     let found = generation.site(port, main, &exchange.host, &exchange.steps);

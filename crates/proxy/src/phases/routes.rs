@@ -4,10 +4,12 @@
 use super::find_location;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Asked, Site};
+use http::StatusCode;
 use model::Share;
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::sync::Arc;
+use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
 /// path it is the Ingress's.
@@ -38,6 +40,28 @@ pub(super) fn choose(
 fn is_on_main_port(exchange: &Exchange) -> bool {
     let listen = &exchange.worker.listen;
     [listen.http_port, listen.https_port].contains(&exchange.connection.local.port())
+}
+
+/// Where the most special listener of the Gateway's address leads, which alone has the request; refused as misdirected
+/// where the handshake was another listener's (RFC 9110 section 15.5.20).
+pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, Response> {
+    let nobody = || Response::page(StatusCode::NOT_FOUND);
+    let connection = &exchange.connection;
+    let door = exchange.generation.doors.get(&connection.local).ok_or_else(nobody)?;
+    let listener = door.listener(&exchange.host).ok_or_else(nobody)?;
+    if let Some(session) = &connection.tls {
+        let named = session.server_name.as_deref().unwrap_or_default().to_ascii_lowercase();
+        let shown = door.listener(named.trim_end_matches('.'));
+        if shown.is_none_or(|shown| !std::ptr::eq(&raw const **shown, &raw const **listener)) {
+            return Err(Response::page(StatusCode::MISDIRECTED_REQUEST));
+        }
+    }
+    let asked = Asked::of(exchange);
+    let mut hosts = listener.routes.find(&exchange.host);
+    let found = hosts.find_map(|routed| Some((routed, routed.rule(&asked, &canonical.path)?)));
+    let (routed, rule) = found.ok_or_else(nobody)?;
+    let index = drawn(exchange, &rule.shares).ok_or_else(nobody)?;
+    Ok(Place { site: routed.site.clone(), index })
 }
 
 /// Whether an Ingress or a snippet has the path, and at least as specially.

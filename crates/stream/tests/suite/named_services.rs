@@ -52,13 +52,14 @@ async fn a_tcp_service_follows_its_name_and_keeps_the_last_good_answer() {
     let says = |address| server.says("db.example", Says::Addresses(vec![address], 0));
     let resolver = Arc::new(Resolver::from(server.resolver(PATIENCE * 10)));
     let streams = Streams::new(vec![HERE], 1, 64).with_resolver(resolver);
-    let port = StreamPort { transport: Transport::Tcp, number: ports::free() };
+    let port = StreamPort { transport: Transport::Tcp, number: ports::free(), address: None };
     let stream = |takes_proxy| Stream {
         service: "demo/db:5432".into(),
         endpoints: Arc::default(),
         external: Some(("db.example".to_owned(), one.port())),
         takes_proxy,
         gives_proxy: false,
+        shares: Vec::new(),
     };
     let configuration = |stream| Configuration {
         streams: [(port, Arc::new(stream))].into_iter().collect(),

@@ -21,7 +21,11 @@ fn free(transport: Transport) -> StreamPort {
             std::net::UdpSocket::bind(any).expect("sockets of this machine work").local_addr()
         }
     };
-    StreamPort { transport, number: address.expect("sockets of this machine work").port() }
+    StreamPort {
+        transport,
+        number: address.expect("sockets of this machine work").port(),
+        address: None,
+    }
 }
 
 fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
@@ -31,6 +35,7 @@ fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
         external: None,
         takes_proxy: false,
         gives_proxy: false,
+        shares: Vec::new(),
     }
 }
 
@@ -188,7 +193,7 @@ async fn a_port_that_somebody_has_is_left_alone_and_opened_later() {
     let upstream = tcp_upstream("a:").await;
     let taken = std::net::TcpListener::bind((HERE, 0)).expect("sockets of this machine work");
     let number = taken.local_addr().expect("sockets of this machine work").port();
-    let port = StreamPort { transport: Transport::Tcp, number };
+    let port = StreamPort { transport: Transport::Tcp, number, address: None };
     let other = free(Transport::Tcp);
     let both = vec![(port, leads_to(vec![upstream])), (other, leads_to(vec![upstream]))];
     let both = configuration(both, StreamSettings::default());

@@ -138,17 +138,9 @@ impl Cluster {
         self.kubeconfig_of("fairway", "fairway").await
     }
 
-    /// The definitions of the Gateway API's standard channel, each with its name.
+    /// The definitions of the Gateway API's standard channel.
     pub fn gateway_api(&self) -> Result<Vec<Value>> {
-        let folder = Programs::ready()?.gateway_api;
-        let mut definitions = Vec::new();
-        for entry in std::fs::read_dir(&folder).context("read the definitions")? {
-            let text = std::fs::read_to_string(entry?.path()).context("read a definition")?;
-            let values: Vec<Value> = serde_saphyr::from_multiple(&text)?;
-            let is_definition = |value: &Value| value["kind"] == "CustomResourceDefinition";
-            definitions.extend(values.into_iter().filter(is_definition));
-        }
-        Ok(definitions)
+        definitions(&Programs::ready()?.gateway_api)
     }
 
     /// Ends the API server and starts it again on the same port; everything else keeps running.
@@ -188,6 +180,18 @@ impl Cluster {
         self.kubelet.stop().await;
         self.plane.stop().await
     }
+}
+
+/// The CustomResourceDefinitions of a folder of YAML.
+pub fn definitions(folder: &Path) -> Result<Vec<Value>> {
+    let mut definitions = Vec::new();
+    for entry in std::fs::read_dir(folder).context("read the definitions")? {
+        let text = std::fs::read_to_string(entry?.path()).context("read a definition")?;
+        let values: Vec<Value> = serde_saphyr::from_multiple(&text)?;
+        let is_definition = |value: &Value| value["kind"] == "CustomResourceDefinition";
+        definitions.extend(values.into_iter().filter(is_definition));
+    }
+    Ok(definitions)
 }
 
 /// This very program again, inside a private network; the caller adds arguments. For starting a cluster by hand.

@@ -14,6 +14,7 @@ use tokio::sync::watch;
 
 use super::network::Sandbox;
 use super::probe::Probe;
+use super::volumes::Folders;
 use super::{Host, log_file};
 use crate::cluster::Process;
 
@@ -69,7 +70,13 @@ pub(super) struct Container {
 
 impl Container {
     /// Reads container number `index` of a Pod.
-    pub(super) fn of(host: &Host, pod: &Pod, index: usize, sandbox: &Arc<Sandbox>) -> Result<Self> {
+    pub(super) fn of(
+        host: &Host,
+        pod: &Pod,
+        index: usize,
+        sandbox: &Arc<Sandbox>,
+        folders: &Folders,
+    ) -> Result<Self> {
         let spec = pod.spec.as_ref().context("a Pod without spec")?;
         let container = &spec.containers[index];
         let image = container.image.as_deref().unwrap_or_default();
@@ -82,9 +89,12 @@ impl Container {
             _ => (image.program.clone(), image.args.clone()),
         };
         args.extend(container.args.iter().flatten().cloned());
-        let env = environment(container, pod, sandbox.address)?;
+        let mut env = environment(container, pod, sandbox.address)?;
+        for (_, value) in &mut env {
+            *value = folders.resolved(container, value);
+        }
         for arg in &mut args {
-            *arg = expanded(arg, &env);
+            *arg = folders.resolved(container, &expanded(arg, &env));
         }
         let again = match spec.restart_policy.as_deref() {
             Some("Never") => (false, false),

@@ -3,15 +3,18 @@
 //! It binds pending Pods to its Node, gives each an address on a bridge, starts the processes that stand for
 //! its images,
 //! reports conditions and container statuses, probes readiness, restarts what ends, and follows deletion with its grace
-//! period. What it cannot do (volumes are ignored) makes a Pod fail with a message that says so.
+//! period. Of volumes it makes Secrets and ConfigMaps; the others are ignored. What else it cannot do makes a Pod fail
+//! with a message that says so.
 
 mod container;
 mod image;
+mod logs;
 mod network;
 mod node;
 mod pod;
 mod probe;
 mod status;
+mod volumes;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -72,6 +75,7 @@ impl Kubelet {
         let host = Arc::new(Host { client, network, images, logs: logs.clone() });
         let mut running = JoinSet::new();
         running.spawn(run(host));
+        running.spawn(logs::serve(logs::listener().await?, logs.clone()));
         Ok(Self { logs, running })
     }
 

@@ -6,8 +6,8 @@ use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use super::NODE;
 use super::network::GATEWAY;
+use super::{NODE, logs};
 
 /// Creates the Node: the EndpointSlice controller leaves out Pods of a Node that does not exist.
 pub(super) async fn register(client: &Client) -> Result<()> {
@@ -22,6 +22,7 @@ pub(super) async fn register(client: &Client) -> Result<()> {
     let status = json!({"status": {
         "addresses": [{"type": "InternalIP", "address": GATEWAY}],
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": logs::PORT}},
         "capacity": {"pods": "1000"},
         "allocatable": {"pods": "1000"},
     }});

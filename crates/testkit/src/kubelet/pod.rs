@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 
 use super::container::{Container, Observed};
 use super::network::Sandbox;
+use super::volumes::Folders;
 use super::{Host, NODE, node, status};
 
 /// Pause before something is told to the API server again, while it is away.
@@ -89,7 +90,9 @@ impl Life {
         ensure!(without, "spec.initContainers: this Node runs none");
         let sandbox = Arc::new(host.network.sandbox().await?);
         let count = spec.containers.len();
-        let containers = (0..count).map(|index| Container::of(&host, &pod, index, &sandbox));
+        let folders = Folders::make(&host, &pod).await?;
+        let containers =
+            (0..count).map(|index| Container::of(&host, &pod, index, &sandbox, &folders));
         let containers: Vec<Container> = containers.collect::<Result<_>>()?;
         let (tell, observed) = watch::channel(vec![Observed::creating(); count]);
         let (stop, stopped) = watch::channel(None);

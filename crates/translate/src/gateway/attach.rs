@@ -3,17 +3,20 @@
 use super::listeners::{State, key_of, takes_from};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
-use model::{Scheme, ServerName};
+use model::{RouteKey, Scheme, ServerName};
 use objects::gateway::{GROUP, HttpRoute, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Places where a route answers times its rules, at most: each is compiled by itself.
+const PLACES: usize = 65_536;
+
 /// A place where a route answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
-    /// The host that both the listener and the route mean.
-    pub(super) host: ServerName,
+    /// The host that both the listener and the route mean, of which listener.
+    pub(super) key: RouteKey,
     /// How clients come in.
     pub(super) scheme: Scheme,
     /// The port of the listener.
@@ -45,7 +48,7 @@ pub(super) fn parents(route: &HttpRoute) -> BTreeSet<ObjectKey> {
     named.map(|parent| key_of(&parent.object, &route.meta.key.namespace)).collect()
 }
 
-fn is_gateway(parent: &ParentRef) -> bool {
+pub(super) fn is_gateway(parent: &ParentRef) -> bool {
     parent.object.group == GROUP && parent.object.kind == "Gateway"
 }
 
@@ -76,8 +79,9 @@ pub(super) fn attach(
         None => Draft::read(route, snapshot),
     };
     let mut told = Vec::with_capacity(ours.len());
+    let wish = Wish { kind: "HTTPRoute", namespace: own, hostnames: &route.hostnames };
     for (parent, state) in ours {
-        let accepted = match (&attached.draft.refused, listeners(route, parent, state, snapshot)) {
+        let accepted = match (&attached.draft.refused, listeners(&wish, parent, state, snapshot)) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
             (Some((reason, message)), Ok(_)) => {
                 Condition::fails("Accepted", reason, message.clone())
@@ -89,6 +93,17 @@ pub(super) fn attach(
         };
         told.push((parent.clone(), vec![accepted, attached.draft.resolved()]));
     }
+    if attached.spots.len() * attached.draft.rules.len() > PLACES {
+        let message = format!(
+            "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
+        );
+        let refused = Condition::fails("Accepted", "UnsupportedValue", message);
+        let accepted =
+            told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
+        accepted.for_each(|one| *one = refused.clone());
+        attached.spots.clear();
+        attached.listeners.clear();
+    }
     attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
     attached
 }
@@ -98,22 +113,31 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
     for index in found {
         attached.listeners.insert((state.gateway.meta.key.clone(), *index));
         let (listener, read) = (&state.gateway.listeners[*index], &state.listeners[*index]);
-        let Some(scheme) = read.scheme.filter(|_| state.refused.is_none() && read.is_served())
-        else {
-            continue;
-        };
+        let Some(scheme) = read.scheme().filter(|_| state.serves(*index)) else { continue };
+        let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
-        for host in hosts(&attached.route, listener.hostname.as_deref()) {
+        for host in hosts(&attached.route.hostnames, listener.hostname.as_deref()) {
             let (port, certificate) = (listener.port, certificate.clone());
             let special = listener.hostname.as_ref().map_or(0, String::len);
-            attached.spots.insert(Spot { host, scheme, port, special, certificate });
+            let key = RouteKey { listener: own.clone(), host };
+            attached.spots.insert(Spot { key, scheme, port, special, certificate });
         }
     }
 }
 
+/// What a route asks of listeners.
+pub(super) struct Wish<'a> {
+    /// Its kind.
+    pub(super) kind: &'static str,
+    /// Its namespace.
+    pub(super) namespace: &'a Arc<str>,
+    /// Its host names; none: those of the listener.
+    pub(super) hostnames: &'a [String],
+}
+
 /// The listeners of a Gateway that take a route which names it so; or why none does.
-fn listeners(
-    route: &HttpRoute,
+pub(super) fn listeners(
+    wish: &Wish<'_>,
     parent: &ParentRef,
     state: &State,
     snapshot: &Snapshot,
@@ -129,17 +153,19 @@ fn listeners(
         return Err(("NoMatchingParent", message));
     }
     let allowed = named.into_iter().filter(|(_, (listener, read))| {
-        read.takes_http_routes && takes_from(listener, gateway, &route.meta.key.namespace, snapshot)
+        read.takes.contains(&wish.kind) && takes_from(listener, gateway, wish.namespace, snapshot)
     });
     let allowed: Vec<_> = allowed.collect();
     if allowed.is_empty() {
-        let message =
-            "the listener takes no HTTPRoutes of this namespace; see its allowedRoutes".to_owned();
+        let message = format!(
+            "the listener takes no {}s of this namespace; see its allowedRoutes",
+            wish.kind
+        );
         return Err(("NotAllowedByListeners", message));
     }
-    let fits = allowed
-        .into_iter()
-        .filter(|(_, (listener, _))| !hosts(route, listener.hostname.as_deref()).is_empty());
+    let fits = allowed.into_iter().filter(|(_, (listener, _))| {
+        !hosts(wish.hostnames, listener.hostname.as_deref()).is_empty()
+    });
     let fits: Vec<usize> = fits.map(|(index, _)| index).collect();
     if fits.is_empty() {
         let message = "no host name of the route is one of the listener".to_owned();
@@ -150,12 +176,12 @@ fn listeners(
 }
 
 /// The hosts that both a route and a listener mean.
-fn hosts(route: &HttpRoute, listener: Option<&str>) -> BTreeSet<ServerName> {
+pub(super) fn hosts(hostnames: &[String], listener: Option<&str>) -> BTreeSet<ServerName> {
     let listener = listener.map(str::to_ascii_lowercase);
-    if route.hostnames.is_empty() {
+    if hostnames.is_empty() {
         return [listener.map_or_else(ServerName::catch_all, ServerName::new)].into();
     }
-    let both = route.hostnames.iter().filter_map(|host| {
+    let both = hostnames.iter().filter_map(|host| {
         let host = host.to_ascii_lowercase();
         match &listener {
             None => Some(host),

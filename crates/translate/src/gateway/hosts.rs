@@ -1,9 +1,10 @@
 //! A host with the rules of all routes that answer for it, in the order of the specification.
 
 use super::attach::Attached;
+use super::listeners::certificate_id;
 use super::rules::DraftRule;
 use model::policy::Policy;
-use model::{CertificateId, Location, RouteHost, Rule, RuleMatch, Scheme, ServerName, Share};
+use model::{Location, RouteHost, RouteKey, Rule, RuleMatch, Share};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 /// those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
 /// earlier rule.
 pub(super) fn host<'a>(
-    name: &ServerName,
+    key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
 ) -> Option<RouteHost> {
     let mut all = Vec::new();
@@ -20,7 +21,7 @@ pub(super) fn host<'a>(
     for attached in routes {
         // Of several listeners of a scheme the least port counts for what depends on it.
         let mut ports = BTreeMap::new();
-        for spot in attached.spots.iter().filter(|spot| spot.host == *name) {
+        for spot in attached.spots.iter().filter(|spot| spot.key == *key) {
             let known = ports.entry(spot.scheme).or_insert(spot.port);
             *known = spot.port.min(*known);
             let meta = &attached.route.meta;
@@ -46,9 +47,8 @@ pub(super) fn host<'a>(
         (special, meta.created, meta.key.clone(), *index, *scheme)
     });
     let mut made = RouteHost {
-        name: name.clone(),
-        certificate: certificate
-            .map(|(_, secret)| CertificateId::new(format!("{}/{}", secret.namespace, secret.name))),
+        name: key.host.clone(),
+        certificate: certificate.map(|(_, secret)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),
         locations: Vec::new(),
     };
@@ -58,7 +58,7 @@ pub(super) fn host<'a>(
     Some(made)
 }
 
-fn add(host: &mut RouteHost, scheme: Scheme, port: u16, rule: &DraftRule) {
+fn add(host: &mut RouteHost, scheme: model::Scheme, port: u16, rule: &DraftRule) {
     let mut shares = Vec::with_capacity(rule.shares.len());
     for (weight, location) in &rule.shares {
         shares.push(Share { weight: *weight, location: host.locations.len() });

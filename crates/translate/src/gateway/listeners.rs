@@ -1,11 +1,15 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
+use super::addresses::Given;
 use super::grants::permits;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
-use model::Scheme;
+use model::{
+    CertificateId, Kind, ListenerId, Origin, Scheme, ServerName, Speaks, StreamPort, Transport,
+};
 use objects::gateway::{FromNamespaces, GROUP, Gateway, Listener, ObjectRef};
 use objects::{ObjectKey, Snapshot};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A Gateway of a class of ours, as it was read.
@@ -15,17 +19,45 @@ pub(super) struct State {
     pub(super) gateway: Arc<Gateway>,
     /// Why nothing of it is served.
     pub(super) refused: Option<(&'static str, String)>,
+    /// Its own address, or why it has none; nothing where all share the process's addresses.
+    pub(super) given: Option<Given>,
     /// Its listeners, in the order of the specification.
     pub(super) listeners: Vec<Listening>,
+}
+
+/// What is spoken with the clients of a listener.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Protocol {
+    /// HTTP, or TLS.
+    Spoken(Speaks),
+    /// Bytes or datagrams.
+    Raw(Transport),
+}
+
+impl Protocol {
+    /// The kinds of routes that it takes.
+    fn kinds(self) -> &'static [&'static str] {
+        match self {
+            Self::Spoken(Speaks::Http | Speaks::Https) => &["HTTPRoute"],
+            Self::Spoken(Speaks::TlsPassed | Speaks::TlsEnded) => &["TLSRoute"],
+            Self::Raw(Transport::Tcp) => &["TCPRoute"],
+            Self::Raw(Transport::Udp) => &["UDPRoute"],
+        }
+    }
+
+    /// Whether it shows a certificate.
+    fn is_ended(self) -> bool {
+        matches!(self, Self::Spoken(Speaks::Https | Speaks::TlsEnded))
+    }
 }
 
 /// A listener as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listening {
-    /// How clients come in, if it is a protocol that takes HTTPRoutes.
-    pub(super) scheme: Option<Scheme>,
-    /// Whether HTTPRoutes may attach.
-    pub(super) takes_http_routes: bool,
+    /// What is spoken with clients, if it is a protocol that is known.
+    pub(super) protocol: Option<Protocol>,
+    /// The kinds of routes that may attach.
+    pub(super) takes: Vec<&'static str>,
     /// Whether only known kinds are allowed.
     kinds_known: bool,
     /// Why it is not served: reason and message of Accepted.
@@ -37,6 +69,15 @@ pub(super) struct Listening {
 }
 
 impl Listening {
+    /// How requests come in, where they do.
+    pub(super) fn scheme(&self) -> Option<Scheme> {
+        match self.protocol? {
+            Protocol::Spoken(Speaks::Http) => Some(Scheme::Http),
+            Protocol::Spoken(Speaks::Https) => Some(Scheme::Https),
+            _ => None,
+        }
+    }
+
     /// Whether requests are served there.
     pub(super) fn is_served(&self) -> bool {
         self.is_accepted() && !matches!(self.certificate, Some(Err(_)))
@@ -54,32 +95,79 @@ impl State {
     /// Reads a Gateway.
     pub(super) fn read(
         gateway: &Arc<Gateway>,
-        snapshot: &Snapshot,
-        options: &Options,
+        given: Option<Given>,
+        (snapshot, options): (&Snapshot, &Options),
         certified: Certified<'_>,
     ) -> Self {
         let own = &gateway.meta.key.namespace;
         let listeners = gateway.listeners.iter().enumerate().map(|(index, listener)| {
-            let (scheme, refused) = protocol(listener, options);
-            let known = |(group, kind): &(String, String)| group == GROUP && kind == "HTTPRoute";
-            let named = listener.kinds.iter().any(known);
-            let is_https = scheme == Some(Scheme::Https);
+            let (protocol, refused) = protocol(listener, options);
+            let kinds = protocol.map_or(&[][..], Protocol::kinds);
+            let known =
+                |(group, kind): &(String, String)| group == GROUP && kinds.contains(&kind.as_str());
+            let is_allowed = |kind: &&&'static str| {
+                let mut named = listener.kinds.iter().filter(|named| known(named));
+                listener.kinds.is_empty() || named.any(|(_, named)| named == **kind)
+            };
             Listening {
-                scheme,
-                takes_http_routes: scheme.is_some() && (listener.kinds.is_empty() || named),
+                protocol,
+                takes: kinds.iter().filter(is_allowed).copied().collect(),
                 kinds_known: listener.kinds.iter().all(known),
                 refused,
                 conflict: conflict(&gateway.listeners, index),
-                certificate: is_https
+                certificate: protocol
+                    .is_some_and(Protocol::is_ended)
                     .then(|| certificate(listener, own, snapshot, &mut *certified)),
             }
         });
-        Self { listeners: listeners.collect(), refused: refused(gateway), gateway: gateway.clone() }
+        let listeners = listeners.collect();
+        Self { listeners, given, refused: refused(gateway), gateway: gateway.clone() }
     }
 
     /// Each listener as the Gateway has it, and as it was read.
     pub(super) fn each(&self) -> impl Iterator<Item = (&Listener, &Listening)> {
         self.gateway.listeners.iter().zip(&self.listeners)
+    }
+
+    /// The listener with an address of its own, if it is served there.
+    pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
+        let listener = &self.gateway.listeners[index];
+        let Some(Ok(address)) = self.given else { return None };
+        let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
+        let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
+        Some(ListenerId { address: SocketAddr::new(address, listener.port), hosts })
+    }
+
+    /// Whether requests are served at a listener.
+    pub(super) fn serves(&self, index: usize) -> bool {
+        let has_place = !matches!(self.given, Some(Err(_)));
+        self.refused.is_none() && has_place && self.listeners[index].is_served()
+    }
+
+    /// The listeners with an address of their own that are served.
+    pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
+        let key = &self.gateway.meta.key;
+        let served = (0..self.listeners.len()).filter(|index| self.serves(*index));
+        served.filter_map(move |index| {
+            let read = &self.listeners[index];
+            let secret = read.certificate.as_ref().and_then(|found| found.as_ref().ok());
+            Some(model::Listener {
+                id: self.own(index)?,
+                speaks: match read.protocol? {
+                    Protocol::Spoken(speaks) => speaks,
+                    Protocol::Raw(_) => return None,
+                },
+                certificate: secret.map(certificate_id),
+                origin: Origin::new(Kind::Gateway, key.namespace.clone(), key.name.clone()),
+            })
+        })
+    }
+
+    /// The port of a listener that takes streams, if it is served.
+    pub(super) fn stream(&self, index: usize) -> Option<StreamPort> {
+        let Some(Protocol::Raw(transport)) = self.listeners[index].protocol else { return None };
+        let address = self.own(index).filter(|_| self.serves(index))?.address;
+        Some(StreamPort { transport, number: address.port(), address: Some(address.ip()) })
     }
 
     /// The Secrets that its listeners name, whether or not they may.
@@ -89,10 +177,10 @@ impl State {
 
     /// Its status, with as many routes attached to each listener.
     pub(super) fn status(&self, attached: impl Fn(usize) -> u32) -> GatewayStatus {
-        let is_refused = self.refused.is_some();
+        let is_refused = self.refused.is_some() || matches!(self.given, Some(Err(_)));
         let listeners = self.each().enumerate().map(|(index, (listener, read))| ListenerStatus {
             name: listener.name.clone(),
-            takes_http_routes: read.takes_http_routes,
+            kinds: read.takes.clone(),
             attached: attached(index),
             conditions: read.conditions(is_refused),
         });
@@ -110,7 +198,10 @@ impl State {
                 Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
             }
         };
-        let programmed = if accepted.holds {
+        let programmed = if let (true, Some(Err((reason, message)))) = (accepted.holds, &self.given)
+        {
+            Condition::fails("Programmed", reason, message.clone())
+        } else if accepted.holds {
             Condition::holds("Programmed", "Programmed")
         } else {
             Condition::fails("Programmed", "Invalid", accepted.message.clone())
@@ -120,6 +211,7 @@ impl State {
             conditions: vec![accepted, programmed],
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
+            own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
         }
     }
 }
@@ -145,8 +237,9 @@ impl Listening {
                 Condition::fails("ResolvedRefs", reason, message.clone())
             }
             _ if !self.kinds_known => {
-                let message = "only HTTPRoutes of gateway.networking.k8s.io are taken; take the other kinds out";
-                Condition::fails("ResolvedRefs", "InvalidRouteKinds", message.to_owned())
+                let kinds = self.protocol.map_or(&[][..], Protocol::kinds).join(" and ");
+                let message = format!("only {kinds} of {GROUP} is taken; take the other kinds out");
+                Condition::fails("ResolvedRefs", "InvalidRouteKinds", message)
             }
             _ => Condition::holds("ResolvedRefs", "ResolvedRefs"),
         };
@@ -158,6 +251,11 @@ impl Listening {
         };
         vec![accepted, conflicted, resolved, programmed]
     }
+}
+
+/// The name of the certificate that a Secret holds.
+pub(super) fn certificate_id(secret: &ObjectKey) -> CertificateId {
+    CertificateId::new(format!("{}/{}", secret.namespace, secret.name))
 }
 
 /// The Secrets that the listeners of a Gateway name.
@@ -198,42 +296,58 @@ fn refused(gateway: &Gateway) -> Option<(&'static str, String)> {
     })
 }
 
-/// How clients come in, and why that cannot be served.
+/// What is spoken with clients, and why that cannot be served.
 fn protocol(
     listener: &Listener,
     options: &Options,
-) -> (Option<Scheme>, Option<(&'static str, String)>) {
-    let (scheme, ports) = match listener.protocol.as_str() {
-        "HTTP" => (Scheme::Http, [80, options.http_ports[0]]),
-        "HTTPS" => (Scheme::Https, [443, options.http_ports[1]]),
+) -> (Option<Protocol>, Option<(&'static str, String)>) {
+    let passed = listener.tls.as_ref().is_some_and(|tls| tls.passthrough);
+    let (protocol, ports) = match listener.protocol.as_str() {
+        "HTTP" => (Protocol::Spoken(Speaks::Http), Some([80, options.http_ports[0]])),
+        "HTTPS" => (Protocol::Spoken(Speaks::Https), Some([443, options.http_ports[1]])),
+        "TLS" if passed => (Protocol::Spoken(Speaks::TlsPassed), None),
+        "TLS" => (Protocol::Spoken(Speaks::TlsEnded), None),
+        "TCP" => (Protocol::Raw(Transport::Tcp), None),
+        "UDP" => (Protocol::Raw(Transport::Udp), None),
         other => {
-            let message = format!("protocol {other} is not supported; write HTTP or HTTPS");
+            let message =
+                format!("protocol {other} is not supported; write HTTP, HTTPS, TLS, TCP or UDP");
             return (None, Some(("UnsupportedProtocol", message)));
         }
     };
-    if listener.tls.as_ref().is_some_and(|tls| tls.passthrough) {
+    if protocol == Protocol::Spoken(Speaks::Https) && passed {
         let message = "tls.mode Passthrough is not supported for HTTPS; write Terminate";
-        return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
+        return (Some(protocol), Some(("UnsupportedValue", message.to_owned())));
     }
     if listener.tls.as_ref().is_some_and(|tls| tls.asks_clients) {
         let message = "tls.frontendValidation is not supported: certificates of clients would not be asked for; take it out";
-        return (Some(scheme), Some(("UnsupportedValue", message.to_owned())));
+        return (Some(protocol), Some(("UnsupportedValue", message.to_owned())));
     }
-    let refused = (!ports.contains(&listener.port)).then(|| {
-        let message = format!(
+    let has_own = !options.gateway_addresses.is_empty();
+    let refused = match ports {
+        _ if has_own => None,
+        Some(ports) if ports.contains(&listener.port) => None,
+        Some(ports) => Some(format!(
             "port {} is not listened on: {} is served on port {}",
             listener.port, listener.protocol, ports[0]
-        );
-        ("PortUnavailable", message)
-    });
-    (Some(scheme), refused)
+        )),
+        None => Some(format!(
+            "{} is served where Gateways have addresses of their own: start Fairway with --gateway-addresses",
+            listener.protocol
+        )),
+    };
+    (Some(protocol), refused.map(|message| ("PortUnavailable", message)))
 }
 
 /// Whether other listeners of the Gateway want the same port in another way, or the same name there.
 fn conflict(all: &[Listener], index: usize) -> Option<&'static str> {
     let own = &all[index];
     let others = || all.iter().enumerate().filter(|(other, _)| *other != index);
-    let mut on_port = others().map(|(_, other)| other).filter(|other| other.port == own.port);
+    // A port of UDP is not one of TCP.
+    let is_udp = |listener: &Listener| listener.protocol == "UDP";
+    let on_port = others().map(|(_, other)| other);
+    let mut on_port =
+        on_port.filter(|other| other.port == own.port && is_udp(other) == is_udp(own));
     if on_port.clone().any(|other| other.protocol != own.protocol) {
         return Some("ProtocolConflict");
     }

@@ -1,6 +1,7 @@
 //! The second front: GatewayClasses, Gateways and HTTPRoutes to hosts with rules, beside the servers of Ingresses. What
 //! is kept from one Snapshot to the next is looked at again only where something touched it.
 
+mod addresses;
 mod attach;
 mod grants;
 mod hosts;
@@ -8,6 +9,7 @@ mod listeners;
 mod places;
 mod rules;
 mod status;
+mod streams;
 mod texts;
 
 pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
@@ -15,18 +17,22 @@ pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteSta
 use crate::Options;
 use crate::ingress::{Role, Target};
 use crate::upstream;
+use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
 use hosts::host;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use listeners::{Certified, State};
-use model::{Configuration, Kind, Origin, Problem, ServerName, Severity, Upstream};
+use model::{
+    Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
+};
 use objects::gateway::{Gateway, GatewayClass, HttpRoute};
 use objects::{ObjectKey, PortRef, Snapshot};
 use places::Places;
 use rules::{Port, upstream_id};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use streams::Streams;
 
 /// Secrets that a Gateway names, for whoever keeps their data.
 pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
@@ -44,7 +50,9 @@ pub(crate) struct Front {
     /// Which routes name a Service.
     by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// Which routes answer for a host.
-    by_host: BTreeMap<ServerName, BTreeSet<ObjectKey>>,
+    by_host: BTreeMap<RouteKey, BTreeSet<ObjectKey>>,
+    /// The address of each Gateway, where there is a pool of them.
+    given: BTreeMap<ObjectKey, Given>,
     /// How many routes lead to a Service port.
     ports: BTreeMap<Port, usize>,
     /// How many routes are attached to a listener.
@@ -53,6 +61,8 @@ pub(crate) struct Front {
     places: Places,
     /// The Secrets of listeners that are served.
     pub(crate) secrets: BTreeSet<ObjectKey>,
+    /// The routes of streams.
+    streams: Streams,
     pub(crate) statuses: Statuses,
 }
 
@@ -75,7 +85,9 @@ pub(crate) struct Around<'a> {
 struct Work {
     gateways: BTreeSet<ObjectKey>,
     routes: BTreeSet<ObjectKey>,
-    hosts: BTreeSet<ServerName>,
+    hosts: BTreeSet<RouteKey>,
+    /// Listeners that appeared, changed or went: what each is now.
+    listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
@@ -88,13 +100,17 @@ impl Front {
         configuration: &mut Configuration,
     ) -> Vec<(Kind, ObjectKey, Vec<Problem>)> {
         let (old, new) = (around.old, around.new);
-        let nobody = |all: &Snapshot| all.gateway_classes.is_empty() && all.http_routes.is_empty();
+        let nobody = |all: &Snapshot| {
+            let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
+            all.gateway_classes.is_empty() && without
+        };
         if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
+        self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
         for key in std::mem::take(&mut work.routes) {
@@ -111,6 +127,12 @@ impl Front {
                     None => configuration.routes.remove(name),
                 };
             }
+        }
+        for (id, listener) in std::mem::take(&mut work.listeners) {
+            match listener {
+                Some(listener) => configuration.listeners.insert(id, Arc::new(listener)),
+                None => configuration.listeners.remove(&id),
+            };
         }
         let changed = around.services.iter().flat_map(|service| {
             let from = (service.clone(), 0)..=(service.clone(), u16::MAX);
@@ -149,18 +171,24 @@ impl Front {
             has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
+        self.give_addresses(around, work);
         let mut others = BTreeSet::new();
         for key in &work.gateways {
-            let gateway = new.gateways.get(key).filter(|gateway| {
-                let class = ObjectKey::new("", gateway.class.as_str());
-                let class = new.gateway_classes.get(&class);
-                class.is_some_and(|class| is_accepted(class, around.options))
+            let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
+            let state = gateway.map(|gateway| {
+                let given = self.given.get(key).cloned();
+                State::read(gateway, given, (new, around.options), &mut *around.certified)
             });
-            let state = gateway
-                .map(|gateway| State::read(gateway, new, around.options, &mut *around.certified));
             if self.gateways.get(key) != state.as_ref() {
                 work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
                 others.insert(key.clone());
+                let before = self.gateways.get(key).into_iter().flat_map(State::doors);
+                for listener in before {
+                    work.listeners.entry(listener.id).or_default();
+                }
+                for listener in state.iter().flat_map(State::doors) {
+                    work.listeners.insert(listener.id.clone(), Some(listener));
+                }
             }
             match state {
                 Some(state) => self.gateways.insert(key.clone(), state),
@@ -172,6 +200,64 @@ impl Front {
             let found = served.filter_map(|read| read.certificate.as_ref()?.as_ref().ok());
             self.secrets = found.cloned().collect();
         }
+    }
+
+    /// Routes of streams: all of them again, if one may be another.
+    fn take_streams(
+        &mut self,
+        around: &Around<'_>,
+        configuration: &mut Configuration,
+        work: &mut Work,
+    ) {
+        if work.gateways.is_empty() && !streams::touched(&self.streams, around) {
+            return;
+        }
+        let made = Streams::read(&self.gateways, around);
+        made.write(&self.streams, configuration);
+        let before = std::mem::replace(&mut self.streams, made);
+        let now = &self.streams;
+        let counts = before.attached.iter().chain(&now.attached);
+        let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
+        work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
+        for port in before.upstreams.difference(&now.upstreams) {
+            if let Some(count) = self.ports.get_mut(port) {
+                *count -= 1;
+                if *count == 0 {
+                    self.ports.remove(port);
+                }
+            }
+            work.ports.insert(port.clone());
+        }
+        for port in now.upstreams.difference(&before.upstreams) {
+            *self.ports.entry(port.clone()).or_default() += 1;
+            work.ports.insert(port.clone());
+        }
+        let routes = before.statuses.keys().chain(now.statuses.keys());
+        for id in routes.filter(|id| before.statuses.get(*id) != now.statuses.get(*id)) {
+            let status = now.statuses.get(id);
+            let conditions = status.into_iter().flat_map(|status| &status.parents);
+            let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
+            work.tell(kind_of(id.0), &id.1, failing(&conditions));
+            match status {
+                Some(status) => {
+                    self.statuses.stream_routes.insert(id.clone(), Arc::new(status.clone()))
+                }
+                None => self.statuses.stream_routes.remove(id),
+            };
+        }
+    }
+
+    /// Gives each Gateway its address, where there is a pool of them; notes those that get another one.
+    fn give_addresses(&mut self, around: &Around<'_>, work: &mut Work) {
+        let pool = &around.options.gateway_addresses;
+        if pool.is_empty() || work.gateways.is_empty() {
+            return;
+        }
+        let served = around.new.gateways.values().filter(|gateway| is_served(gateway, around));
+        let given = assign(pool, &served.collect::<Vec<_>>(), &self.given);
+        let others = given.iter().filter(|(key, given)| self.given.get(*key) != Some(given));
+        work.gateways.extend(others.map(|(key, _)| key.clone()));
+        self.given = given;
     }
 
     /// Routes that changed, or whose namespace, grants or Services did.
@@ -228,8 +314,8 @@ impl Front {
             self.by_service.entry(service.clone()).or_default().insert(key.clone());
         }
         for spot in &attached.spots {
-            self.by_host.entry(spot.host.clone()).or_default().insert(key.clone());
-            work.hosts.insert(spot.host.clone());
+            self.by_host.entry(spot.key.clone()).or_default().insert(key.clone());
+            work.hosts.insert(spot.key.clone());
         }
         for port in &attached.draft.ports {
             *self.ports.entry(port.clone()).or_default() += 1;
@@ -257,8 +343,8 @@ impl Front {
             take_out(&mut self.by_service, service, key);
         }
         for spot in &before.spots {
-            take_out(&mut self.by_host, &spot.host, key);
-            work.hosts.insert(spot.host.clone());
+            take_out(&mut self.by_host, &spot.key, key);
+            work.hosts.insert(spot.key.clone());
         }
         for port in before.draft.ports {
             if let Some(count) = self.ports.get_mut(&port) {
@@ -282,8 +368,11 @@ impl Front {
 
     fn tell_gateways(&mut self, work: &mut Work) {
         for key in std::mem::take(&mut work.gateways) {
-            let attached =
-                |index| self.attached.get(&(key.clone(), index)).copied().unwrap_or_default();
+            let attached = |index| {
+                let at = (key.clone(), index);
+                let of = |all: &BTreeMap<_, u32>| all.get(&at).copied().unwrap_or_default();
+                of(&self.attached) + of(&self.streams.attached)
+            };
             let status = self.gateways.get(&key).map(|state| state.status(attached));
             let mut problems = Vec::new();
             if let Some(status) = &status {
@@ -344,6 +433,14 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
 }
 
+fn kind_of(kind: objects::Kind) -> Kind {
+    match kind {
+        objects::Kind::TcpRoute => Kind::TcpRoute,
+        objects::Kind::UdpRoute => Kind::UdpRoute,
+        _ => Kind::TlsRoute,
+    }
+}
+
 fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key: &ObjectKey) {
     if let Some(keys) = index.get_mut(from) {
         keys.remove(key);
@@ -355,6 +452,13 @@ fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key:
 
 fn is_ours(class: &GatewayClass, options: &Options) -> bool {
     class.controller == options.gateway_controller
+}
+
+/// Whether a Gateway is of a class of ours.
+fn is_served(gateway: &Gateway, around: &Around<'_>) -> bool {
+    let class = ObjectKey::new("", gateway.class.as_str());
+    let class = around.new.gateway_classes.get(&class);
+    class.is_some_and(|class| is_accepted(class, around.options))
 }
 
 fn is_accepted(class: &GatewayClass, options: &Options) -> bool {

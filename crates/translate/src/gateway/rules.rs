@@ -15,7 +15,7 @@ use objects::gateway::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, PathMatch, PathModifier, RouteFilter,
     RouteMatch, RouteRule,
 };
-use objects::{ObjectKey, Snapshot};
+use objects::{ObjectKey, ServicePort, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -93,6 +93,53 @@ pub(super) fn upstream_id((service, port): &Port) -> UpstreamId {
     UpstreamId::new(format!("gateway:{}/{}:{port}", service.namespace, service.name))
 }
 
+/// Who refers to a backend, and how it is to be reached.
+pub(super) struct Wanted<'a> {
+    pub(super) kind: &'static str,
+    pub(super) namespace: &'a Arc<str>,
+    pub(super) protocol: &'static str,
+}
+
+impl Wanted<'_> {
+    /// The Service port of a backend, or reason and message of why there is none; the Service is noted.
+    pub(super) fn port(
+        &self,
+        backend: &BackendRef,
+        snapshot: &Snapshot,
+        services: &mut BTreeSet<ObjectKey>,
+    ) -> Result<Port, (&'static str, String)> {
+        let (object, own) = (&backend.object, self.namespace);
+        if !object.group.is_empty() || object.kind != "Service" {
+            let message = format!("backends of kind {} are not known; name a Service", object.kind);
+            return Err(("InvalidKind", message));
+        }
+        let key = key_of(object, own);
+        let (namespace, name) = (&key.namespace, &key.name);
+        if !permits(snapshot, self.kind, own, object) {
+            let message = format!(
+                "Service {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
+            );
+            return Err(("RefNotPermitted", message));
+        }
+        services.insert(key.clone());
+        let missing = |message: String| ("BackendNotFound", message);
+        let service = snapshot.services.get(&key).ok_or_else(|| {
+            missing(format!(
+                "Service {namespace}/{name} does not exist: create it, or name another"
+            ))
+        })?;
+        let port =
+            backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
+        let is_it = |found: &ServicePort| found.port == port && found.protocol == self.protocol;
+        if service.ports.iter().any(is_it) {
+            Ok((key, port))
+        } else {
+            let protocol = self.protocol;
+            Err(missing(format!("Service {namespace}/{name} has no {protocol} port {port}")))
+        }
+    }
+}
+
 struct Reader<'a> {
     route: &'a HttpRoute,
     snapshot: &'a Snapshot,
@@ -166,33 +213,9 @@ impl Reader<'_> {
     }
 
     fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
-        let (object, own) = (&backend.object, &self.route.meta.key.namespace);
-        if !object.group.is_empty() || object.kind != "Service" {
-            let message = format!("backends of kind {} are not known; name a Service", object.kind);
-            return Err(("InvalidKind", message));
-        }
-        let key = key_of(object, own);
-        let (namespace, name) = (&key.namespace, &key.name);
-        if !permits(self.snapshot, "HTTPRoute", own, object) {
-            let message = format!(
-                "Service {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
-            );
-            return Err(("RefNotPermitted", message));
-        }
-        self.draft.services.insert(key.clone());
-        let missing = |message: String| ("BackendNotFound", message);
-        let service = self.snapshot.services.get(&key).ok_or_else(|| {
-            missing(format!(
-                "Service {namespace}/{name} does not exist: create it, or name another"
-            ))
-        })?;
-        let port =
-            backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
-        if service.ports.iter().any(|found| found.port == port && found.protocol == "TCP") {
-            Ok((key, port))
-        } else {
-            Err(missing(format!("Service {namespace}/{name} has no TCP port {port}")))
-        }
+        let own = &self.route.meta.key.namespace;
+        let wanted = Wanted { kind: "HTTPRoute", namespace: own, protocol: "TCP" };
+        wanted.port(backend, self.snapshot, &mut self.draft.services)
     }
 
     fn place<'f>(

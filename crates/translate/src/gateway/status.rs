@@ -1,8 +1,9 @@
 //! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
 
 use imbl::OrdMap;
-use objects::ObjectKey;
 use objects::gateway::ParentRef;
+use objects::{Kind, ObjectKey};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The status of all objects that are ours.
@@ -14,6 +15,8 @@ pub struct Statuses {
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
     /// Of HTTPRoutes.
     pub routes: OrdMap<ObjectKey, Arc<RouteStatus>>,
+    /// Of TCPRoutes, UDPRoutes and TLSRoutes.
+    pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
 }
 
 /// A condition of a status.
@@ -59,6 +62,8 @@ pub struct GatewayStatus {
     pub listeners: Vec<ListenerStatus>,
     /// The addresses that the specification asks for: type and value.
     pub wanted: Vec<(String, String)>,
+    /// The address of its own, if it has one; nothing where all share those that are published.
+    pub own: Option<Option<IpAddr>>,
 }
 
 /// One of `listeners`.
@@ -66,8 +71,8 @@ pub struct GatewayStatus {
 pub struct ListenerStatus {
     /// `name`.
     pub name: String,
-    /// Whether `supportedKinds` has HTTPRoute.
-    pub takes_http_routes: bool,
+    /// `supportedKinds`.
+    pub kinds: Vec<&'static str>,
     /// `attachedRoutes`.
     pub attached: u32,
     /// `conditions`.

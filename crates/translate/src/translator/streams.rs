@@ -19,8 +19,10 @@ impl Translator {
         self.ledger.set(Finder::Streams, found.problems);
         self.stream_services = found.services;
         let streams = &mut self.configuration.streams;
-        let gone: Vec<_> =
-            streams.keys().filter(|port| !found.streams.contains_key(port)).copied().collect();
+        let gone = streams
+            .keys()
+            .filter(|port| port.address.is_none() && !found.streams.contains_key(port));
+        let gone: Vec<_> = gone.copied().collect();
         for port in gone {
             streams.remove(&port);
         }

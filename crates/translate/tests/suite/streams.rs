@@ -68,7 +68,7 @@ fn the_fields_after_the_port_are_about_the_proxy_protocol_of_tcp() {
     ];
     for (value, expected) in cases {
         let found = translate(&with(&[("9100", value)], &[]), &options()).configuration;
-        let port = StreamPort { transport: Transport::Tcp, number: 9100 };
+        let port = StreamPort { transport: Transport::Tcp, number: 9100, address: None };
         let stream = &found.streams[&port];
         assert_eq!((stream.takes_proxy, stream.gives_proxy), expected, "{value}");
         assert_eq!(&*stream.service, "demo/s:80");
@@ -89,7 +89,7 @@ fn udp_wants_a_port_of_its_own_protocol() {
     assert_eq!(ports(&snapshot), ["9100/tcp", "9100/udp"]);
     let found = translate(&snapshot, &options()).configuration;
     let endpoints = |transport| {
-        let stream = &found.streams[&StreamPort { transport, number: 9100 }];
+        let stream = &found.streams[&StreamPort { transport, number: 9100, address: None }];
         stream.endpoints.ready.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(endpoints(Transport::Tcp), ["10.0.0.1:8000"]);

@@ -132,6 +132,7 @@ impl Contents {
             | Object::EndpointSlice(_)
             | Object::GatewayClass(_)
             | Object::HttpRoute(_)
+            | Object::StreamRoute(_)
             | Object::ReferenceGrant(_) => {}
         }
         self.shown.put(object);

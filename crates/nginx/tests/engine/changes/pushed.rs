@@ -201,7 +201,8 @@ fn layer_4(world: &mut World) {
         external: None,
         takes_proxy: false,
         gives_proxy: false,
+        shares: Vec::new(),
     };
-    let port = StreamPort { transport, number: 9000 };
+    let port = StreamPort { transport, number: 9000, address: None };
     world.configuration.streams.insert(port, Arc::new(stream));
 }

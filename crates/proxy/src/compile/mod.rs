@@ -1,8 +1,10 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
+mod doors;
+
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Copies, ErrorPages, Generation, Routed, Site, Spot, Told};
+use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Level, OwnServers, Plan};
@@ -57,6 +59,7 @@ impl Compiler {
             configuration,
             sites,
             routes: RouteTable::default(),
+            doors: Doors::default(),
             certificates,
             front,
             groups,
@@ -117,6 +120,14 @@ impl Compiler {
             (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
         });
         let front = before.front.follow(&configuration.global, &certificates, own_tls)?;
+        let of = doors::Material {
+            before,
+            configuration,
+            changes,
+            front: &front,
+            certificates: &certificates,
+        };
+        let doors = self.doors(&of, &mut groups)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
         }
@@ -125,6 +136,7 @@ impl Compiler {
             configuration: configuration.clone(),
             sites,
             routes,
+            doors,
             certificates,
             front,
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
@@ -148,9 +160,9 @@ impl Compiler {
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> RouteTable<Routed> {
         let mut routes = before.routes.clone();
-        for name in &changes.routes {
-            let host = configuration.routes.get(name);
-            routes.set(name, host.map(|host| Arc::new(self.routed(host, groups))));
+        for key in changes.routes.iter().filter(|key| key.listener.is_none()) {
+            let host = configuration.routes.get(key);
+            routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
         }
         routes
     }

@@ -1,0 +1,119 @@
+//! The addresses of Gateways, compiled: only those that differ, and of those only the listeners and hosts that do.
+
+use super::Compiler;
+use crate::generation::{Carried, Door, Doors, Generation, Inside};
+use imbl::OrdMap;
+use model::{Changes, Configuration, Listener, ListenerId, ServerName, Speaks, UpstreamId};
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tls::{Certificates, TlsFront};
+use upstream::Group;
+
+/// What doors are made of.
+pub(super) struct Material<'a> {
+    pub(super) before: &'a Generation,
+    pub(super) configuration: &'a Configuration,
+    pub(super) changes: &'a Changes,
+    pub(super) front: &'a TlsFront,
+    pub(super) certificates: &'a Certificates,
+}
+
+impl Compiler {
+    /// The addresses of Gateways.
+    pub(super) fn doors(
+        &self,
+        of: &Material<'_>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> Result<Doors, rustls::Error> {
+        let (changes, mut doors) = (of.changes, of.before.doors.clone());
+        let of_routes = changes.routes.iter().chain(&changes.tls_routes);
+        let of_routes = of_routes.filter_map(|key| key.listener.as_ref());
+        let mut touched: BTreeSet<SocketAddr> =
+            changes.listeners.iter().chain(of_routes).map(|id| id.address).collect();
+        let renewed: BTreeSet<_> = changes.certificates.iter().collect();
+        // Settings of TLS count for all of them.
+        let again = |door: &Door| changes.global || door.shows(&renewed);
+        let shown = doors.iter().filter(|(_, door)| again(door));
+        touched.extend(shown.map(|(address, _)| *address));
+        for address in touched {
+            let all = listeners(of.configuration, address);
+            let Some(first) = all.first() else {
+                doors.remove(&address);
+                continue;
+            };
+            let is_same = |known: &&Arc<Door>| {
+                known.speaks == first.speaks
+                    || (known.speaks.is_carried() && first.speaks.is_carried())
+            };
+            let known = doors.get(&address).filter(is_same);
+            let mut door = known.map_or_else(|| Door::new(first.speaks), |known| (**known).clone());
+            self.change(&mut door, address, of, groups);
+            if first.speaks != Speaks::Http && (door.made_of != all || again(&door)) {
+                let named = all.iter();
+                let named =
+                    named.filter_map(|one| Some((&one.id.hosts, one.certificate.as_ref()?)));
+                let global = &of.configuration.global;
+                door.tls = Some(of.front.listeners(
+                    global,
+                    of.certificates,
+                    named,
+                    !first.speaks.is_carried(),
+                )?);
+            }
+            door.made_of = all;
+            doors.insert(address, Arc::new(door));
+        }
+        Ok(doors)
+    }
+
+    /// Follows the listeners of an address and the hosts of their routes.
+    fn change(
+        &self,
+        door: &mut Door,
+        address: SocketAddr,
+        of: &Material<'_>,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) {
+        for id in of.changes.listeners.iter().filter(|id| id.address == address) {
+            let now = of.configuration.listeners.get(id);
+            let inside = now.map(|now| {
+                let known = door.listeners.get(&id.hosts);
+                let mut inside = known.map(|known| Inside::clone(known)).unwrap_or_default();
+                inside.is_ended = now.speaks == Speaks::TlsEnded;
+                Arc::new(inside)
+            });
+            door.listeners.set(&id.hosts, inside);
+        }
+        for key in &of.changes.routes {
+            let id = key.listener.as_ref().filter(|id| id.address == address);
+            let known = id.and_then(|id| Some((id, door.listeners.get(&id.hosts)?)));
+            let Some((id, known)) = known else { continue };
+            let mut inside = Inside::clone(known);
+            let host = of.configuration.routes.get(key);
+            inside.routes.set(&key.host, host.map(|host| Arc::new(self.routed(host, groups))));
+            door.listeners.set(&id.hosts, Some(Arc::new(inside)));
+        }
+        for key in &of.changes.tls_routes {
+            let id = key.listener.as_ref().filter(|id| id.address == address);
+            let known = id.and_then(|id| Some((id, door.listeners.get(&id.hosts)?)));
+            let Some((id, known)) = known else { continue };
+            let mut inside = Inside::clone(known);
+            let route = of.configuration.tls_routes.get(key).map(|route| {
+                let shares = route.shares.iter();
+                let shares = shares
+                    .map(|(weight, id)| (*weight, id.as_ref().map(|id| super::group(groups, id))));
+                Arc::new(Carried(shares.collect()))
+            });
+            inside.carried.set(&key.host, route);
+            door.listeners.set(&id.hosts, Some(Arc::new(inside)));
+        }
+    }
+}
+
+/// The listeners of an address.
+fn listeners(configuration: &Configuration, address: SocketAddr) -> Vec<Arc<Listener>> {
+    let from = ListenerId { address, hosts: ServerName::new("") };
+    let all = configuration.listeners.range(from..).map(|(_, listener)| listener);
+    all.take_while(|one| one.id.address == address).cloned().collect()
+}

@@ -1,0 +1,60 @@
+//! The addresses of Gateways, each with listeners whose hosts and certificates are theirs alone.
+
+use super::Routed;
+use imbl::OrdMap;
+use model::{Listener, Speaks};
+use route::RouteTable;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tls::ListenersTls;
+use upstream::Group;
+
+/// The addresses of Gateways; nearly always none.
+pub(crate) type Doors = OrdMap<SocketAddr, Arc<Door>>;
+
+/// An address where connections come in for listeners of a Gateway.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    /// What is spoken with clients: of listeners that carry on, as one of them does.
+    pub(crate) speaks: Speaks,
+    /// The listeners by their hosts; the most special one has a request.
+    pub(crate) listeners: RouteTable<Inside>,
+    /// How TLS is spoken, where it is.
+    pub(crate) tls: Option<ListenersTls>,
+    /// All listeners, as they were when `tls` was made.
+    pub(crate) made_of: Vec<Arc<Listener>>,
+}
+
+/// A listener compiled for serving.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Inside {
+    /// The hosts of its routes.
+    pub(crate) routes: RouteTable<Routed>,
+    /// Hosts whose connections are carried on.
+    pub(crate) carried: RouteTable<Carried>,
+    /// Whether TLS ends here.
+    pub(crate) is_ended: bool,
+}
+
+/// Where connections to a host are carried on: weights and upstreams.
+#[derive(Debug)]
+pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Arc<Group>>)>);
+
+impl Door {
+    /// One without listeners.
+    pub(crate) fn new(speaks: Speaks) -> Self {
+        Self { speaks, listeners: RouteTable::default(), tls: None, made_of: Vec::new() }
+    }
+
+    /// The most special listener for a host.
+    pub(crate) fn listener<'a>(&'a self, host: &'a str) -> Option<&'a Arc<Inside>> {
+        self.listeners.find(host).next()
+    }
+
+    /// Whether one of its listeners shows a certificate.
+    pub(crate) fn shows(&self, certificates: &BTreeSet<&model::CertificateId>) -> bool {
+        let mut shown = self.made_of.iter().filter_map(|listener| listener.certificate.as_ref());
+        shown.any(|id| certificates.contains(id))
+    }
+}

@@ -1,0 +1,214 @@
+//! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them, so
+//! all are read again as soon as something touches one.
+
+use super::Around;
+use super::attach::{Wish, hosts, is_gateway, listeners};
+use super::listeners::{State, key_of};
+use super::rules::{Port, Wanted, upstream_id};
+use super::status::{Condition, RouteStatus};
+use crate::upstream;
+use model::{
+    Configuration, Endpoints, Kind, Origin, RouteKey, Stream, StreamPort, StreamShare, TlsRoute,
+};
+use objects::gateway::StreamRoute;
+use objects::{ObjectKey, Snapshot};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What was made of these routes.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    /// Where ports lead.
+    ports: BTreeMap<StreamPort, Stream>,
+    /// Where hosts of listeners lead.
+    hosts: BTreeMap<RouteKey, TlsRoute>,
+    /// The Service ports that hosts lead to.
+    pub(super) upstreams: BTreeSet<Port>,
+    /// The Services that routes name, whether or not they are there.
+    services: BTreeSet<ObjectKey>,
+    /// How many routes are attached to a listener.
+    pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
+    /// The status of each route that names a Gateway of ours.
+    pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
+}
+
+/// Whether something of the cluster touches routes, Gateways aside.
+pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
+    let (old, new) = (around.old, around.new);
+    let routes = !old.stream_routes.ptr_eq(&new.stream_routes);
+    let others = !old.namespaces.ptr_eq(&new.namespaces) || !old.grants.ptr_eq(&new.grants);
+    routes
+        || (!new.stream_routes.is_empty() && others)
+        || around.services.iter().any(|service| known.services.contains(service))
+}
+
+impl Streams {
+    /// Reads all routes; older ones first, then by name.
+    pub(super) fn read(gateways: &BTreeMap<ObjectKey, State>, around: &Around<'_>) -> Self {
+        let mut made = Self::default();
+        let mut routes: Vec<_> = around.new.stream_routes.values().collect();
+        routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
+        // Of two with the same intersection the more special host, as it is written, goes before.
+        let mut ranks = BTreeMap::new();
+        for route in routes {
+            made.add(route, gateways, around, &mut ranks);
+        }
+        made
+    }
+
+    fn add(
+        &mut self,
+        route: &Arc<StreamRoute>,
+        gateways: &BTreeMap<ObjectKey, State>,
+        around: &Around<'_>,
+        ranks: &mut BTreeMap<RouteKey, usize>,
+    ) {
+        let key = &route.meta.key;
+        let ours = route.parents.iter().filter(|parent| is_gateway(parent)).filter_map(|parent| {
+            Some((parent, gateways.get(&key_of(&parent.object, &key.namespace))?))
+        });
+        let ours: Vec<_> = ours.collect();
+        if ours.is_empty() {
+            return;
+        }
+        let (shares, unresolved) = self.shares(route, around.new);
+        let resolved = match unresolved {
+            Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message),
+            None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
+        };
+        let wish = Wish {
+            kind: route.kind.name(),
+            namespace: &key.namespace,
+            hostnames: &route.hostnames,
+        };
+        let mut told = Vec::with_capacity(ours.len());
+        let mut counted = BTreeSet::new();
+        for (parent, state) in ours {
+            let found = listeners(&wish, parent, state, around.new);
+            let accepted = match (&route.unread, found) {
+                (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
+                (Some(field), Ok(_)) => {
+                    let message = format!("{field} is not supported: take it out");
+                    Condition::fails("Accepted", "UnsupportedValue", message)
+                }
+                (None, Ok(found)) => {
+                    for index in found {
+                        let listener = (state.gateway.meta.key.clone(), index);
+                        if counted.insert(listener.clone()) {
+                            *self.attached.entry(listener).or_default() += 1;
+                        }
+                        self.lead(route, state, index, &shares, around, ranks);
+                    }
+                    Condition::holds("Accepted", "Accepted")
+                }
+            };
+            told.push((parent.clone(), vec![accepted, resolved.clone()]));
+        }
+        let status = RouteStatus { generation: route.meta.generation, parents: told };
+        self.statuses.insert((route.kind, key.clone()), status);
+    }
+
+    /// Leads a listener where a route says, unless an older one does already.
+    fn lead(
+        &mut self,
+        route: &StreamRoute,
+        state: &State,
+        index: usize,
+        shares: &[(u32, Option<Port>)],
+        around: &Around<'_>,
+        ranks: &mut BTreeMap<RouteKey, usize>,
+    ) {
+        let key = &route.meta.key;
+        if let Some(port) = state.stream(index) {
+            self.ports.entry(port).or_insert_with(|| Stream {
+                service: format!("{} {}/{}", route.kind.name(), key.namespace, key.name).into(),
+                endpoints: Arc::default(),
+                external: None,
+                takes_proxy: false,
+                gives_proxy: false,
+                shares: shares.iter().map(|share| stream_share(share, port, around)).collect(),
+            });
+        }
+        let listener = &state.gateway.listeners[index];
+        let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
+        if route.kind != objects::Kind::TlsRoute {
+            return;
+        }
+        for host in hosts(&route.hostnames, listener.hostname.as_deref()) {
+            let at = RouteKey { listener: Some(own.clone()), host };
+            let written = route.hostnames.iter().map(String::len);
+            let rank = written.max().unwrap_or_default();
+            if ranks.get(&at).is_some_and(|known| *known >= rank) {
+                continue;
+            }
+            let shares = shares.iter();
+            let shares = shares.map(|(weight, port)| (*weight, port.as_ref().map(upstream_id)));
+            let origin = Origin::new(Kind::TlsRoute, key.namespace.clone(), key.name.clone());
+            ranks.insert(at.clone(), rank);
+            self.hosts.insert(at, TlsRoute { shares: shares.collect(), origin });
+        }
+    }
+
+    /// Weights and Service ports of a route, and the first reference that leads nowhere.
+    fn shares(
+        &mut self,
+        route: &StreamRoute,
+        snapshot: &Snapshot,
+    ) -> (Vec<(u32, Option<Port>)>, Option<(&'static str, String)>) {
+        let protocol = if route.kind == objects::Kind::UdpRoute { "UDP" } else { "TCP" };
+        let namespace = &route.meta.key.namespace;
+        let wanted = Wanted { kind: route.kind.name(), namespace, protocol };
+        let mut unresolved = None;
+        let shares = route.backends.iter().map(|backend| {
+            let port = wanted.port(backend, snapshot, &mut self.services);
+            let port = port.map_err(|why| unresolved.get_or_insert(why).0).ok();
+            if route.kind == objects::Kind::TlsRoute {
+                self.upstreams.extend(port.clone());
+            }
+            (backend.weight, port)
+        });
+        let shares = shares.collect();
+        (shares, unresolved)
+    }
+
+    /// Writes what differs from `before` into the configuration.
+    pub(super) fn write(&self, before: &Self, configuration: &mut Configuration) {
+        for port in before.ports.keys().filter(|port| !self.ports.contains_key(port)) {
+            configuration.streams.remove(port);
+        }
+        for (port, stream) in &self.ports {
+            if before.ports.get(port) != Some(stream) {
+                configuration.streams.insert(*port, Arc::new(stream.clone()));
+            }
+        }
+        for key in before.hosts.keys().filter(|key| !self.hosts.contains_key(key)) {
+            configuration.tls_routes.remove(key);
+        }
+        for (key, route) in &self.hosts {
+            if before.hosts.get(key) != Some(route) {
+                configuration.tls_routes.insert(key.clone(), Arc::new(route.clone()));
+            }
+        }
+    }
+}
+
+fn stream_share(
+    (weight, port): &(u32, Option<Port>),
+    at: StreamPort,
+    around: &Around<'_>,
+) -> StreamShare {
+    let protocol = match at.transport {
+        model::Transport::Tcp => "TCP",
+        model::Transport::Udp => "UDP",
+    };
+    let endpoints = port.as_ref().and_then(|(service, number)| {
+        let service = around.new.services.get(service)?;
+        let mut ports = service.ports.iter();
+        let port = ports.find(|port| port.port == *number && port.protocol == protocol)?;
+        Some(upstream::endpoints(service, port, protocol, around.new, around.options))
+    });
+    StreamShare {
+        weight: *weight,
+        endpoints: Arc::new(endpoints.unwrap_or_else(Endpoints::default)),
+    }
+}
