@@ -9,6 +9,7 @@ mod deny;
 mod dependencies;
 mod faults;
 mod findings;
+mod snippets;
 mod text;
 mod tree;
 
@@ -23,6 +24,11 @@ fn expect_none(complaints: &[String]) {
 #[test]
 fn crates_use_what_the_table_in_architecture_md_says() {
     expect_none(&arrows::complaints(&Tree::open(), &Packages::ask()));
+}
+
+#[test]
+fn directives_that_are_called_native_are_obeyed() {
+    expect_none(&snippets::complaints(&Tree::open()));
 }
 
 #[test]

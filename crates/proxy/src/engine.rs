@@ -291,7 +291,7 @@ impl Engine for Native {
             .compiler
             .next(&before, next, changes)
             .map_err(|error| rejected(error.to_string()))?;
-        let left_out = generation.left_out.values().flatten().cloned().collect();
+        let left_out = generation.problems().cloned().collect();
         self.shared.geoip.follow(next.global.geoip2).await;
         self.shared.current.store(Arc::new(generation));
         if let Some(metrics) = self.metrics() {

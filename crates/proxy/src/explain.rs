@@ -112,8 +112,7 @@ async fn follow(
 }
 
 fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
-    let global = generation.global();
-    let limits = limits_of(global);
+    let limits = limits_of(generation);
     let parsed =
         parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;
     Ok(Request {

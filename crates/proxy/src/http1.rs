@@ -4,6 +4,7 @@ use crate::connection::Connection;
 use crate::exchange::Exchange;
 use crate::generation::Generation;
 use crate::phases::{self, program};
+use crate::snippet::Heads;
 use crate::variables;
 use crate::worker::Worker;
 use bytes::{Buf, Bytes, BytesMut};
@@ -35,14 +36,10 @@ struct Seat<'a> {
     worker: &'a Rc<Worker>,
 }
 
-/// What a Configuration allows of heads.
-pub(crate) fn limits_of(global: &Global) -> Limits {
-    Limits {
-        line: global.limits.header_line,
-        count: global.limits.header_count,
-        underscores: global.underscores_in_headers,
-        drop_odd: global.ignore_invalid_headers,
-    }
+/// What a generation allows of heads.
+pub(crate) fn limits_of(generation: &Generation) -> Limits {
+    let Heads { line, count, names, .. } = generation.heads;
+    Limits { line, count, underscores: names.underscores, drop_odd: names.drop_odd }
 }
 
 /// Serves a client until the connection ends.
@@ -61,10 +58,8 @@ pub(crate) async fn serve(
             0 => global.limits.header_timeout,
             _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
         };
-        let limits = &global.limits;
-        let head = client
-            .head(idle, limits.header_timeout, (limits.header_line, limits.header_total))
-            .await;
+        let (limits, heads) = (&global.limits, &generation.heads);
+        let head = client.head(idle, limits.header_timeout, (heads.line, heads.total)).await;
         connection.requests.set(connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.
@@ -90,11 +85,11 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<
     let client = Rc::new(Client::new(io, BytesMut::new(), connection.control.clone()));
     let generation = worker.generation();
     let limits = &generation.global().limits;
-    let sizes = (limits.header_line, limits.header_total);
+    let sizes = (generation.heads.line, generation.heads.total);
     let head = client.head(limits.header_timeout, limits.header_timeout, sizes).await;
     connection.requests.set(1);
     let (head, page) = match head {
-        Ok(head) if parse_request(&head, limits_of(generation.global())).is_ok() => {
+        Ok(head) if parse_request(&head, limits_of(&generation)).is_ok() => {
             (head, Some(Response::plain_to_tls()))
         }
         Ok(head) => (head, Some(Response::page(StatusCode::BAD_REQUEST))),
@@ -120,7 +115,7 @@ fn page_for(no_head: NoHead) -> Option<Response> {
 /// moved with every one of them.
 async fn one(client: Rc<Client>, head: Bytes, seat: Seat<'_>) -> Option<Rc<Client>> {
     let global = seat.generation.global();
-    let parsed = match parse_request(&head, limits_of(global)) {
+    let parsed = match parse_request(&head, limits_of(seat.generation)) {
         Ok(parsed) => parsed,
         Err(BadRequest(status)) => {
             let page = Response::page(status);

@@ -29,6 +29,8 @@ pub enum Needed {
     Upstream(String),
     /// A port of its own.
     Port(u16),
+    /// To answer on a port to hosts that none has.
+    DefaultOf(u16),
     /// Passwords, as one is asked for.
     Passwords,
     /// A location that may have one of this kind within.

@@ -214,6 +214,17 @@ async fn refuse(mut tcp: TcpStream) -> io::Result<()> {
     tcp.shutdown().await
 }
 
+/// OpenSSL's name of a group.
+fn curve(group: rustls::NamedGroup) -> &'static str {
+    match group {
+        rustls::NamedGroup::X25519 => "X25519",
+        rustls::NamedGroup::secp256r1 => "prime256v1",
+        rustls::NamedGroup::secp384r1 => "secp384r1",
+        rustls::NamedGroup::secp521r1 => "secp521r1",
+        group => group.as_str().unwrap_or_default(),
+    }
+}
+
 /// What is known of a client's TLS session.
 fn session(connection: &rustls::ServerConnection) -> TlsSession {
     use rustls::{HandshakeKind, ProtocolVersion};
@@ -228,5 +239,6 @@ fn session(connection: &rustls::ServerConnection) -> TlsSession {
         server_name: connection.server_name().map(str::to_owned),
         client: connection.peer_certificates().and_then(super::Peer::new),
         resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+        curve: connection.negotiated_key_exchange_group().map_or("", |group| curve(group.name())),
     }
 }

@@ -13,6 +13,8 @@ pub struct TlsSession {
     pub server_name: Option<String>,
     /// The certificate that the client has shown.
     pub client: Option<Peer>,
+    /// The group of the key exchange as OpenSSL names it.
+    pub curve: &'static str,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
 }

@@ -1,6 +1,7 @@
 //! What the command line says about the meaning of objects.
 
 use crate::Budget;
+use crate::snippets::Ports;
 use ipnet::IpNet;
 use model::Outside;
 use objects::ObjectKey;
@@ -97,9 +98,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Ports that no server of `http-snippet` may have.
-    pub(crate) fn closed_ports(&self) -> BTreeSet<u16> {
+    /// The ports that servers of `http-snippet` meet.
+    pub(crate) fn ports_of_snippets(&self) -> Ports {
         let closed = self.reserved_ports.iter().filter(|port| !self.http_ports.contains(port));
-        closed.copied().collect()
+        Ports { closed: closed.copied().collect(), of_hosts: self.http_ports }
     }
 }

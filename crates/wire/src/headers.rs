@@ -78,6 +78,21 @@ impl Headers {
         }
     }
 
+    /// Does what [`Self::put`] does with each of `new`, no two of which have the same name and none of which is empty.
+    pub fn put_all(&mut self, new: &[Field]) {
+        // Most lengths differ, so this is all that is looked at.
+        let same = |one: &Bytes, other: &Bytes| {
+            one.len() == other.len() && one.eq_ignore_ascii_case(other)
+        };
+        let is_new = |field: &Field| new.iter().any(|one| same(&one.name, &field.name));
+        let taken = self.fields.iter().any(is_new);
+        if taken {
+            new.iter().for_each(|field| self.put(&field.name, field.value.clone()));
+        } else {
+            self.fields.extend_from_slice(new);
+        }
+    }
+
     /// Removes all fields called `name`.
     pub fn remove(&mut self, name: &str) {
         self.fields.retain(|field| !field.is(name));

@@ -1,5 +1,11 @@
 //! Many texts looked for at once, without regard to case (Aho and Corasick). A body is passed once, whatever the texts
 //! are: what may still become one of them is known at every byte, so that nothing is read twice.
+//!
+//! Why not `aho_corasick::automaton`: a filter that streams has to know at each byte how much it must hold back, which
+//! is the longest end of what it has read that may still become a text. That is the depth of a state, or of where its
+//! failure link leads once a text is whole; the crate tells neither. A table of both beside its automaton, made by
+//! walking every beginning of every text through it, is as long as this file; and texts with variables are prepared for
+//! each answer, where its larger states cost more than the search.
 
 use std::collections::VecDeque;
 

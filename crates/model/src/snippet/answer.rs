@@ -46,6 +46,8 @@ settings! {
         pub cookie_flags: Option<Vec<CookieFlags>>,
         /// `proxy_redirect`
         pub redirects: Option<Vec<ProxyRedirect>>,
+        /// What is replaced where nothing is said, in a location that passes requests on.
+        pub default_redirect: Option<Replaced>,
         /// `gzip…`
         pub gzip: Gzip,
         /// `brotli…`

@@ -1,6 +1,7 @@
 //! What is said at http level.
 
-use super::{LocationKind, Name, Regex, Scope, Settings, Template};
+use super::{LocationKind, Name, Position, Regex, Scope, Settings, Template};
+use crate::Origin;
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -23,6 +24,9 @@ pub struct GlobalScope {
     pub connection_zones: Vec<ConnZone>,
     /// `server`
     pub servers: Vec<OwnServer>,
+    /// The object that says it.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
 }
 
 /// `map source $name { … }`.
@@ -145,6 +149,9 @@ pub struct OwnServer {
     pub names: Vec<VirtualName>,
     /// What it says.
     pub scope: Scope,
+    /// Where it is written.
+    #[serde(skip)]
+    pub at: Position,
 }
 
 impl OwnServer {

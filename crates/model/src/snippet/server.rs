@@ -54,7 +54,7 @@ pub struct Referers {
     pub blocked: bool,
     /// `server_names`: names of the server are valid.
     pub server_names: bool,
-    /// Hosts, `*.` or `.*` at an end, with the beginning of a path; in lower case.
+    /// Hosts, `*.` or `.*` at an end, in lower case, with the beginning of a path.
     pub hosts: Vec<String>,
     /// Expressions for what follows the scheme.
     pub patterns: Vec<Regex>,

@@ -7,7 +7,7 @@ use crate::authenticator::Authenticator;
 use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Level, OwnServers, Plan};
+use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
 use crate::telemetry::{OtlpEnvironment, Spans, Tracer, Tracing};
 use imbl::OrdMap;
 use model::policy::{AnswerRewrites, ClientCertificate, Mirror, Protocol};
@@ -65,6 +65,8 @@ impl Compiler {
             groups,
             passthrough: OrdMap::new(),
             left_out: OrdMap::new(),
+            own_heads: OrdMap::new(),
+            heads: Heads::from(&Global::default()),
             answer_headers: SetHeaders::default(),
             request_headers: SetHeaders::default(),
             watch: Watch::default(),
@@ -83,10 +85,9 @@ impl Compiler {
         changes: &Changes,
     ) -> Result<Generation, rustls::Error> {
         let certificates = before.certificates.follow(configuration, changes);
-        let mut groups = before.groups.clone();
+        let (mut groups, mut passthrough) = (before.groups.clone(), before.passthrough.clone());
         let mut sites = without_old_names(before, changes);
-        let mut left_out = before.left_out.clone();
-        let mut passthrough = before.passthrough.clone();
+        let (mut left_out, mut own_heads) = (before.left_out.clone(), before.own_heads.clone());
         let around = Around::of(&configuration.global, &self.zones, before);
         let everything_changes = around.differs(before.global());
         let names = around.servers(configuration, changes, before.global());
@@ -105,6 +106,9 @@ impl Compiler {
                 }
                 Arc::new(site)
             });
+            own_heads.remove(name);
+            let said = site.as_deref().and_then(Site::own_heads);
+            own_heads.extend(said.map(|said| (name.clone(), said)));
             sites = sites.with(name, site.clone());
             let names = server.map(|server| server.other_names()).unwrap_or_default();
             if !names.is_empty() {
@@ -113,12 +117,12 @@ impl Compiler {
             changed.push((name.clone(), site));
         }
         let routes = self.routes(before, configuration, changes, &mut groups);
-        let own = |groups: &mut _| self.own_servers(&around, groups);
-        let own_servers =
-            if everything_changes { own(&mut groups) } else { before.own_servers.clone() };
-        let own_tls = changed.iter().map(|(name, site)| {
-            (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
-        });
+        let own_servers = if everything_changes {
+            self.own_servers(&around, &mut groups)
+        } else {
+            before.own_servers.clone()
+        };
+        let own_tls = changed.iter().map(|(name, site)| (name.clone(), tls_of(site.as_deref())));
         let front = before.front.follow(&configuration.global, &certificates, own_tls)?;
         let of = doors::Material {
             before,
@@ -142,12 +146,14 @@ impl Compiler {
             answer_headers: SetHeaders::new(&configuration.global.add_headers),
             request_headers: SetHeaders::new(&configuration.global.proxy_set_headers),
             watch: watch_of_all(&configuration.global),
+            heads: heads(&configuration.global, own_servers.as_deref(), &own_heads),
             own_servers,
             tables: around.tables,
             tracer: self.tracer(before, &configuration.global),
             groups,
             passthrough,
             left_out,
+            own_heads,
         })
     }
 
@@ -418,6 +424,22 @@ impl Known {
     }
 }
 
+/// How handshakes of a server that has changed differ from those of others.
+fn tls_of(site: Option<&Site>) -> tls::Own {
+    site.map(Site::own_tls).unwrap_or_default()
+}
+
+/// What heads are read by, as servers of their own and others say.
+fn heads(
+    global: &Global,
+    own: Option<&OwnServers>,
+    others: &OrdMap<ServerName, HeadsSaid>,
+) -> Heads {
+    let own = own.into_iter().flat_map(OwnServers::sites);
+    let said = own.filter_map(|site| site.own_heads()).chain(others.values().copied());
+    Heads::most_generous(global, said)
+}
+
 /// What stands around servers where snippets count.
 #[derive(Debug)]
 struct Around<'g> {
@@ -633,6 +655,29 @@ mod tests {
         let mended = configuration(vec![Policy::default(), Policy::default()], "192.0.2.1:80");
         let generation = after(&compiler, &generation, &mended).expect("it is taken");
         assert!(generation.left_out.is_empty());
+    }
+
+    #[test]
+    fn a_location_of_an_own_server_whose_tls_cannot_be_made_is_told_to_who_wrote_it() {
+        use snippet::{Place, understand};
+        let text = "map $uri $x { default 1; }\n  server { listen 8080; location /a {
+            proxy_pass https://s.b.svc.cluster.local; proxy_ssl_protocols TLSv1.2; } }";
+        let mut http = understand(Place::Http, text).expect("it is understood").http;
+        http.origin = Some(Origin::new(Kind::ConfigMap, "b", "all"));
+        // Nothing that a text can say any more.
+        let inside = &mut http.servers[0].scope.locations[0].scope;
+        inside.settings.proxy.tls.protocols = Some(vec!["TLSv1".to_owned()]);
+        let next = Configuration {
+            global: Arc::new(Global { http_snippet: Some(Arc::new(http)), ..Global::default() }),
+            ..Configuration::default()
+        };
+        let compiler = Compiler::default();
+        let nothing = compiler.nothing().expect("a certificate");
+        let generation = after(&compiler, &nothing, &next).expect("it is taken");
+        let problems: Vec<_> = generation.problems().map(ToString::to_string).collect();
+        let [problem] = &problems[..] else { panic!("{problems:?}") };
+        let start = "ConfigMap b/all: http-snippet: line 2, column 3: location /a of this server: no version of TLS";
+        assert!(problem.starts_with(start), "{problem}");
     }
 
     #[test]

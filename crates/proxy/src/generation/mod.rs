@@ -16,7 +16,7 @@ use crate::answer::Watch;
 use crate::authenticator::Authenticator;
 use crate::limits::Gate;
 use crate::set_headers::SetHeaders;
-use crate::snippet::{Effects, Level, OfSite, OwnServers};
+use crate::snippet::{Effects, Heads, HeadsSaid, Level, OfSite, OwnServers};
 use crate::telemetry::Tracer;
 use model::{Configuration, Global, Location, Server, ServerName, Spent, Steps};
 use request_metrics::{Counted, Name};
@@ -63,6 +63,10 @@ pub struct Generation {
     pub passthrough: imbl::OrdMap<ServerName, Arc<Group>>,
     /// What of a server could not be served and is denied instead; nearly always empty.
     pub left_out: imbl::OrdMap<ServerName, Vec<model::Problem>>,
+    /// What servers say of heads; nearly always nothing.
+    pub(crate) own_heads: imbl::OrdMap<ServerName, HeadsSaid>,
+    /// What heads are read by.
+    pub(crate) heads: Heads,
 }
 
 /// A server compiled for serving.
@@ -83,6 +87,12 @@ pub struct Site {
 }
 
 impl Site {
+    /// What its snippets say of heads, if they do.
+    pub(crate) fn own_heads(&self) -> Option<HeadsSaid> {
+        let level = self.spots[self.snippet.as_ref()?.server].snippet.as_ref()?;
+        HeadsSaid::of(&level.settings.client)
+    }
+
     /// How its handshakes differ from those of others.
     pub fn own_tls(&self) -> Own {
         let clients = match &self.clients {
@@ -152,6 +162,12 @@ impl Generation {
             return Ok(Some(site));
         }
         self.sites.find(host, steps)
+    }
+
+    /// What is not served, and why.
+    pub fn problems(&self) -> impl Iterator<Item = &model::Problem> {
+        let own = self.own_servers.as_deref().map(OwnServers::problems).unwrap_or_default();
+        self.left_out.values().flatten().chain(own)
     }
 
     /// Whether connections to a port begin with a PROXY protocol header; `main` are the controller's own ports.

@@ -3,10 +3,11 @@
 use super::answer::Turn;
 use crate::connection::Connection;
 use crate::exchange::Exchange;
+use crate::generation::Generation;
+use crate::snippet::Heads;
 use crate::worker::Worker;
 use h2::Reason;
 use http::StatusCode;
-use model::Global;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -38,7 +39,7 @@ pub(crate) async fn serve(io: Io, connection: Rc<Connection>, worker: Rc<Worker>
         .initial_window_size(64 << 10)
         .initial_connection_window_size(1 << 20)
         .max_concurrent_streams(global.http2_streams)
-        .max_header_list_size(u32::try_from(global.limits.header_total).unwrap_or(u32::MAX))
+        .max_header_list_size(u32::try_from(generation.heads.total).unwrap_or(u32::MAX))
         .max_send_buffer_size(SEND_BUFFER)
         .max_concurrent_reset_streams(PENDING_RESETS)
         .max_pending_accept_reset_streams(PENDING_RESETS)
@@ -144,7 +145,7 @@ impl Streams {
                     let (head, body) = request.into_parts();
                     let stream = ClientStream::new(respond, body, &self.connection.control);
                     let generation = self.worker.generation();
-                    let request = judge(head, &stream, rules_of(generation.global()));
+                    let request = judge(head, &stream, rules_of(&generation));
                     return Poll::Ready(Event::Stream(stream, request.map(Box::new)));
                 }
                 Poll::Ready(Some(Err(_)) | None) => return Poll::Ready(Event::Over),
@@ -231,11 +232,12 @@ impl Streams {
 }
 
 /// What a Configuration says about requests.
-fn rules_of(global: &Global) -> Rules {
+fn rules_of(generation: &Generation) -> Rules {
+    let Heads { names, .. } = generation.heads;
     Rules {
-        underscores: global.underscores_in_headers,
-        drop_odd: global.ignore_invalid_headers,
-        body_timeout: global.limits.body_timeout,
+        underscores: names.underscores,
+        drop_odd: names.drop_odd,
+        body_timeout: generation.global().limits.body_timeout,
     }
 }
 

@@ -74,17 +74,23 @@ fn is_for_proxy(exchange: &Exchange, response: &Response, own: &Compressing) -> 
         Some(_) | None => return true,
     };
     let says = |word: &str| words.iter().any(|known| known == word);
-    let control = |word| says(word) && response.headers.has_token("cache-control", word);
     let headers = &response.headers;
-    let now = || second_of(headers, "date").unwrap_or_else(|| since_epoch().as_secs());
-    let past = || second_of(headers, "expires").is_some_and(|until| until < now());
-    let expired = || says("expired") && past();
-    let unmarked = |word, name| says(word) && !headers.has(name);
-    let auth = says("auth") && exchange.request.headers.has("authorization");
-    if auth || expired() || control("no-cache") || control("no-store") || control("private") {
+    if says("off") {
+        return false;
+    }
+    if says("auth") && exchange.request.headers.has("authorization") {
         return true;
     }
-    unmarked("no_last_modified", "last-modified") || unmarked("no_etag", "etag")
+    if headers.has("expires") {
+        let now = second_of(headers, "date").unwrap_or_else(|| since_epoch().as_secs());
+        return says("expired") && second_of(headers, "expires").is_some_and(|until| until < now);
+    }
+    if headers.has("cache-control") {
+        let named = |word: &&str| says(word) && headers.has_token("cache-control", word);
+        return ["no-cache", "no-store", "private"].iter().any(named);
+    }
+    let marked = |word, name| says(word) && headers.has(name);
+    !marked("no_last_modified", "last-modified") && !marked("no_etag", "etag")
 }
 
 fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {

@@ -7,6 +7,7 @@ use super::failed::answer_error;
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
+use crate::variables::fastcgi;
 use bytes::Bytes;
 use http::Method;
 use snippet::run::Exceeded;
@@ -69,11 +70,17 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop
         if let Some(running) = &mut exchange.snippet {
             running.of_request.told = Told::default();
             running.of_request.params.clear();
+            running.of_request.script = None;
         }
         return Ok(Replaced::default());
     };
     let effects = of(&place);
     let told = on_machine(exchange, |machine| effects.towards.told(machine))?;
+    // A machine has the steps of the request, of which the division takes some.
+    let script = (!effects.params.is_empty()).then(|| fastcgi::divided(exchange));
+    if let Some(running) = &mut exchange.snippet {
+        running.of_request.script = script;
+    }
     let params = on_machine(exchange, |machine| {
         let mut params = Vec::with_capacity(effects.params.len());
         for (name, value, always) in &effects.params {

@@ -30,6 +30,8 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
         ErrorCode::OfTarget => None,
         ErrorCode::Code(code) => Some(code),
     };
+    // `$status` from here on (nginx: err_status).
+    exchange.log.status = shown.unwrap_or(0);
     let running = exchange.snippet.as_mut()?;
     running.state.led_by.clone_from(&page.owner);
     running.shown = shown;

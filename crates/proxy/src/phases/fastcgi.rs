@@ -23,7 +23,9 @@ pub(super) fn head(exchange: &Exchange) -> Bytes {
             params.push(name, value);
         }
     }
-    fields(exchange, &mut params);
+    if exchange.effects().is_none_or(|effects| effects.passes_headers) {
+        fields(exchange, &mut params);
+    }
     params.into_head()
 }
 

@@ -3,7 +3,8 @@
 use super::{Stop, client_certificate, program, redirects, routes};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::generation::Site;
+use crate::generation::{Generation, Site};
+use crate::snippet::judge_head;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
@@ -20,6 +21,11 @@ pub(super) fn hear_host(exchange: &mut Exchange) {
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let generation = exchange.generation.clone();
+    if generation.heads.differ && exchange.place.is_none() {
+        let said = site(exchange, &generation)?.and_then(|site| site.own_heads());
+        judge_head(&mut exchange.request, generation.global(), said)
+            .map_err(|status| Stop::from(Response::page(status)))?;
+    }
     let canonical = route::path::canonical(exchange.request.raw_path()).map_err(Error::BadPath)?;
     exchange.dotted = canonical.dotted;
     let path = match &canonical.path {
@@ -31,11 +37,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
-    let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
-    let port = exchange.connection.local.port();
-    let found = generation.site(port, main, &exchange.host, &exchange.steps);
-    let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
-    let found = found.map_err(too_hard)?;
+    let found = site(exchange, &generation)?;
     if let Some(place) = routes::choose(exchange, &canonical, found) {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
@@ -65,6 +67,17 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
 pub(super) fn is_health(exchange: &Exchange, path: &[u8]) -> bool {
     let health = exchange.worker.listen.health_path.as_bytes();
     !health.is_empty() && path.starts_with(health)
+}
+
+/// Who answers to the host.
+fn site<'g>(
+    exchange: &Exchange,
+    generation: &'g Generation,
+) -> Result<Option<&'g Arc<Site>>, Error> {
+    let main = [exchange.worker.listen.http_port, exchange.worker.listen.https_port];
+    let port = exchange.connection.local.port();
+    let found = generation.site(port, main, &exchange.host, &exchange.steps);
+    found.map_err(|_| Error::TooHard(format!("names (host {})", exchange.host)))
 }
 
 /// Looks for the location again, after a program of the one at hand has changed the path.

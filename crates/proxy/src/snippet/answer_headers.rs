@@ -8,11 +8,13 @@ use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
-use wire::{Body, Followed, Response, is_token_byte};
+use wire::{Body, Field, Followed, Response, is_token_byte};
 
 /// What is done to the header section of an answer, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerHeaders {
+    /// What `more` begins with, as far as it is the same for all answers: set at once.
+    first: Vec<Field>,
     more: Vec<More>,
     expires: Option<Expires>,
     add: Vec<Add>,
@@ -80,12 +82,15 @@ impl AnswerHeaders {
             };
             Some(More { action, statuses: more.statuses.clone(), types: more.types.clone() })
         });
+        let mut more: Vec<More> = more.collect();
+        let first = first_of(&mut more);
         let charset = charset.filter(|name| *name != "off" && name.bytes().all(is_token_byte));
         let trailers = headers.add_trailer.iter().filter(|add| may_follow(&add.name)).map(Add::new);
         let add = headers.add.iter().filter(|add| !frames(&add.name)).map(Add::new);
         let expires = headers.expires.clone().filter(|expires| *expires != Expires::Off);
         let mut compiled = Self {
-            more: more.collect(),
+            first,
+            more,
             expires,
             add: add.collect(),
             trailers: trailers.collect(),
@@ -98,7 +103,8 @@ impl AnswerHeaders {
 
     /// Whether nothing is done.
     pub(crate) fn is_empty(&self) -> bool {
-        self.more.is_empty()
+        self.first.is_empty()
+            && self.more.is_empty()
             && self.expires.is_none()
             && self.add.is_empty()
             && self.trailers.is_empty()
@@ -131,6 +137,9 @@ impl AnswerHeaders {
         now: u64,
         fill: &mut impl Fill,
     ) -> Result<(), Exceeded> {
+        if !self.first.is_empty() {
+            response.headers.put_all(&self.first);
+        }
         for more in &self.more {
             if !more.suits(response) {
                 continue;
@@ -179,6 +188,22 @@ impl AnswerHeaders {
         }
         Ok(())
     }
+}
+
+/// Takes away what is set for all answers at the beginning, each name once.
+fn first_of(more: &mut Vec<More>) -> Vec<Field> {
+    let mut first: Vec<Field> = Vec::new();
+    while let Some(next) = more.get(first.len()) {
+        let Action::Set(name, Text::Plain(value)) = &next.action else { break };
+        let everywhere = next.statuses.is_empty() && next.types.is_empty();
+        let again = first.iter().any(|field| field.name.eq_ignore_ascii_case(name));
+        if !everywhere || again || value.is_empty() {
+            break;
+        }
+        first.push(Field { name: name.clone(), value: value.clone() });
+    }
+    more.drain(..first.len());
+    first
 }
 
 impl Add {
@@ -265,6 +290,17 @@ mod tests {
         let text = "more_set_headers 'X-A: $http_none' 'X-D: $host';";
         let request = Fixed::of(&[("host", "a.test")]);
         assert_eq!(said(text, &request, answer(200, &given)), ["X-B: 2", "X-D: a.test"]);
+    }
+
+    #[test]
+    fn what_is_the_same_for_all_answers_is_set_in_the_order_in_which_it_is_written() {
+        let text = "more_set_headers 'X-A: 1' 'X-B: 2' 'x-a: 3' 'X-C: $host' 'X-B: 4';";
+        let request = Fixed::of(&[("host", "a.test")]);
+        let expected = ["X-A: 3", "X-B: 4", "X-C: a.test"];
+        assert_eq!(said(text, &request, answer(200, &[])), expected);
+        let given = [("x-b", "0"), ("X-D", "5"), ("X-B", "6")];
+        let expected = ["x-b: 4", "X-D: 5", "X-A: 3", "X-C: a.test"];
+        assert_eq!(said(text, &request, answer(404, &given)), expected);
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod effects;
 mod expires;
 #[cfg(test)]
 mod fixture;
+mod heads;
 mod input_headers;
 mod level;
 mod limits;
@@ -36,6 +37,7 @@ mod upstream_tls;
 pub(crate) use addresses::lets_in;
 pub(crate) use effects::{Compressing, Effects, Size};
 pub(crate) use expires::second_of;
+pub(crate) use heads::{Heads, Said as HeadsSaid, judge as judge_head};
 pub(crate) use level::{Level, OfSite};
 pub(crate) use limits::{Full, Judgement};
 pub(crate) use lower::transferred;
@@ -50,7 +52,7 @@ use bytes::Bytes;
 use model::Steps;
 use snippet::run::{Exceeded, Machine, State, Tables};
 use std::cell::Cell;
-use wire::Headers;
+use wire::{Headers, Length};
 
 /// What snippets know of one request.
 #[derive(Debug, Default)]
@@ -62,6 +64,8 @@ pub(crate) struct Running {
     pub ingress: Option<usize>,
     /// Whether the answer was made by `return` with a text: then it is no error, whatever its status is.
     pub said: bool,
+    /// The length of its body, where the client has announced one.
+    pub announced: Option<u64>,
     /// Whether an `error_page` was looked for.
     pub paged: bool,
     /// The status that an `error_page` shows.
@@ -83,6 +87,8 @@ pub(crate) struct OfRequest {
     pub told: Told,
     /// Parameters for a FastCGI upstream.
     pub params: Vec<(Bytes, Bytes)>,
+    /// Script and rest of the path for a FastCGI upstream, where parameters may ask for them.
+    pub script: Option<(Vec<u8>, Vec<u8>)>,
     /// For which namespaces limits have counted it.
     pub counted: CountedFor,
     /// What the client said, where snippets have changed that since: it says who the client is.
@@ -108,7 +114,11 @@ impl Running {
         }
         let mut state = State::new(&path, &query, quoted);
         state.story = exchange.trace.is_some().then(Vec::new);
-        exchange.snippet = Some(Box::new(Self { state, ..Self::default() }));
+        let announced = match exchange.request.body.length() {
+            Length::Known(length) if length > 0 => Some(length),
+            _ => None,
+        };
+        exchange.snippet = Some(Box::new(Self { state, announced, ..Self::default() }));
     }
 
     /// Path and query are these from here on, which the controller made of them.

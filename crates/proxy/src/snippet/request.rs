@@ -17,6 +17,10 @@ const STEPS_OF_REFERERS: usize = 100_000;
 
 impl Request for Exchange {
     fn variable(&self, variable: &Variable) -> Cow<'_, str> {
+        // No snippet is asked once a request is complete.
+        if *variable == Variable::RequestCompletion {
+            return Cow::Borrowed("");
+        }
         let mut value = String::new();
         variables::push(variable, self, &mut value);
         Cow::Owned(value)
@@ -31,47 +35,95 @@ impl Request for Exchange {
 
 /// Appends the value of a variable that only snippets know; nothing where it has none.
 fn other(variable: &Other, exchange: &Exchange, out: &mut String) {
-    let now = || since_epoch().as_secs();
-    match variable.row.name {
-        "binary_remote_addr" => out.push_str(&exchange.client.to_string()),
-        "limit_rate" => {
-            let rate =
-                exchange.place.as_ref().map(|place| place.spot().location.policy.limit_rate.rate);
-            out.push_str(&rate.unwrap_or_default().to_string());
-        }
-        "limit_req_status" => out.push_str(noted(exchange, |running| running.request_limit)),
-        "limit_conn_status" => out.push_str(noted(exchange, |running| running.connection_limit)),
-        "invalid_referer" if has_invalid_referer(exchange) => out.push('1'),
-        "date_gmt" => out.push_str(&long_date(now(), "GMT")),
-        "date_local" => out.push_str(&long_date(now(), "UTC")),
-        "request_filename" => {
-            out.push_str(fastcgi::DOCUMENT_ROOT);
-            out.push_str(&route::path::text(&exchange.path));
-        }
-        "realpath_root" => out.push_str(fastcgi::DOCUMENT_ROOT),
-        "connection_upgrade" if exchange.request.headers.has("upgrade") => out.push_str("upgrade"),
-        "full_x_forwarded_for" => {
-            variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
-        }
-        "auth_cookie" => {
-            let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
-            out.push_str(&String::from_utf8_lossy(cookies));
-        }
-        "upstream_cookie_" => upstream_cookie(exchange, &variable.rest, out),
-        name if name.starts_with("connections_") => {
-            let Connections { active, reading, writing, waiting, .. } =
-                exchange.worker.connections();
-            let count = match name {
-                "connections_active" => active,
-                "connections_reading" => reading,
-                "connections_writing" => writing,
-                _ => waiting,
-            };
-            out.push_str(&count.to_string());
-        }
-        "loggable" => out.push(if access_log::is_logged(exchange) { '1' } else { '0' }),
-        _ => {}
+    let give = GIVEN.iter().find(|(name, _)| *name == variable.row.name);
+    if let Some((_, give)) = give {
+        give(exchange, &variable.rest, out);
     }
+}
+
+/// What appends the value of a variable; the text is what follows the beginning of its name.
+type Give = fn(&Exchange, &str, &mut String);
+
+/// All that have one.
+const GIVEN: [(&str, Give); 22] = [
+    ("binary_remote_addr", |exchange, _, out| out.push_str(&exchange.client.to_string())),
+    ("limit_rate", |exchange, _, out| {
+        let place = exchange.place.as_ref();
+        let rate = place.map(|place| place.spot().location.policy.limit_rate.rate);
+        out.push_str(&rate.unwrap_or_default().to_string());
+    }),
+    ("limit_req_status", |exchange, _, out| out.push_str(noted(exchange, |it| it.request_limit))),
+    ("limit_conn_status", |exchange, _, out| {
+        out.push_str(noted(exchange, |it| it.connection_limit));
+    }),
+    ("invalid_referer", |exchange, _, out| {
+        if has_invalid_referer(exchange) {
+            out.push('1');
+        }
+    }),
+    ("date_gmt", |_, _, out| out.push_str(&long_date(since_epoch().as_secs(), "GMT"))),
+    ("date_local", |_, _, out| out.push_str(&long_date(since_epoch().as_secs(), "UTC"))),
+    ("request_filename", |exchange, _, out| {
+        out.push_str(fastcgi::DOCUMENT_ROOT);
+        out.push_str(&route::path::text(&exchange.path));
+    }),
+    ("realpath_root", |_, _, out| out.push_str(fastcgi::DOCUMENT_ROOT)),
+    ("connections_active", |exchange, _, out| count(exchange, out, |all| all.active)),
+    ("connections_reading", |exchange, _, out| count(exchange, out, |all| all.reading)),
+    ("connections_writing", |exchange, _, out| count(exchange, out, |all| all.writing)),
+    ("connections_waiting", |exchange, _, out| count(exchange, out, |all| all.waiting)),
+    ("ssl_curve", |exchange, _, out| {
+        let session = exchange.connection.tls.as_ref();
+        out.push_str(session.map_or("", |session| session.curve));
+    }),
+    ("ssl_client_s_dn_legacy", |exchange, _, out| {
+        let mut name = String::new();
+        variables::push(&Variable::SslClientSubject, exchange, &mut name);
+        out.push_str(&legacy(&name));
+    }),
+    ("ssl_client_i_dn_legacy", |exchange, _, out| {
+        let mut name = String::new();
+        variables::push(&Variable::SslClientIssuer, exchange, &mut name);
+        out.push_str(&legacy(&name));
+    }),
+    ("connection_upgrade", |exchange, _, out| {
+        if exchange.request.headers.has("upgrade") {
+            out.push_str("upgrade");
+        }
+    }),
+    ("full_x_forwarded_for", |exchange, _, out| {
+        variables::push(&Variable::ProxyAddXForwardedFor, exchange, out);
+    }),
+    ("auth_cookie", |exchange, _, out| {
+        let cookies = exchange.visit.authenticated.cookies.as_deref().unwrap_or_default();
+        out.push_str(&String::from_utf8_lossy(cookies));
+    }),
+    ("loggable", |exchange, _, out| {
+        out.push(if access_log::is_logged(exchange) { '1' } else { '0' });
+    }),
+    ("balancer_ewma_score", |_, _, out| out.push_str("-1")),
+    ("upstream_cookie_", upstream_cookie),
+];
+
+fn count(exchange: &Exchange, out: &mut String, which: impl Fn(&Connections) -> u64) {
+    out.push_str(&which(&exchange.worker.connections()).to_string());
+}
+
+/// A name of RFC 2253 as OpenSSL wrote it on one line: the parts the other way round, each behind a slash.
+fn legacy(name: &str) -> String {
+    let mut parts = vec![String::new()];
+    let mut characters = name.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ',' => parts.push(String::new()),
+            '\\' => parts.iter_mut().next_back().into_iter().for_each(|part| {
+                part.extend(characters.next());
+            }),
+            other => parts.iter_mut().next_back().into_iter().for_each(|part| part.push(other)),
+        }
+    }
+    let parts = parts.iter().rev().filter(|part| !part.is_empty());
+    parts.map(|part| format!("/{part}")).collect()
 }
 
 /// The value of a cookie that the upstream sets (ngx_http_upstream_cookie_variable).
@@ -111,4 +163,28 @@ fn has_invalid_referer(exchange: &Exchange) -> bool {
     let is_invalid = is_invalid_referer(referers, referer, &names, &mut state).unwrap_or(true);
     taken.set(STEPS_OF_REFERERS.saturating_sub(state.steps_of_patterns.left()));
     is_invalid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{GIVEN, legacy};
+    use model::Variable;
+    use model::snippet::{Knowledge, OTHERS};
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_variable_that_is_said_to_be_native_has_a_value() {
+        let native = OTHERS.iter().filter(|row| row.fate == Knowledge::Native);
+        let native: BTreeSet<&str> = native.map(|row| row.name).collect();
+        assert_eq!(native, GIVEN.iter().map(|(name, _)| *name).collect());
+        for row in OTHERS {
+            assert!(Variable::named(row.name).is_none(), "{} is a request's", row.name);
+        }
+    }
+
+    #[test]
+    fn names_are_written_as_they_were() {
+        assert_eq!(legacy("CN=alice,O=Fairway\\, Ltd,C=DE"), "/C=DE/O=Fairway, Ltd/CN=alice");
+        assert_eq!(legacy(""), "");
+    }
 }

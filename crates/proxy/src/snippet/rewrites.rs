@@ -20,7 +20,10 @@ pub(crate) struct Rewrites {
 impl Rewrites {
     /// What a level rewrites; none if snippets say nothing about it.
     pub(crate) fn new(answers: &Answers, annotations: &AnswerRewrites) -> Option<Self> {
-        let Answers { redirects, cookie_domain, cookie_path, cookie_flags, .. } = answers;
+        let Answers { cookie_domain, cookie_path, cookie_flags, .. } = answers;
+        let usual =
+            answers.default_redirect.clone().map(|usual| vec![ProxyRedirect::Replace(usual)]);
+        let redirects = answers.redirects.clone().or(usual);
         let silent = redirects.is_none() && cookie_domain.is_none() && cookie_path.is_none();
         if silent && cookie_flags.is_none() {
             return None;
@@ -32,7 +35,7 @@ impl Rewrites {
             RedirectRewrite::Replace(rule) => vec![ProxyRedirect::Replace(of_policy(rule))],
         };
         Some(Self {
-            redirects: redirects.clone().unwrap_or_else(redirect),
+            redirects: redirects.unwrap_or_else(redirect),
             domain: cookie_domain.clone().unwrap_or_else(|| of_cookie(&annotations.cookie_domain)),
             path: cookie_path.clone().unwrap_or_else(|| of_cookie(&annotations.cookie_path)),
             flags: cookie_flags.clone().unwrap_or_default(),
@@ -124,8 +127,11 @@ impl Rewrites {
             if !names(machine, &rule.name, name)? {
                 continue;
             }
-            for flag in &rule.flags {
-                changed |= set_flag(&mut attributes, &machine.expand_header(flag)?);
+            let flags = rule.flags.iter().map(|flag| machine.expand_header(flag));
+            let mut flags = flags.collect::<Result<Vec<_>, _>>()?;
+            flags.sort_by_key(|flag| place_of(flag));
+            for flag in &flags {
+                changed |= set_flag(&mut attributes, flag);
             }
             break;
         }
@@ -149,6 +155,13 @@ impl std::fmt::Display for Attribute {
             None => f.write_str(&self.key),
         }
     }
+}
+
+/// The order in which flags are obeyed, however they are written.
+fn place_of(flag: &str) -> usize {
+    let flag = flag.to_ascii_lowercase();
+    let name = flag.strip_prefix("no").unwrap_or(&flag);
+    ["secure", "httponly", "samesite"].iter().position(|known| name.starts_with(known)).unwrap_or(3)
 }
 
 /// Sets or takes away what a flag names; whether anything is other than before.
@@ -341,6 +354,8 @@ mod tests {
         assert_eq!(said(text, "Set-Cookie", "x_a=1; Secure; Path=/"), is("x_a=1; Path=/"));
         assert_eq!(said(text, "Set-Cookie", "y=1; HttpOnly; SameSite=Lax"), is("y=1"));
         assert_eq!(said(text, "Set-Cookie", "y=1"), None);
+        let order = "proxy_cookie_flags a samesite=none httponly secure;";
+        assert_eq!(said(order, "Set-Cookie", "a=1"), is("a=1; Secure; HttpOnly; SameSite=None"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Servers that an `http-snippet` has: on ports of their own, or by their names on the controller's.
 
-use crate::generation::Site;
+use crate::generation::{Site, Spot};
 use model::snippet::{GlobalScope, OwnServer, VirtualName};
-use model::{Server, ServerName, Spent, Steps};
+use model::{Backend, Origin, Problem, Server, ServerName, Severity, Spent, Steps};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,6 +11,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct OwnServers {
     ports: BTreeMap<u16, Port>,
+    /// What of them cannot be served.
+    problems: Vec<Problem>,
 }
 
 /// Who answers on a port.
@@ -30,8 +32,10 @@ impl OwnServers {
         mut site: impl FnMut(&Arc<Server>) -> Site,
     ) -> Option<Arc<Self>> {
         let mut ports: BTreeMap<u16, Port> = BTreeMap::new();
+        let mut problems = Vec::new();
         for own in &http.servers {
             let site = Arc::new(site(&server(own)));
+            problems.extend(http.origin.iter().flat_map(|origin| denied(origin, own, &site)));
             for listen in &own.listens {
                 let port = ports.entry(listen.port).or_default();
                 if listen.default_server {
@@ -42,7 +46,17 @@ impl OwnServers {
                 port.proxy_protocol |= listen.proxy_protocol;
             }
         }
-        (!ports.is_empty()).then(|| Arc::new(Self { ports }))
+        (!ports.is_empty()).then(|| Arc::new(Self { ports, problems }))
+    }
+
+    /// All of them.
+    pub(crate) fn sites(&self) -> impl Iterator<Item = &Arc<Site>> {
+        self.ports.values().flat_map(|port| &port.servers).map(|(_, site)| site)
+    }
+
+    /// What of them cannot be served, and answers 503.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
     }
 
     /// Who answers on a port to a host: on the controller's own ports only who has the name.
@@ -103,6 +117,25 @@ fn server(own: &OwnServer) -> Arc<Server> {
     let name = name.filter(|name| *name != "_").unwrap_or_default();
     let snippet = Some(Arc::new(own.scope.clone()));
     Arc::new(Server { snippet, ..Server::new(ServerName::new(name)) })
+}
+
+/// The locations of a server that cannot be served: the object that has them is told, as there is no Ingress to tell.
+fn denied(origin: &Origin, own: &OwnServer, site: &Site) -> BTreeSet<Problem> {
+    let server = site.snippet.as_ref().map(|of_site| of_site.server);
+    let spots = site.spots.iter().enumerate().filter(|(index, _)| Some(*index) != server);
+    let problem = |spot: &Spot| {
+        let Backend::Denied(reason) = &spot.location.backend else { return None };
+        let (at, path) = (own.at, &spot.location.path);
+        Some(Problem {
+            origin: origin.clone(),
+            key: Some("http-snippet".to_owned()),
+            severity: Severity::Error,
+            message: format!(
+                "{at}: location {path} of this server: {reason}; it answers 503: mend proxy_ssl_…"
+            ),
+        })
+    };
+    spots.filter_map(|(_, spot)| problem(spot)).collect()
 }
 
 /// `*.example.com`, and `.example.com` which is the name itself, too.

@@ -17,7 +17,7 @@ impl Text {
     /// Prepares a text. What would end a line is left to [`snippet::run::Machine::expand_header`], which escapes it.
     pub(crate) fn new(template: &Template) -> Self {
         match template.literal() {
-            Some(text) if !text.bytes().any(|byte| byte.is_ascii_control()) => {
+            Some(text) if !text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') => {
                 Self::Plain(Bytes::copy_from_slice(text.as_bytes()))
             }
             _ => Self::Filled(template.clone()),

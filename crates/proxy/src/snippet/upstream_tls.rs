@@ -123,7 +123,11 @@ mod tests {
         assert!(location.policy.upstream_tls.verify);
         let location = lowered("proxy_ssl_verify on;", Protocol::Https, UpstreamTls::default());
         assert!(location.policy.upstream_tls.verify);
-        let old = lowered("proxy_ssl_protocols TLSv1;", Protocol::Https, UpstreamTls::default());
-        assert!(matches!(old.backend, Backend::Denied(_)));
+        let text = "proxy_ssl_protocols TLSv1.2;";
+        let mut location = lowered("", Protocol::Https, UpstreamTls::default());
+        let mut settings = scope(text).settings;
+        settings.proxy.tls.protocols = Some(vec!["TLSv1".to_owned()]);
+        lower(&mut location, &settings, &Server::new(ServerName::new("a.test")));
+        assert!(matches!(location.backend, Backend::Denied(_)));
     }
 }

@@ -27,7 +27,11 @@ pub(crate) fn path_info(exchange: &Exchange) -> Vec<u8> {
 }
 
 /// Script and rest of the path.
-fn divided(exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn divided(exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+    let known = exchange.snippet.as_ref().and_then(|running| running.of_request.script.clone());
+    if let Some(known) = known.filter(|_| exchange.steps.left() == 0) {
+        return known;
+    }
     let path = target(exchange).0.into_owned();
     let pattern =
         exchange.level().and_then(|level| level.settings.fastcgi.split_path_info.as_ref());

@@ -179,7 +179,8 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         } else {
             ""
         }),
-        V::RequestLength => number(log.received, out),
+        // Before the body is read it is the head's, as in nginx.
+        V::RequestLength => number(log.received.max(exchange.request.head_size as u64), out),
         V::RequestId | V::ReqId => text(&exchange.request_id, out),
         V::RequestCompletion => out.push_str(if log.status > 0 { "OK" } else { "" }),
         V::Status => put!(out, "{:03}", log.status),
@@ -191,7 +192,13 @@ fn request(variable: &Variable, exchange: &Exchange, out: &mut String) {
         V::Pipe => out.push('.'),
         V::ContentLength => match request.body.length() {
             wire::Length::Known(length) if length > 0 => put!(out, "{length}"),
-            _ => {}
+            // The body may be on its way already.
+            _ => {
+                let announced = exchange.snippet.as_ref().and_then(|running| running.announced);
+                if let Some(length) = announced {
+                    put!(out, "{length}");
+                }
+            }
         },
         V::ContentType => header(&request.headers, "content_type", out),
         V::ProxyAddXForwardedFor => {

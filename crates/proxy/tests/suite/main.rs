@@ -20,4 +20,5 @@ mod passthrough;
 mod redirects;
 mod serve;
 mod snippets;
+mod snippets_of_servers;
 mod snippets_of_tenants;

@@ -48,23 +48,23 @@ impl Compiler<'_> {
     }
 
     fn server(&mut self, directive: &Directive, http: &mut GlobalScope) {
-        let mut server = OwnServer::default();
+        let mut server = OwnServer { at: directive.at(), ..OwnServer::default() };
+        let mut names = None;
         for directive in inner(directive) {
             let Some(row) = self.row(Level::Server, directive) else { continue };
             match row.fate {
                 Fate::Built(Build::Listen) => {
                     let listen = listen(directive);
-                    let listen = self.value(listen);
-                    if let Some(listen) = &listen {
-                        self.reader.need(directive, Needed::Port(listen.port));
+                    if let Some(listen) = self.value(listen) {
+                        self.listens(directive, listen, &mut server, http);
                     }
-                    server.listens.extend(listen);
                 }
                 Fate::Built(Build::ServerName) => {
                     for word in directive.arguments() {
                         let name = self.server_name(word);
                         server.names.extend(self.value(name));
                     }
+                    names = Some(directive);
                 }
                 _ => self.one(Level::Server, directive, row, &mut server.scope, None),
             }
@@ -73,7 +73,42 @@ impl Compiler<'_> {
             let text = "a server without \"listen\": port 80 is that of the controller";
             self.wrong(Mistake::refused(directive.at(), text));
         }
+        if let Some(directive) = names.filter(|_| is_taken(&server, http)) {
+            let why = "a server before has one of these names on this port, and answers to it";
+            self.reader.note(directive, why);
+        }
         http.servers.push(server);
+    }
+
+    /// Keeps an address of a server, unless another one stands in its way.
+    fn listens(
+        &mut self,
+        directive: &Directive,
+        listen: Listen,
+        server: &mut OwnServer,
+        http: &GlobalScope,
+    ) {
+        let is_same =
+            |other: &&Listen| (other.address, other.port) == (listen.address, listen.port);
+        let mut others = http.servers.iter().flat_map(|other| &other.listens).filter(is_same);
+        let at = directive.at();
+        if server.listens.iter().any(|other| is_same(&other)) {
+            self.wrong(Mistake::refused(at, "the server listens here already"));
+        }
+        if listen.default_server && others.clone().any(|other| other.default_server) {
+            let text = "the port has a default_server already: leave the word out of one of them";
+            self.wrong(Mistake::refused(at, text));
+        }
+        if others.any(|other| other.proxy_protocol != listen.proxy_protocol) {
+            let why = "that another server of the port has, or has not, proxy_protocol: it counts \
+                       for all of them";
+            self.reader.note(directive, why);
+        }
+        self.reader.need(directive, Needed::Port(listen.port));
+        if listen.default_server {
+            self.reader.need(directive, Needed::DefaultOf(listen.port));
+        }
+        server.listens.push(listen);
     }
 
     fn server_name(&mut self, word: &Word) -> Result<VirtualName, Mistake> {
@@ -82,6 +117,15 @@ impl Compiler<'_> {
             None => Ok(VirtualName::Name(word.text.to_ascii_lowercase())),
         }
     }
+}
+
+/// Whether a server before has a name of this one on a port of this one.
+fn is_taken(server: &OwnServer, http: &GlobalScope) -> bool {
+    let is_port = |listen: &Listen| {
+        server.listens.iter().any(|own| (own.address, own.port) == (listen.address, listen.port))
+    };
+    let before = http.servers.iter().filter(|other| other.listens.iter().any(is_port));
+    before.flat_map(|other| &other.names).any(|name| server.names.contains(name))
 }
 
 pub(super) fn listen(directive: &Directive) -> Result<Listen, Mistake> {

@@ -4,7 +4,10 @@ use super::{Around, Compiler, inner, not_here};
 use crate::level::Level;
 use crate::syntax::{Directive, Word};
 use crate::table::{Build, Fate};
-use crate::typed::{LimitExcept, LocationKind, OwnLocation, Scope, Settings};
+use crate::typed::{
+    LimitExcept, LocationKind, OwnLocation, PassTarget, Piece, ProxyRedirect, Replaced,
+    Replacement, Scope, Settings, Template,
+};
 use crate::{Mistake, Needed};
 
 impl Compiler<'_> {
@@ -42,6 +45,7 @@ impl Compiler<'_> {
             }
         }
         if let Some(kind) = kind {
+            default_redirect(&kind, level, &mut inside.settings);
             scope.locations.push(OwnLocation { kind, internal, scope: inside, owner: None });
         }
     }
@@ -159,5 +163,34 @@ impl Compiler<'_> {
         }
         let said = crate::read::once(&mut settings.answers.types, directive, types);
         self.value(said);
+    }
+}
+
+/// `proxy_redirect default`, which is what counts in a location of a server where nothing is said: the address that
+/// requests are passed to becomes the path of the location (ngx_http_proxy_merge_loc_conf).
+fn default_redirect(kind: &LocationKind, level: Level, settings: &mut Settings) {
+    let Some(pass) = settings.pass.as_ref().filter(|pass| pass.target == PassTarget::Balancer)
+    else {
+        return;
+    };
+    let scheme = if pass.tls { "https" } else { "http" };
+    let (path, to) = match (&pass.path, kind) {
+        (None, _) => ("/", "/"),
+        (Some(path), LocationKind::Exact(_) | LocationKind::Prefix { .. }) => {
+            let Some(path) = path.literal() else { return };
+            (path, kind.name())
+        }
+        (Some(_), LocationKind::Regex(_) | LocationKind::Named(_)) => return,
+    };
+    let text = |text: String| Template { pieces: vec![Piece::Text(text)] };
+    let from = Replacement::Text(text(format!("{scheme}://upstream_balancer{path}")));
+    let replaced = Replaced { from, to: text(to.to_owned()) };
+    match &mut settings.answers.redirects {
+        Some(said) => said
+            .iter_mut()
+            .filter(|said| **said == ProxyRedirect::Default)
+            .for_each(|said| *said = ProxyRedirect::Replace(replaced.clone())),
+        None if level == Level::Server => settings.answers.default_redirect = Some(replaced),
+        None => {}
     }
 }

@@ -35,3 +35,18 @@ pub(crate) fn tls_versions(
     };
     directive.arguments().iter().map(read).collect()
 }
+
+/// The same towards upstreams, of which one at least must be spoken here.
+pub(crate) fn upstream_tls_versions(
+    reader: &mut Reader<'_>,
+    directive: &Directive,
+) -> Result<Vec<String>, Mistake> {
+    let versions = tls_versions(reader, directive)?;
+    match versions.iter().any(|name| matches!(name.as_str(), "TLSv1.2" | "TLSv1.3")) {
+        true => Ok(versions),
+        false => Err(Mistake::needs_nginx(
+            directive.arguments()[0].at,
+            "versions of TLS that are not spoken here; TLSv1.2 and TLSv1.3 are",
+        )),
+    }
+}

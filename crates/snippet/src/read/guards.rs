@@ -154,7 +154,10 @@ pub(crate) fn referers(
                 None if text.contains("://") => {
                     return Err(invalid(word, "host; a scheme is not part of it"));
                 }
-                None => referers.hosts.push(text.to_ascii_lowercase()),
+                None => {
+                    let (host, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+                    referers.hosts.push(host.to_ascii_lowercase() + path);
+                }
             },
         }
     }

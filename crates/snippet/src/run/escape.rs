@@ -6,10 +6,11 @@ pub(super) fn query(text: &str) -> String {
     escaped(text, keeps)
 }
 
-/// Escapes control characters: nothing may end a header early.
+/// Escapes control characters but for tabs: nothing may end a header early.
 pub(super) fn header(text: &str) -> String {
-    match text.bytes().any(|byte| byte.is_ascii_control()) {
-        true => escaped(text, |byte| !byte.is_ascii_control()),
+    let escapes = |byte: u8| byte.is_ascii_control() && byte != b'\t';
+    match text.bytes().any(escapes) {
+        true => escaped(text, |byte| !escapes(byte)),
         false => text.to_owned(),
     }
 }

@@ -11,13 +11,16 @@ pub fn is_invalid_referer(
     state: &mut State,
 ) -> Result<bool, Exceeded> {
     let Some(referer) = referer else { return Ok(!referers.none) };
-    let lower = referer.to_ascii_lowercase();
-    let Some(rest) = lower.strip_prefix("http://").or_else(|| lower.strip_prefix("https://"))
-    else {
+    let behind = |scheme: &str| {
+        let (start, rest) = referer.split_at_checked(scheme.len())?;
+        start.eq_ignore_ascii_case(scheme).then_some(rest)
+    };
+    let Some(rest) = behind("http://").or_else(|| behind("https://")) else {
         return Ok(!referers.blocked);
     };
     let is_host_end = |c: char| matches!(c, '/' | ':');
-    let host = rest.split(is_host_end).next().unwrap_or_default();
+    let host = rest.split(is_host_end).next().unwrap_or_default().to_ascii_lowercase();
+    let host = host.as_str();
     let path = rest.find('/').map_or("/", |at| &rest[at..]);
     let of_server =
         referers.server_names && names.iter().any(|name| name.eq_ignore_ascii_case(host));

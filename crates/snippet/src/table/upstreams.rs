@@ -2,7 +2,7 @@
 
 use super::row::{Fate, HSL, L, LIF, LMT, MANY, Row, fate, rows};
 use crate::level::Levels;
-use crate::read::client::tls_versions;
+use crate::read::client::upstream_tls_versions;
 use crate::read::upstreams::{
     buffers, cookie_domain, cookie_flags, cookie_path, fastcgi_param, grpc_pass, hidden, ignored,
     next_upstream, pass_header, proxy_pass, proxy_redirect, set_header, split_path, template,
@@ -37,7 +37,7 @@ macro_rules! tls {
             concat!($start, "_ssl_name"), HSL, 1, 1, whole($part.tls.name, template), "Which.";
             concat!($start, "_ssl_verify"), HSL, 1, 1, once($part.tls.verify, flag), "Whether its certificate must be good; the authorities are those of `proxy-ssl-secret`.";
             concat!($start, "_ssl_verify_depth"), HSL, 1, 1, once($part.tls.verify_depth, number), "How many authorities deep.";
-            concat!($start, "_ssl_protocols"), HSL, 1, MANY, whole($part.tls.protocols, tls_versions), "Versions of TLS.";
+            concat!($start, "_ssl_protocols"), HSL, 1, MANY, whole($part.tls.protocols, upstream_tls_versions), "Versions of TLS; TLSv1.2 or TLSv1.3 must be among them.";
             concat!($start, "_ssl_ciphers"), HSL, 1, 1, once($part.tls.ciphers, text), "Suites.";
             concat!($start, "_ssl_session_reuse"), HSL, 1, 1, idle($part.tls.session_reuse, flag), "Sessions are resumed where the upstream does.";
             concat!($start, "_ssl_certificate"), HSL, 1, 1, needs_nginx(), "There are no files: use `proxy-ssl-secret`.";

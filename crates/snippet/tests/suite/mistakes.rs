@@ -10,6 +10,16 @@ fn said(place: Place, text: &str) -> Vec<String> {
 /// Snippets that nginx refuses too, and how what is said begins.
 const REFUSED: &[(Place, &str, &str)] = &[
     (
+        Place::Http,
+        "server { listen 8080;\n listen 8080; }",
+        "line 2, column 2: the server listens here already",
+    ),
+    (
+        Place::Http,
+        "server { listen 8080 default_server; }\nserver { listen 8080 default; }",
+        "line 2, column 10: the port has a default_server already",
+    ),
+    (
         Place::Server,
         "location ~ ^/a {\nproxy_pass http://upstream_balancer/b; }",
         "line 2, column 1: proxy_pass has no path in a location with an expression",

@@ -47,6 +47,9 @@ impl Host<'_> {
         // One that is wrong makes room for nobody.
         let first = heard.find(|draft| draft.snippets.has_server);
         let own = first.and_then(|draft| Some((draft, draft.snippets.server.as_ref()?)));
+        if let Some((draft, scope)) = own {
+            self.beside_paths(Some(draft), scope);
+        }
         let own = own.map(|(draft, scope)| {
             let mut scope = Arc::clone(scope);
             rename(&mut scope, &renamed(draft, surroundings));
@@ -58,6 +61,9 @@ impl Host<'_> {
             }
         });
         let behind = self.ground.snippets.server.clone();
+        if let Some(behind) = &behind {
+            self.beside_paths(None, behind);
+        }
         match (own, behind) {
             (Some(own), Some(behind)) => {
                 let mut all = Scope::clone(&own);
@@ -65,6 +71,40 @@ impl Host<'_> {
                 Some(Arc::new(all))
             }
             (own, behind) => own.or(behind),
+        }
+    }
+
+    /// A location of a snippet that is also a path of an Ingress is a mistake (nginx: duplicate location), and nobody
+    /// knows which one is meant: the path is closed, unless it is another namespace's. `draft` has the snippet, none
+    /// if it is the ConfigMap's.
+    fn beside_paths(&mut self, draft: Option<&Draft>, scope: &Scope) {
+        let owner = draft.map(|draft| origin(&draft.ingress.meta.key));
+        let mut told = Vec::new();
+        for own in &scope.locations {
+            let regex = self.regex;
+            for location in
+                self.locations.iter_mut().filter(|path| is_twice(&own.kind, path, regex))
+            {
+                let Some(origin) = location.origin.clone() else { continue };
+                let name = own.kind.name().to_owned();
+                let others = owner.as_ref().is_some_and(|own| own.namespace != origin.namespace);
+                if !others {
+                    let location = Arc::make_mut(location);
+                    let reason = format!("server-snippet has a location {name}, too");
+                    (location.backend, location.canary) = (Backend::Denied(reason), None);
+                }
+                told.push((owner.clone().unwrap_or(origin.clone()), origin, name, others));
+            }
+        }
+        for (whom, origin, name, others) in told {
+            let then = if others { "the location has no effect" } else { "the path answers 503" };
+            let remedy = "write it into configuration-snippet of that Ingress";
+            let message = format!(
+                "location {name} is also a path of {origin} for host {}: {then}; {remedy}",
+                self.name
+            );
+            let key = ObjectKey { namespace: whom.namespace, name: whom.name };
+            self.problem(&key, "server-snippet", Severity::Error, message);
         }
     }
 
@@ -183,6 +223,23 @@ impl Host<'_> {
             };
             why.map(|why| format!("{}: location {} within path {path}: {why}", need.at, kind.name()))
         })
+    }
+}
+
+/// Whether nginx would have a location twice: paths are written as locations, of which expressions may be alike.
+fn is_twice(kind: &LocationKind, location: &Location, regex: bool) -> bool {
+    let (own, bare) = (&location.path, location.path == "/" || location.whole);
+    match kind {
+        _ if regex => false,
+        LocationKind::Exact(path) => own == path && (location.kind == PathKind::Exact || !bare),
+        LocationKind::Prefix { path, .. } if location.kind == PathKind::Prefix => {
+            if bare {
+                own == path
+            } else {
+                path.strip_suffix('/') == Some(own)
+            }
+        }
+        LocationKind::Prefix { .. } | LocationKind::Regex(_) | LocationKind::Named(_) => false,
     }
 }
 

@@ -241,8 +241,11 @@ impl<'a> Reviewer<'a> {
             return Vec::new();
         }
         let plain = self.scope(CrossNamespace::default());
-        let for_all =
-            ForAll::read(&mut Settings::of_config_map(plain), &self.options.closed_ports(), None);
+        let for_all = ForAll::read(
+            &mut Settings::of_config_map(plain),
+            &self.options.ports_of_snippets(),
+            None,
+        );
         if for_all.is_wrong() {
             return Vec::new();
         }

@@ -100,6 +100,11 @@ impl<'a> Settings<'a> {
         Self::new(scope, origin, None)
     }
 
+    /// The object whose settings they are.
+    pub(crate) fn own_origin(&self) -> &Origin {
+        &self.origin
+    }
+
     /// The settings of an Ingress with these annotations.
     pub(crate) fn of_ingress(
         scope: Scope<'a>,

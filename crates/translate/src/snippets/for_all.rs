@@ -5,8 +5,8 @@ use super::targets::{self, Whose};
 use super::{meaning, parse, said};
 use crate::ingress::Target;
 use crate::settings::Settings;
-use model::Severity;
 use model::snippet::{GlobalScope, OwnServer, Scope};
+use model::{Origin, Severity};
 use snippet::{Meaning, Mistake, Names, Need, Needed, Place, Snippet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,6 +35,15 @@ const GUARDS: [&str; 10] = [
 ];
 /// The same for what stands in a server or in a location.
 const ANSWERS: [&str; 2] = ["return", "if"];
+
+/// The ports that servers of the text meet.
+#[derive(Clone, Debug)]
+pub(crate) struct Ports {
+    /// Those that none may have.
+    pub(crate) closed: BTreeSet<u16>,
+    /// Those of the hosts of Ingresses.
+    pub(crate) of_hosts: [u16; 2],
+}
 
 type Texts = BTreeMap<&'static str, String>;
 
@@ -68,11 +77,7 @@ pub(crate) fn is_key(name: &str) -> bool {
 
 impl ForAll {
     /// Reads the ConfigMap; what was good before counts where it is good no more.
-    pub(crate) fn read(
-        settings: &mut Settings<'_>,
-        reserved: &BTreeSet<u16>,
-        before: Option<&Self>,
-    ) -> Self {
+    pub(crate) fn read(settings: &mut Settings<'_>, ports: &Ports, before: Option<&Self>) -> Self {
         let data = settings.scope().config_map.filter(|_| !settings.scope().raw);
         let text =
             |name: &str| Some(data?.1.get(name)?.clone()).filter(|text| !text.trim().is_empty());
@@ -80,8 +85,9 @@ impl ForAll {
             KEYS.iter().filter_map(|(name, _)| Some((*name, text(name)?))).collect();
         let now = match before {
             Some(before) if before.written == written => before.clone(),
-            before => Self::of(written, reserved, before.map(|before| &before.texts)),
+            before => Self::of(written, ports, before.map(|before| &before.texts)),
         };
+        let now = now.said_by(settings.own_origin());
         for (name, severity, message) in &now.problems {
             settings.note(name, *severity, message.clone());
         }
@@ -91,18 +97,28 @@ impl ForAll {
         now
     }
 
+    /// The same, known to be of an object.
+    fn said_by(mut self, origin: &Origin) -> Self {
+        if let Some(http) = &mut self.http
+            && http.origin.as_ref() != Some(origin)
+        {
+            Arc::make_mut(http).origin = Some(origin.clone());
+        }
+        self
+    }
+
     /// Whether a text of it is not understood.
     pub(crate) fn is_wrong(&self) -> bool {
         self.texts != self.written
     }
 
     /// Understands texts, each with what all of them declare; one that is wrong is replaced by the one before.
-    fn of(written: Texts, reserved: &BTreeSet<u16>, before: Option<&Texts>) -> Self {
+    fn of(written: Texts, ports: &Ports, before: Option<&Texts>) -> Self {
         let mut problems = Vec::new();
         let mut denied = None;
         let mut texts = written.clone();
         loop {
-            let (name, mistakes) = match Self::understood(&texts, reserved) {
+            let (name, mistakes) = match Self::understood(&texts, ports) {
                 Ok(mut all) => {
                     problems.append(&mut all.problems);
                     return Self { written, texts, denied, problems, ..all };
@@ -133,10 +149,7 @@ impl ForAll {
     }
 
     /// What texts mean, or the first that is wrong.
-    fn understood(
-        texts: &Texts,
-        reserved: &BTreeSet<u16>,
-    ) -> Result<Self, (&'static str, Vec<Mistake>)> {
+    fn understood(texts: &Texts, ports: &Ports) -> Result<Self, (&'static str, Vec<Mistake>)> {
         let mut all = Self::default();
         let mut snippets: Vec<(&'static str, Snippet)> = Vec::new();
         for (name, place) in KEYS {
@@ -148,7 +161,7 @@ impl ForAll {
         for (name, snippet) in snippets {
             let mut wanted = BTreeSet::new();
             let found =
-                meaning(&snippet, &all.names, |need| all.met(need, name, reserved, &mut wanted));
+                meaning(&snippet, &all.names, |need| all.met(need, name, ports, &mut wanted));
             let Meaning { scope, http, notes, needs, .. } =
                 found.map_err(|mistakes| (name, mistakes))?;
             all.targets.append(&mut wanted);
@@ -174,7 +187,7 @@ impl ForAll {
         &self,
         need: &Need,
         name: &str,
-        reserved: &BTreeSet<u16>,
+        ports: &Ports,
         wanted: &mut BTreeSet<Target>,
     ) -> Result<(), String> {
         match &need.what {
@@ -189,10 +202,14 @@ impl ForAll {
             Needed::Passwords => Err("auth_basic without passwords: name a Secret with the \
                                       annotation auth-secret of each Ingress"
                 .to_owned()),
-            Needed::Port(port) if reserved.contains(port) => {
+            Needed::Port(port) if ports.closed.contains(port) => {
                 Err(format!("port {port} is one of Fairway's own: choose another one"))
             }
-            Needed::Port(_) => Ok(()),
+            Needed::DefaultOf(port) if ports.of_hosts.contains(port) => Err(format!(
+                "what no host has on port {port} is for Fairway's default backend: leave \
+                 default_server out"
+            )),
+            Needed::Port(_) | Needed::DefaultOf(_) => Ok(()),
             // Some of the locations that it is in are exact ones, as those of a Prefix are.
             Needed::Around(_) => Err(
                 "a location within every location is within exact ones, too, where none may be: \

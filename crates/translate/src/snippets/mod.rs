@@ -7,7 +7,7 @@ mod position;
 mod stream;
 mod targets;
 
-pub(crate) use for_all::{ForAll, is_key};
+pub(crate) use for_all::{ForAll, Ports, is_key};
 pub(crate) use of_ingress::{OfIngress, read, weight};
 pub(crate) use stream::{STREAM, ports};
 

@@ -203,7 +203,7 @@ fn met(
                 .to_owned(),
         ),
         // It stands at http level only.
-        Needed::Port(_) => Ok(()),
+        Needed::Port(_) | Needed::DefaultOf(_) => Ok(()),
         // The authenticator's location is an exact one.
         Needed::Around(kind) if name == "auth-snippet" => {
             let around = LocationKind::Exact(String::new());

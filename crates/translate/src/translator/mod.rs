@@ -222,7 +222,8 @@ impl Translator {
         let mut global = config_map::global(&mut settings);
         let permissions = config_map::permissions(&mut settings);
         let before = self.ground.as_ref().map(|ground| &*ground.snippets);
-        let snippets = Arc::new(ForAll::read(&mut settings, &self.options.closed_ports(), before));
+        let snippets =
+            Arc::new(ForAll::read(&mut settings, &self.options.ports_of_snippets(), before));
         global.http_snippet.clone_from(&snippets.http);
         let policy = annotations::policy(&mut settings);
         let policy = Arc::new(Policy { snippet: snippets.location.clone(), ..policy });

@@ -9,6 +9,7 @@ mod check;
 mod hosts;
 mod incremental;
 mod names;
+mod own_servers;
 mod raw;
 mod redirects;
 mod rejected;

@@ -17,12 +17,19 @@ pub enum BadLine {
 }
 
 /// What to do with names that are tokens, but not of letters, digits and `-` alone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Names {
     /// `_` is an ordinary letter (`enable-underscores-in-headers`).
     pub underscores: bool,
     /// Other odd names are dropped, not passed on (`ignore-invalid-headers`).
     pub drop_odd: bool,
+}
+
+impl Names {
+    /// Whether a field of this name is passed on.
+    pub fn keep(self, name: &[u8]) -> bool {
+        judge_name(name, self).is_ok_and(|judged| judged.keep)
+    }
 }
 
 /// Where the head that starts `buffer` ends (after its empty line), looking at bytes from `scanned` on.
