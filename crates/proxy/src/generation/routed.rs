@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::exchange::Exchange;
-use model::{RouteHost, Rule, RuleMatch, Scheme};
+use model::{RouteHost, Rule, RuleMatch, Scheme, Secret};
 use route::RulePaths;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ fn has_header(exchange: &Exchange, name: &str, wanted: &[u8]) -> bool {
 }
 
 /// Whether a query has all these parameters; of several with a name the first counts.
-fn has_query(query: &[u8], wanted: &[(String, String)]) -> bool {
+fn has_query(query: &[u8], wanted: &[(String, Secret<String>)]) -> bool {
     let pairs = || {
         query.split(|byte| *byte == b'&').map(|pair| {
             match pair.iter().position(|byte| *byte == b'=') {
@@ -94,7 +94,7 @@ mod tests {
 
     fn has(query: &str, wanted: &[(&str, &str)]) -> bool {
         let wanted: Vec<_> =
-            wanted.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+            wanted.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned().into())).collect();
         has_query(query.as_bytes(), &wanted)
     }
 
