@@ -47,8 +47,8 @@ struct Sample {
     threads: u64,
 }
 
-/// Something that must not grow: its name, how much of it a sample has, and what is no growth: a share of what there was,
-/// and a number.
+/// Something that must not grow: its name, how much of it a sample has, and what is no growth: a share of what there
+/// was, and a number.
 type Held = (&'static str, fn(&Sample) -> u64, f64, u64);
 
 const HELD: [Held; 3] = [

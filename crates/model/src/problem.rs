@@ -29,8 +29,8 @@ pub struct Problem {
     pub message: Message,
 }
 
-/// What is wrong: text that may quote values of objects, without what opens a door in them. There is no other way to make
-/// one than through `From`, which hides it.
+/// What is wrong: text that may quote values of objects, without what opens a door in them. There is no other way to
+/// make one than through `From`, which hides it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Message(String);
 

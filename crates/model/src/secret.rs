@@ -55,7 +55,7 @@ impl Shown for Template {
     fn shown(&self) -> String {
         let parts = self.parts().iter().map(|part| match part {
             Part::Text(text) => hidden(text).to_owned(),
-            part => Template::from_parts(vec![part.clone()]).to_string(),
+            part => Self::from_parts(vec![part.clone()]).to_string(),
         });
         parts.collect()
     }
@@ -102,8 +102,8 @@ impl<T: Shown> Serialize for Secret<T> {
     }
 }
 
-/// A URL with variables, or the authority or the target of one. User, password, the values of its query and its fragment
-/// are not shown. It is read through `Deref`.
+/// A URL with variables, or the authority or the target of one. User, password, the values of its query and its
+/// fragment are not shown. It is read through `Deref`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UrlText(Template);
 
@@ -218,6 +218,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "this is its test")]
     fn of_a_value_only_its_variables_are_shown_and_all_of_it_counts() {
         let value = Secret::from(template("Bearer k1 ${cookie_x}"));
         assert_eq!(format!("{value:?}"), "\"…${cookie_x}\"");

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 const SHORTEST: usize = 16;
 /// Bytes of its file at most.
 const LONGEST: usize = 4096;
-/// Wrong tokens of one address in one `SPAN`. Whoever shows more of them waits for as long before each answer; the right
-/// one passes at once, whoever showed wrong ones before.
+/// Wrong tokens of one address in one `SPAN`. Whoever shows more of them waits for as long before each answer; the
+/// right one passes at once, whoever showed wrong ones before.
 const TRIES: u32 = 20;
 pub(crate) const SPAN: Duration = Duration::from_secs(1);
 /// Addresses whose wrong tokens are counted; the ones that came first are forgotten beyond that.

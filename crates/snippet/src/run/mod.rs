@@ -171,7 +171,13 @@ impl<R: Request> Run<'_, '_, R> {
                 let flow = self.rewrite(rewrite)?;
                 let state = &mut self.machine.state;
                 let (path, query) = (state.path.clone(), state.query.clone());
-                state.trace(step.at, || format!("rewrite: now at \"{path}\" with \"{query}\""));
+                // What a snippet says of a query may be a secret; what the client said is its own.
+                let is_own = matches!(&rewrite.to, Uri::Path { query: Some(_), .. });
+                state.trace(step.at, || {
+                    let query =
+                        if is_own { hide_in_url(&format!("?{query}")).split_off(1) } else { query };
+                    format!("rewrite: now at \"{path}\" with \"{query}\"")
+                });
                 Ok(flow)
             }
             Task::Break => {
