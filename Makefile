@@ -22,7 +22,7 @@ $(error The path $(CURDIR) has a space in it: move the work tree to one without)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem conformance bench bench-cluster bench-admission bench-instructions fuzz unsafe
+.PHONY: help run build install release test lint fmt docs exchanges smuggling floods rollout faults takeover ecosystem conformance bench bench-cluster bench-admission bench-instructions soak fuzz unsafe
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -124,6 +124,12 @@ bench-instructions: ## Count instructions per request, under valgrind
 	@scripts/need cargo cc valgrind
 	@$(CARGO) build --quiet --release --bin fairway
 	@$(CARGO) run --quiet --release -p bench --bin bench -- instructions
+
+soak: ## Keep Fairway busy with all kinds of traffic and changes; fails when memory, descriptors or threads grow [SECONDS=3600]
+	@scripts/need cargo cc $(NGINX)
+	@$(CARGO) build --quiet --bin fairway
+	@$(CARGO) run --quiet -p bench --bin bench -- soak --for $(or $(SECONDS),3600) --binary $(FAIRWAY) --folder $(BUILD)/soak
+	@FAIRWAY_CHANGES=$(or $(CHANGES),1000) $(CARGO) test --quiet -p nginx --test engine changes_of_all_kinds -- --nocapture
 
 unsafe: ## Count the unsafe code of all dependencies into docs/unsafe.md
 	@scripts/need cargo

@@ -2,18 +2,14 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use console::hide;
 use model::{Alias, Certificate, Configuration, Server};
 use runtime::admin::Page;
 
-/// The page. Keys of certificates, passwords and the key of session tickets never serialise; what users wrote into
-/// header fields, parameters and URLs is looked through here.
+/// The page. Keys, passwords, values of header fields and parameters, texts of snippets and what opens a door in URLs
+/// hide themselves (`model::Secret`, `model::UrlText`).
 pub(crate) fn page(configuration: &Configuration) -> Page {
     match serde_json::to_value(configuration) {
-        Ok(mut value) => {
-            hide(&mut value);
-            Page::json(value.to_string())
-        }
+        Ok(value) => Page::json(value.to_string()),
         Err(error) => Page::failed(&error),
     }
 }

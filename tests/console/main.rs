@@ -4,4 +4,5 @@
 mod api;
 mod bed;
 mod page;
+mod secrets;
 mod top;

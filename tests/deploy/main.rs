@@ -1,5 +1,6 @@
 //! What deploy/ says is what a cluster takes, what the program knows and what the documentation tells.
 
+mod admin_token;
 mod chart;
 mod cluster;
 #[path = "../cluster/dns.rs"]

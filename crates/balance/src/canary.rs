@@ -47,7 +47,7 @@ pub fn side(
 fn by_header(header: &CanaryHeader, value: &str, steps: &Steps) -> Result<Option<Side>, Spent> {
     Ok(match &header.test {
         CanaryTest::Word => by_word(value),
-        CanaryTest::Value(wanted) => (value == wanted).then_some(Side::Canary),
+        CanaryTest::Value(wanted) => (value == **wanted).then_some(Side::Canary),
         CanaryTest::Pattern(pattern) => {
             pattern.try_match(value.as_bytes(), steps)?.then_some(Side::Canary)
         }

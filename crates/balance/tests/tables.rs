@@ -112,7 +112,7 @@ fn requests_go_to_the_side_that_the_table_says() {
 
 fn read(test: &str) -> CanaryTest {
     match test.split_once('=') {
-        Some(("value", value)) => CanaryTest::Value(value.to_owned()),
+        Some(("value", value)) => CanaryTest::Value(value.to_owned().into()),
         Some((_, pattern)) => CanaryTest::Pattern(Pattern::new(pattern, false).expect("a pattern")),
         None if test == "broken" => CanaryTest::Never,
         None => CanaryTest::Word,

@@ -30,6 +30,12 @@ pub(crate) enum Command {
         #[arg(long, value_name = "N", default_value_t = 5_000)]
         requests: u64,
     },
+    /// All kinds of traffic and changes in turns; fails when memory, descriptors or threads grow after the warm-up
+    Soak {
+        /// For how long
+        #[arg(long = "for", value_name = "SECONDS", default_value_t = 3_600)]
+        time: u64,
+    },
     /// Writes the document from bench.json again
     Report,
 }

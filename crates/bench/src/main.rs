@@ -16,6 +16,7 @@ mod report;
 mod results;
 mod scenario;
 mod session;
+mod soak;
 mod tls;
 
 use std::process::ExitCode;

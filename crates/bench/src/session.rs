@@ -47,6 +47,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
         Some(Command::Cluster) => {
             Session::start(shared, vec![Peer::Fairway], endpoint_address()?)?.cluster()
         }
+        Some(Command::Soak { time }) => {
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            session.bench.soak(Duration::from_secs(*time))
+        }
         Some(Command::Instructions { requests }) => {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
             let count = session.bench.instructions(*requests)?;

@@ -1,6 +1,5 @@
 //! What changed in meaning from one Configuration to the next, object by object.
 
-use crate::hidden::hide;
 use crate::query::{shown, told};
 use crate::served::backend;
 use imbl::OrdMap;
@@ -301,11 +300,9 @@ fn walk<'a>(
     }
 }
 
-/// As JSON with nothing in it that opens a door.
+/// As JSON. What opens a door is hidden by its type.
 pub(crate) fn value(of: &impl Serialize) -> Value {
-    let mut value = serde_json::to_value(of).unwrap_or(Value::Null);
-    hide(&mut value);
-    value
+    serde_json::to_value(of).unwrap_or(Value::Null)
 }
 
 /// The settings of one thing that differ from those of another one, by name.

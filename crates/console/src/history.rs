@@ -169,7 +169,7 @@ mod tests {
             origin: Origin::new(Kind::Ingress, "a", "b"),
             key: None,
             severity: Severity::Error,
-            message: "m".to_owned(),
+            message: "m".to_owned().into(),
         };
         let none = Known::default();
         let problems = none.problems.with(std::slice::from_ref(&problem));

@@ -11,7 +11,6 @@ mod endpoints;
 mod events;
 mod explained;
 mod gate;
-mod hidden;
 mod history;
 mod lock;
 mod now;
@@ -23,5 +22,4 @@ mod views;
 
 pub use console::Console;
 pub use explained::{Asked, Explain, Explained, Line};
-pub use hidden::{hide, hide_line};
 pub use now::Identity;

@@ -1,6 +1,5 @@
 //! What stands behind the `?` of the API, and what whoever asks wrongly is told: one line with the remedy.
 
-use crate::hidden::hide_words;
 use runtime::admin::Page;
 use std::fmt;
 
@@ -132,7 +131,7 @@ pub(crate) fn shown(text: impl fmt::Display) -> String {
 
 /// The same for a message that may quote what somebody wrote: no password of a URL in it.
 pub(crate) fn told(message: impl fmt::Display) -> String {
-    hide_words(&shown(message))
+    model::hide_in_sentence(&shown(message))
 }
 
 #[cfg(test)]

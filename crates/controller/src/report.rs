@@ -145,7 +145,7 @@ mod tests {
             origin: Origin::new(Kind::Ingress, namespace, format!("i{number:04}")),
             key: None,
             severity: Severity::Error,
-            message: "it is broken".to_owned(),
+            message: "it is broken".to_owned().into(),
         };
         (0..count).map(problem).collect()
     }

@@ -1,8 +1,9 @@
 //! A user's mistake as a value: the same list feeds Events, admission, logs, metrics and `fairway check`.
 
-use crate::Origin;
+use crate::{Origin, hide_in_sentence};
 use serde::Serialize;
 use std::fmt::{self, Write};
+use std::ops::Deref;
 
 /// How much a problem takes away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -25,7 +26,38 @@ pub struct Problem {
     /// How much it takes away.
     pub severity: Severity,
     /// What is wrong and the remedy, in one sentence without a final dot.
-    pub message: String,
+    pub message: Message,
+}
+
+/// What is wrong: text that may quote values of objects, without what opens a door in them. There is no other way to
+/// make one than through `From`, which hides it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Message(String);
+
+impl<T: AsRef<str>> From<T> for Message {
+    fn from(text: T) -> Self {
+        Self(hide_in_sentence(text.as_ref()))
+    }
+}
+
+impl Deref for Message {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
 }
 
 impl fmt::Display for Problem {
@@ -84,7 +116,7 @@ mod tests {
             name in any::<String>(), key in any::<Option<String>>(), message in any::<String>(),
         ) {
             let origin = Origin::new(Kind::File, "", name);
-            let message = format!("{message}\n2026-01-01T00:00:00Z ERROR\u{1b}[2J\u{202e}");
+            let message = format!("{message}\n2026-01-01T00:00:00Z ERROR\u{1b}[2J\u{202e}").into();
             let problem = Problem { origin, key, severity: Severity::Error, message };
             let line = problem.to_string();
             prop_assert!(!line.chars().any(char::is_control), "{line:?}");

@@ -1,7 +1,7 @@
 //! Hosts of Gateways, with the rules of the routes that are attached. They stand beside the servers of Ingresses, so
 //! that nothing that one of them says counts for the other.
 
-use crate::{CertificateId, Location, PathKind, ServerName};
+use crate::{CertificateId, Location, PathKind, Secret, ServerName};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -42,10 +42,10 @@ pub struct RuleMatch {
     pub method: Option<String>,
     /// Its header fields, each with its whole value; names in lower case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub headers: Vec<(String, String)>,
+    pub headers: Vec<(String, Secret<String>)>,
     /// Its query parameters, each with its first value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub query: Vec<(String, String)>,
+    pub query: Vec<(String, Secret<String>)>,
 }
 
 /// How a client came in.

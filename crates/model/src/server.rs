@@ -101,6 +101,13 @@ pub struct Location {
     pub policy: Arc<Policy>,
 }
 
+impl Location {
+    /// The namespace of its Ingress; empty for what is nobody's.
+    pub fn namespace(&self) -> Arc<str> {
+        self.origin.as_ref().map_or_else(Arc::default, |origin| Arc::clone(&origin.namespace))
+    }
+}
+
 /// Where requests of a location go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub enum Backend {

@@ -1,6 +1,6 @@
 //! Header fields that configuration sets.
 
-use crate::Template;
+use crate::{Secret, Template};
 use serde::Serialize;
 
 /// A header field and its value. A value that turns out empty removes the field.
@@ -9,5 +9,5 @@ pub struct SetHeader {
     /// The name, as written: letters, digits, `-` and `_`.
     pub name: String,
     /// The value; its literals hold no control characters.
-    pub value: Template,
+    pub value: Secret<Template>,
 }

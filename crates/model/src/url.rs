@@ -1,6 +1,6 @@
 //! Where a request of our own goes: the URLs of external authentication, mirrors and the like.
 
-use crate::{Template, UpstreamId};
+use crate::{UpstreamId, UrlText};
 use serde::Serialize;
 
 /// An `http` or `https` URL whose parts may hold variables.
@@ -9,9 +9,9 @@ pub struct Url {
     /// Whether it is `https`.
     pub secure: bool,
     /// Host, and port where one is written.
-    pub authority: Template,
+    pub authority: UrlText,
     /// Path and query, as written; empty if the URL ends with its authority.
-    pub target: Template,
+    pub target: UrlText,
     /// Who is behind the authority; none if it holds variables and is looked up for each request.
     pub upstream: Option<UpstreamId>,
 }

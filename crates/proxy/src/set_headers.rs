@@ -20,7 +20,7 @@ impl SetHeaders {
         let compiled = headers.iter().map(|SetHeader { name, value }| {
             let value = match value.literal() {
                 Some(plain) => Value::Plain(Bytes::copy_from_slice(plain.as_bytes())),
-                None => Value::Filled(value.clone()),
+                None => Value::Filled(Template::clone(value)),
             };
             (Bytes::copy_from_slice(name.as_bytes()), value)
         });
@@ -66,7 +66,7 @@ mod tests {
     #[test]
     fn names_are_found_in_any_case() {
         let value = Template::parse("1").expect("no variable");
-        let set = SetHeaders::new(&[SetHeader { name: "X-One".to_owned(), value }]);
+        let set = SetHeaders::new(&[SetHeader { name: "X-One".to_owned(), value: value.into() }]);
         assert!(set.has(b"x-one") && !set.has(b"X-Two"));
     }
 

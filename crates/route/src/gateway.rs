@@ -245,9 +245,10 @@ mod tests {
 
     #[test]
     fn a_server_counts_by_the_name_that_was_asked_for() {
-        let alias = |text: &str| Alias::parse(text).expect("an alias");
         let mut server = Server::new(ServerName::new("a-very-long-name.test"));
-        server.aliases = vec![alias("*.b.test"), alias("al.t"), alias("begin.*")];
+        for item in ["*.b.test", "al.t", "begin.*"] {
+            server.aliases.extend(Alias::parse(item).expect("an alias"));
+        }
         let of = |asked: &str| Rank::within(&server, asked, Prefix, "/").host;
         assert_eq!(of("a-very-long-name.test"), (2, 21));
         assert_eq!(of("al.t"), (2, 4));

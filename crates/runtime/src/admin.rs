@@ -249,6 +249,10 @@ impl Admin {
             }
             _ => None,
         };
+        if let Some((StatusCode::TOO_MANY_REQUESTS, _)) = refused {
+            // It holds a place of its own address meanwhile, so that guessing gets no faster by more connections.
+            tokio::time::sleep(guard::SPAN).await;
+        }
         let mut page = match found {
             None => Page::text(StatusCode::NOT_FOUND, "there is no such page\n"),
             Some(_) if let Some((status, why)) = refused => Page::text(status, why),

@@ -1,7 +1,9 @@
 //! Who may read a page that is not for everybody: this machine, asked for by an address of its own, or whoever shows
 //! the token.
 
+use crate::places::party;
 use http::{HeaderMap, Method, Uri, header};
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
 use std::path::PathBuf;
@@ -13,9 +15,12 @@ use std::time::{Duration, Instant};
 const SHORTEST: usize = 16;
 /// Bytes of its file at most.
 const LONGEST: usize = 4096;
-/// Wrong tokens in one `SPAN`; all of them beyond that are refused unread, right ones too.
+/// Wrong tokens of one address in one `SPAN`. Whoever shows more of them waits for as long before each answer; the
+/// right one passes at once, whoever showed wrong ones before.
 const TRIES: u32 = 20;
-const SPAN: Duration = Duration::from_secs(1);
+pub(crate) const SPAN: Duration = Duration::from_secs(1);
+/// Addresses whose wrong tokens are counted; the ones that came first are forgotten beyond that.
+const ADDRESSES: usize = 1024;
 
 /// The header field of a token where the way to here keeps `Authorization` for itself, as the API server's proxy does.
 pub const TOKEN: &str = "fairway-token";
@@ -27,14 +32,15 @@ const WRONG_HOST: &str = "this page is for the machine itself: ask for it by loc
                           http://localhost:10254/\n";
 const OTHER_SITE: &str = "another site's page asked for this one: open it in a window of its own\n";
 const WRONG_TOKEN: &str = "that is not the token of --admin-token-file\n";
-const TOO_MANY: &str = "too many wrong tokens: try again in a second\n";
+const TOO_MANY: &str =
+    "that is not the token of --admin-token-file, and too many were wrong: look it up\n";
 
 /// The file of a token.
 #[derive(Debug)]
 pub struct Token {
     file: PathBuf,
-    /// When the span began, and the wrong ones in it.
-    wrong: Mutex<(Option<Instant>, u32)>,
+    /// By address, when its span began, and the wrong ones in it.
+    wrong: Mutex<HashMap<IpAddr, (Instant, u32)>>,
 }
 
 /// Why a token's file cannot be used.
@@ -79,24 +85,37 @@ impl Token {
         }
     }
 
-    /// Whether this is it; none if there were too many wrong ones.
-    fn is(&self, shown: &[u8]) -> Option<bool> {
+    /// Whether this is it.
+    fn is(&self, shown: &[u8]) -> bool {
+        self.read().is_ok_and(|token| equal(&token, shown))
+    }
+
+    /// Counts a wrong one; whether its address showed too many.
+    fn count(&self, peer: IpAddr) -> bool {
+        let (peer, now) = (party(peer), Instant::now());
         let mut wrong = self.wrong.lock().unwrap_or_else(PoisonError::into_inner);
-        if wrong.0.is_none_or(|began| began.elapsed() >= SPAN) {
-            *wrong = (Some(Instant::now()), 0);
+        if wrong.len() >= ADDRESSES && !wrong.contains_key(&peer) {
+            wrong.retain(|_, (began, _)| now.duration_since(*began) < SPAN);
+            if wrong.len() >= ADDRESSES
+                && let Some(first) = wrong.iter().min_by_key(|(_, (began, _))| *began)
+            {
+                let first = *first.0;
+                wrong.remove(&first);
+            }
         }
-        if wrong.1 >= TRIES {
-            return None;
+        let (began, count) = wrong.entry(peer).or_insert((now, 0));
+        if now.duration_since(*began) >= SPAN {
+            (*began, *count) = (now, 0);
         }
-        let right = self.read().is_ok_and(|token| equal(&token, shown));
-        wrong.1 += u32::from(!right);
-        Some(right)
+        *count = count.saturating_add(1);
+        *count > TRIES
     }
 }
 
 /// Takes as long wherever they differ.
 fn equal(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |differ, (a, b)| differ | (a ^ b)) == 0
+    let differ = a.iter().zip(b).fold(0, |differ, (a, b)| std::hint::black_box(differ | (a ^ b)));
+    a.len() == b.len() && differ == 0
 }
 
 /// Whether a request may read what is for this machine; else what it is told, and whether it came too often.
@@ -107,10 +126,12 @@ pub(crate) fn may_read(
 ) -> Result<(), (http::StatusCode, &'static str)> {
     use http::StatusCode;
     if let Some((token, shown)) = token.zip(shown(headers)) {
-        return match token.is(shown) {
-            Some(true) => Ok(()),
-            Some(false) => Err((StatusCode::UNAUTHORIZED, WRONG_TOKEN)),
-            None => Err((StatusCode::TOO_MANY_REQUESTS, TOO_MANY)),
+        return if token.is(shown) {
+            Ok(())
+        } else if token.count(peer) {
+            Err((StatusCode::TOO_MANY_REQUESTS, TOO_MANY))
+        } else {
+            Err((StatusCode::UNAUTHORIZED, WRONG_TOKEN))
         };
     }
     if !peer.to_canonical().is_loopback() {
@@ -234,6 +255,14 @@ mod tests {
         assert_eq!(ask(TOKEN, "0123456789abcdef"), 200);
         let wrong: Vec<u16> = (0..=TRIES).map(|_| ask(TOKEN, "0123456789abcdee")).collect();
         assert_eq!((wrong[0], wrong.last()), (401, Some(&429)));
+        assert_eq!(ask(TOKEN, "0123456789abcdef"), 200, "the right one passes, whoever guesses");
+        let other = status("10.0.0.2", Some(&token), &[(TOKEN, "0123456789abcdee"), ("host", "a")]);
+        assert_eq!(other, 401, "others' wrong ones do not count");
+        for number in 0..2000_u32 {
+            let peer = std::net::Ipv4Addr::from(number).to_string();
+            status(&peer, Some(&token), &[(TOKEN, "0123456789abcdee"), ("host", "a")]);
+        }
+        assert!(token.wrong.lock().expect("nobody panicked").len() <= super::ADDRESSES);
         assert_eq!(status(NEAR, Some(&token), &[("host", "localhost")]), 200, "needs none");
     }
 }

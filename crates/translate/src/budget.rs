@@ -251,7 +251,8 @@ impl Budgets {
                 "the Ingress is not served: the older ones of its namespace leave too little of the {} that it may have; \
                  remove some, or raise {} in {KEY} of the ConfigMap",
                 NAMES[*kind], NAMES[*kind]
-            ),
+            )
+            .into(),
         })
     }
 }

@@ -367,7 +367,7 @@ fn ignored<'a>(
 
 fn problem(ingress: &ObjectKey, annotation: &str, message: String) -> Problem {
     let key = Some(annotation.to_owned());
-    Problem { origin: origin(ingress), key, severity: Severity::Warning, message }
+    Problem { origin: origin(ingress), key, severity: Severity::Warning, message: message.into() }
 }
 
 /// The namespace of the path `/` of a host.

@@ -190,6 +190,11 @@ fn of_object(problems: &BTreeMap<Problem, usize>) -> Vec<Problem> {
     problems.keys().take(OF_ONE).cloned().collect()
 }
 
+/// The beginning of a text that is too long.
+fn shortened(text: &str) -> Option<String> {
+    (text.len() > LONGEST).then(|| format!("{}…", &text[..text.floor_char_boundary(LONGEST)]))
+}
+
 /// Keeps the first ones of each object, with messages that are not too long.
 fn bound(problems: &mut Vec<Problem>) {
     let mut counts: BTreeMap<Origin, usize> = BTreeMap::new();
@@ -198,14 +203,12 @@ fn bound(problems: &mut Vec<Problem>) {
         *count += 1;
         *count <= OF_ONE
     });
-    for text in problems
-        .iter_mut()
-        .flat_map(|found| [Some(&mut found.message), found.key.as_mut()])
-        .flatten()
-    {
-        if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
-            text.push('…');
+    for found in problems.iter_mut() {
+        if let Some(short) = shortened(&found.message) {
+            found.message = short.into();
+        }
+        if let Some(short) = found.key.as_deref().and_then(shortened) {
+            found.key = Some(short);
         }
     }
 }

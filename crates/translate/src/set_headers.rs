@@ -41,14 +41,14 @@ fn template(name: &str, value: &str) -> Result<SetHeader, String> {
     if value.parts().iter().any(|part| matches!(part, Part::Capture(_))) {
         return Err("has a capture group such as $1, and there is no pattern".to_owned());
     }
-    Ok(SetHeader { name: name.to_owned(), value })
+    Ok(SetHeader { name: name.to_owned(), value: value.into() })
 }
 
 /// A field whose value means what it says: a `$` is a dollar sign.
 pub(crate) fn literal(name: &str, value: &str) -> Result<SetHeader, String> {
     let value = checked(name, value)?;
     let value = Template::from_parts(vec![Part::Text(value.to_owned())]);
-    Ok(SetHeader { name: name.to_owned(), value })
+    Ok(SetHeader { name: name.to_owned(), value: value.into() })
 }
 
 /// The value without space around it, if both are fit for a header section.

@@ -35,7 +35,7 @@ pub(crate) fn read(snapshot: &Snapshot, options: &Options) -> Found {
                 origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
                 key: Some(name.clone()),
                 severity,
-                message,
+                message: message.into(),
             }));
         }
     }
@@ -60,7 +60,7 @@ fn snippet(snapshot: &Snapshot, options: &Options, found: &mut Found) {
         origin: Origin::new(Kind::ConfigMap, key.namespace.clone(), key.name.clone()),
         key: Some(snippets::STREAM.to_owned()),
         severity,
-        message,
+        message: message.into(),
     }));
 }
 

@@ -62,7 +62,7 @@ impl Destination {
     }
 
     /// Where it leads with this authority.
-    pub async fn way_to(&self, authority: &str, names: &Names) -> Option<Way> {
+    pub async fn way_to(&self, authority: &str, names: &Names, whose: &Arc<str>) -> Option<Way> {
         if let Some(group) = &self.group {
             return Some(Way { group: group.clone(), tls: self.tls.clone() });
         }
@@ -70,7 +70,7 @@ impl Destination {
             .ok()
             .map(|host| (host.name.into_owned(), host.port))?;
         let port = port.unwrap_or(if self.url.secure { 443 } else { 80 });
-        let endpoints = names.lookup(&host, port).await?;
+        let endpoints = names.lookup(&host, port, whose).await?;
         let group = Arc::new(Group::new(UpstreamId::new(authority), endpoints));
         let tls = self.tls.as_ref().map(|profile| Arc::new(profile.named(&host)));
         Some(Way { group, tls })

@@ -2,7 +2,6 @@
 
 use super::json;
 use crate::explained::{Asked, Explained, Line};
-use crate::hidden::hide_line;
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
 use std::net::{IpAddr, Ipv4Addr};
@@ -29,11 +28,18 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         explain(&asked, &now.known).map_err(|error| Refusal::Wrong(told(error)))?;
     let line = |Line { step, outcome, by }| Line {
         step,
-        outcome: hide_line(&shown(outcome)),
+        outcome: without_queries(&shown(outcome)),
         by: by.map(shown),
     };
     json(&Explained {
         notes: notes.into_iter().map(told).collect(),
         decisions: decisions.into_iter().map(line).collect(),
     })
+}
+
+/// Without values of queries, even where it is the one that is asked about: a page may be looked at by many.
+fn without_queries(outcome: &str) -> String {
+    let word =
+        |word: &str| if word.contains('?') { model::hide_in_url(word) } else { word.to_owned() };
+    outcome.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -190,7 +190,7 @@ fn of_problem(problem: &Problem, snapshot: &Snapshot) -> Option<Event> {
     let object = of_origin(&problem.origin, snapshot)?;
     let text = match &problem.key {
         Some(key) => format!("{key}: {}", problem.message),
-        None => problem.message.clone(),
+        None => problem.message.to_string(),
     };
     let is_annotation = problem.key.as_ref().is_some_and(|key| !key.starts_with("spec"));
     let (kind, reason, message) = match problem.severity {
@@ -339,7 +339,7 @@ mod tests {
             origin: Origin::new(kind, "demo", "a"),
             key: key.map(str::to_owned),
             severity,
-            message: "it is wrong".to_owned(),
+            message: "it is wrong".into(),
         };
         let reason =
             |problem| of_problem(&problem, &snapshot).map(|event| (event.reason, event.message));

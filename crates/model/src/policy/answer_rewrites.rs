@@ -1,6 +1,6 @@
 //! `proxy-redirect-*` and `proxy-cookie-*`: addresses in an upstream's answer, told in the words of the front.
 
-use crate::{Pattern, Template};
+use crate::{Pattern, Template, UrlText};
 use serde::Serialize;
 
 /// What is replaced in the header section of an upstream's answer (ngx_http_proxy_module).
@@ -32,7 +32,7 @@ pub struct Replacement {
     /// What is replaced.
     pub from: Replaced,
     /// What takes its place; `$1` … `$9` are the groups of a pattern.
-    pub to: Template,
+    pub to: UrlText,
 }
 
 /// What is replaced.
@@ -60,8 +60,8 @@ impl AnswerRewrites {
         };
         let all = redirect.into_iter().chain(cookie_domain).chain(cookie_path);
         all.flat_map(|Replacement { from, to }| match from {
-            Replaced::Text(from) => [Some(from), Some(to)],
-            Replaced::Pattern(_) => [None, Some(to)],
+            Replaced::Text(from) => [Some(from), Some(&**to)],
+            Replaced::Pattern(_) => [None, Some(&**to)],
         })
         .flatten()
     }

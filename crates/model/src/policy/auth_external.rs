@@ -2,7 +2,7 @@
 //! ingress-nginx uses it, compat/behaviour.md section 16).
 
 use crate::snippet::Scope;
-use crate::{Template, Url};
+use crate::{Secret, Template, Url, UrlText};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +15,13 @@ pub struct AuthExternal {
     /// `auth-method`; none: GET, and the original request is described by fewer headers.
     pub method: Option<String>,
     /// `auth-signin` with its parameter: where clients are sent that it refuses with 401.
-    pub sign_in: Option<Template>,
+    pub sign_in: Option<UrlText>,
     /// `auth-response-headers`: what it says about the client, for the application; nobody else can say it.
     pub response_headers: Vec<String>,
     /// `auth-proxy-set-headers`: what it is told besides.
-    pub request_headers: Vec<(String, Template)>,
+    pub request_headers: Vec<(String, Secret<Template>)>,
     /// `auth-request-redirect`: the value of `X-Auth-Request-Redirect`; none: the target of the request.
-    pub request_redirect: Option<Template>,
+    pub request_redirect: Option<UrlText>,
     /// `auth-always-set-cookie`: its cookies reach the client whatever the status of the answer.
     pub always_set_cookie: bool,
     /// `auth-cache-key`: what it says is remembered.

@@ -1,7 +1,7 @@
 //! Another upstream for a part of a location's requests (compat/behaviour.md section 10).
 
 use super::Balance;
-use crate::{Origin, Pattern, UpstreamId};
+use crate::{Origin, Pattern, Secret, UpstreamId};
 use serde::Serialize;
 
 /// The other upstream of a location, and who goes there. Everything else is as the location says.
@@ -52,7 +52,7 @@ pub enum CanaryTest {
     /// `always` for the canary, `never` for the main side.
     Word,
     /// `canary-by-header-value`: exactly this.
-    Value(String),
+    Value(Secret<String>),
     /// `canary-by-header-pattern`: matched by this.
     Pattern(Pattern),
     /// A pattern that is none: whoever sends the header stays on the main side.

@@ -1,6 +1,6 @@
 //! `fastcgi-index` and `fastcgi-params-configmap` (ngx_http_fastcgi_module).
 
-use crate::Template;
+use crate::{Secret, Template};
 use serde::Serialize;
 
 /// What a FastCGI responder is told beyond what every one is told.
@@ -9,5 +9,5 @@ pub struct FastCgi {
     /// The file that a path ending in `/` means.
     pub index: Option<String>,
     /// More parameters, in order.
-    pub params: Vec<(String, Template)>,
+    pub params: Vec<(String, Secret<Template>)>,
 }

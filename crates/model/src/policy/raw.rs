@@ -1,18 +1,18 @@
 //! What only the nginx engine understands: raw configuration (`*-snippet`), ModSecurity, and how nginx is set up.
 //! Opaque to everything else; it is here only if that engine asked for it, and denied otherwise.
 
-use crate::{Origin, Tuning};
+use crate::{Origin, Secret, Tuning};
 use serde::Serialize;
 
 /// What one Ingress says in nginx's own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Raw {
     /// `configuration-snippet`: for its locations.
-    pub configuration: Option<String>,
+    pub configuration: Option<Secret<String>>,
     /// `server-snippet`: for its hosts; the first Ingress of a host that has one counts.
-    pub server: Option<String>,
+    pub server: Option<Secret<String>>,
     /// `auth-snippet`: for the location that asks the authenticator.
-    pub auth: Option<String>,
+    pub auth: Option<Secret<String>>,
     /// `enable-modsecurity` and its companions.
     pub modsecurity: ModSecurity,
     /// `proxy-busy-buffers-size`: bytes of an answer that may be on their way to the client.
@@ -29,9 +29,9 @@ pub struct ModSecurity {
     /// `enable-owasp-core-rules`.
     pub core_rules: bool,
     /// `modsecurity-snippet`: rules in place of the recommended ones.
-    pub rules: Option<String>,
+    pub rules: Option<Secret<String>>,
     /// `modsecurity-transaction-id`.
-    pub transaction_id: Option<String>,
+    pub transaction_id: Option<Secret<String>>,
 }
 
 /// What the ConfigMap says in nginx's own words.
@@ -40,15 +40,15 @@ pub struct RawGlobal {
     /// The ConfigMap.
     pub origin: Option<Origin>,
     /// `main-snippet`.
-    pub main: Option<String>,
+    pub main: Option<Secret<String>>,
     /// `http-snippet`.
-    pub http: Option<String>,
+    pub http: Option<Secret<String>>,
     /// `server-snippet`: for every server.
-    pub server: Option<String>,
+    pub server: Option<Secret<String>>,
     /// `location-snippet`: for every location of an Ingress.
-    pub location: Option<String>,
+    pub location: Option<Secret<String>>,
     /// `global-auth-snippet`: for the location that asks the authenticator of everybody.
-    pub auth: Option<String>,
+    pub auth: Option<Secret<String>>,
     /// `enable-modsecurity`, `enable-owasp-modsecurity-crs`, `modsecurity-snippet`.
     pub modsecurity: ModSecurity,
     /// How nginx is set up.

@@ -1,7 +1,7 @@
 //! `permanent-redirect`, `temporal-redirect`, `ssl-redirect`, `force-ssl-redirect`, `preserve-trailing-slash`,
 //! `use-port-in-redirects`.
 
-use crate::Template;
+use crate::UrlText;
 use serde::Serialize;
 
 /// A redirect that answers every request (compat/behaviour.md section 12.4).
@@ -10,7 +10,7 @@ pub struct Redirect {
     /// Its status: 301, 302, 303, 307 or 308.
     pub status: u16,
     /// Where to; what starts with `/` is on the host of the request.
-    pub target: Template,
+    pub target: UrlText,
 }
 
 /// Redirects from HTTP to HTTPS (compat/behaviour.md section 12.5).

@@ -1,5 +1,6 @@
 //! What filters of the Gateway API do at a location.
 
+use crate::Secret;
 use serde::Serialize;
 
 /// Filters of a route; what has any is of the Gateway API, and nothing that is said of Ingresses counts there.
@@ -23,9 +24,9 @@ pub struct RouteFilters {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HeaderEdits {
     /// These fields have these values alone.
-    pub set: Vec<(String, String)>,
+    pub set: Vec<(String, Secret<String>)>,
     /// These are added to what is there.
-    pub add: Vec<(String, String)>,
+    pub add: Vec<(String, Secret<String>)>,
     /// These go.
     pub remove: Vec<String>,
 }
@@ -102,7 +103,7 @@ mod tests {
 
     #[test]
     fn edits_one_after_the_other_are_the_same_as_one() {
-        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let pair = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned().into());
         let mut all = HeaderEdits {
             set: vec![pair(("a", "1")), pair(("b", "1"))],
             add: vec![pair(("c", "1"))],

@@ -1,7 +1,7 @@
 //! What is said at http level.
 
 use super::{LocationKind, Name, Position, Regex, Scope, Settings, Template};
-use crate::Origin;
+use crate::{Origin, Secret};
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub struct Map {
     #[serde(serialize_with = "pairs")]
     pub keys: BTreeMap<MapKey, Template>,
     /// Expressions, tried in order.
-    pub patterns: Vec<(Regex, Template)>,
+    pub patterns: Vec<(Secret<Regex>, Template)>,
     /// `default`, else empty.
     pub default: Template,
 }
@@ -60,8 +60,8 @@ fn pairs<S: Serializer>(
 /// A key of a `map`, in the order in which kinds are tried.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum MapKey {
-    /// Text, without regard to case.
-    Exact(String),
+    /// Text, without regard to case; it may be a secret that is compared with.
+    Exact(Secret<String>),
     /// `*.example.com`: what the host ends with, its dot included.
     Ending(String),
     /// `example.*`: what the host begins with, its dot included.
@@ -198,7 +198,7 @@ impl Map {
         let lower = text.to_ascii_lowercase();
         let host = if self.hostnames { lower.strip_suffix('.').unwrap_or(&lower) } else { &lower };
         let find = |key: MapKey| self.keys.get(&key);
-        if let Some(value) = find(MapKey::Exact(host.to_owned())) {
+        if let Some(value) = find(MapKey::Exact(host.to_owned().into())) {
             return Some(value);
         }
         if !self.hostnames {

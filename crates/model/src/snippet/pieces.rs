@@ -9,8 +9,14 @@ use super::{
     Share, SplitClients, Stacked, Step, SubFilter, Task, Uri,
 };
 use super::{ClientAddress, PassTarget};
-use crate::Pattern;
+use crate::{Pattern, Secret};
 use std::time::Duration;
+
+impl<T: Pieces> Pieces for Secret<T> {
+    fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {
+        T::pieces(self, see);
+    }
+}
 
 impl<T: Pieces> Pieces for Stacked<T> {
     fn pieces<'s>(&'s self, see: &mut dyn FnMut(&'s Piece)) {

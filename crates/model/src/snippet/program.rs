@@ -1,7 +1,7 @@
 //! Programs of the rewrite module.
 
-use super::Position;
-use super::{Name, Regex, Template};
+use super::{Name, Position, Regex, Template};
+use crate::Secret;
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -70,9 +70,9 @@ pub enum Comparison {
     /// `!=`
     Differs(Template),
     /// `~` and `~*`
-    Matches(Regex),
+    Matches(Secret<Regex>),
     /// `!~` and `!~*`
-    DoesNotMatch(Regex),
+    DoesNotMatch(Secret<Regex>),
 }
 
 /// `return`.

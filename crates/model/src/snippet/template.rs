@@ -1,6 +1,7 @@
 //! Text with variables, and regular expressions with named groups.
 
 use super::Other;
+use crate::secret::{Shown, hidden, is_revealed};
 use crate::{Pattern, Variable};
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -29,7 +30,7 @@ impl fmt::Display for Name {
 }
 
 /// One piece of a [`Template`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Piece {
     /// Text as it is.
     Text(String),
@@ -43,7 +44,24 @@ pub enum Piece {
     Capture(usize),
 }
 
-/// Text with variables, parsed once.
+impl fmt::Debug for Piece {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.debug_tuple("Text").field(&shown(text)).finish(),
+            Self::Known(variable) => f.debug_tuple("Known").field(variable).finish(),
+            Self::Other(variable) => f.debug_tuple("Other").field(variable).finish(),
+            Self::Own(name) => f.debug_tuple("Own").field(name).finish(),
+            Self::Capture(group) => f.debug_tuple("Capture").field(group).finish(),
+        }
+    }
+}
+
+/// What a serialisation and a log line may say of a text: it may be a secret, whatever directive it is for.
+fn shown(text: &str) -> &str {
+    if is_revealed() { text } else { hidden(text) }
+}
+
+/// Text with variables, parsed once. Its texts are shown by `Display` alone, which is for those who use them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// In order; no two neighbours are text.
@@ -83,9 +101,23 @@ impl fmt::Display for Template {
     }
 }
 
+impl Shown for Template {
+    fn shown(&self) -> String {
+        let shown = |piece: &Piece| match piece {
+            Piece::Text(text) => Piece::Text(shown(text).to_owned()),
+            piece => piece.clone(),
+        };
+        Self { pieces: self.pieces.iter().map(shown).collect() }.to_string()
+    }
+
+    fn whole(&self) -> String {
+        self.to_string()
+    }
+}
+
 impl Serialize for Template {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(&self.shown())
     }
 }
 
@@ -96,4 +128,15 @@ pub struct Regex {
     pub pattern: Pattern,
     /// Groups with names.
     pub names: Vec<(usize, Name)>,
+}
+
+impl Shown for Regex {
+    /// Nothing: what is compared with may be a secret.
+    fn shown(&self) -> String {
+        hidden(self.pattern.source()).to_owned()
+    }
+
+    fn whole(&self) -> String {
+        self.pattern.source().to_owned()
+    }
 }

@@ -9,7 +9,7 @@ pub(crate) use without::without;
 
 use crate::conf::{ALIASES, APP_ROOT, CIPHERS, CLIENT_CERTIFICATE, Owner};
 use model::policy::{ModSecurity, RawGlobal};
-use model::{Configuration, Kind, Origin, Problem, Server, Severity};
+use model::{Configuration, Kind, Origin, Problem, Secret, Server, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What is left out, and why.
@@ -54,7 +54,7 @@ const KEYS: [&str; 6] = [
 ];
 
 /// The text of a key.
-fn text<'a>(raw: &'a mut RawGlobal, key: &str) -> &'a mut Option<String> {
+fn text<'a>(raw: &'a mut RawGlobal, key: &str) -> &'a mut Option<Secret<String>> {
     match key {
         "main-snippet" => &mut raw.main,
         "http-snippet" => &mut raw.http,
@@ -173,7 +173,8 @@ pub(crate) fn problems(left_out: &LeftOut) -> Vec<Problem> {
             severity: Severity::Error,
             message: format!(
                 "nginx does not take what it asks for{place} ({reason}): {instead} until {until}"
-            ),
+            )
+            .into(),
         }
     });
     told.collect()

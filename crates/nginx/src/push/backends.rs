@@ -281,7 +281,7 @@ impl Shaping {
         };
         match header.as_ref().map(|header| &header.test) {
             None | Some(CanaryTest::Word) => {}
-            Some(CanaryTest::Value(value)) => shaping.header_value = Some(value.clone()),
+            Some(CanaryTest::Value(value)) => shaping.header_value = Some(value.to_string()),
             Some(CanaryTest::Pattern(pattern)) => {
                 shaping.header_pattern = Some(pattern.source().to_owned());
             }
@@ -350,7 +350,7 @@ mod tests {
         let size = NonZeroU32::new(2).expect("not zero");
         let balance =
             Balance { algorithm: Algorithm::HashSubset(key, size), affinity: Some(affinity()) };
-        let test = CanaryTest::Value("yes".to_owned());
+        let test = CanaryTest::Value("yes".to_owned().into());
         let canary = Canary {
             upstream: UpstreamId::new("demo-new-80"),
             origin: Origin::new(Kind::Ingress, "demo", "new"),

@@ -42,17 +42,17 @@ fn literal(text: &str) -> Template {
 fn url(text: &str) -> Url {
     Url {
         secure: false,
-        authority: literal(text),
-        target: literal(text),
+        authority: literal(text).into(),
+        target: literal(text).into(),
         upstream: Some(UpstreamId::new(text)),
     }
 }
 
 /// A policy that says the text wherever a policy can say one.
 fn policy(text: &str) -> Policy {
-    let header = || SetHeader { name: "X-A".to_owned(), value: literal(text) };
+    let header = || SetHeader { name: "X-A".to_owned(), value: literal(text).into() };
     Policy {
-        redirect: Some(Redirect { status: 302, target: literal(text) }),
+        redirect: Some(Redirect { status: 302, target: literal(text).into() }),
         upstream_host: Some(literal(text)),
         rewrite: Some(Rewrite {
             pattern: Pattern::new(".", true).expect("a pattern"),
@@ -68,10 +68,10 @@ fn policy(text: &str) -> Policy {
         auth_external: Some(AuthExternal {
             url: url(text),
             method: Some(text.to_owned()),
-            sign_in: Some(literal(text)),
+            sign_in: Some(literal(text).into()),
             response_headers: vec!["X-User".to_owned()],
-            request_headers: vec![("X-B".to_owned(), literal(text))],
-            request_redirect: Some(literal(text)),
+            request_headers: vec![("X-B".to_owned(), literal(text).into())],
+            request_redirect: Some(literal(text).into()),
             always_set_cookie: true,
             cache: None,
             snippet: None,
@@ -93,7 +93,7 @@ fn policy(text: &str) -> Policy {
         custom_headers: CustomHeaders(vec![header()]),
         fastcgi: FastCgi {
             index: Some(text.to_owned()),
-            params: vec![("P".to_owned(), literal(text))],
+            params: vec![("P".to_owned(), literal(text).into())],
         },
         ..Policy::default()
     }

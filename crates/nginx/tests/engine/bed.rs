@@ -105,8 +105,9 @@ pub(crate) fn configuration(hosts: &[(&str, SocketAddr, Option<&str>)]) -> Confi
     let mut configuration = Configuration { global: Arc::new(global), ..Configuration::default() };
     for (host, address, snippet) in hosts {
         let id = UpstreamId::new(format!("demo-{host}-80"));
-        let raw = snippet
-            .map(|text| Box::new(Raw { configuration: Some(text.to_owned()), ..Raw::default() }));
+        let raw = snippet.map(|text| {
+            Box::new(Raw { configuration: Some(text.to_owned().into()), ..Raw::default() })
+        });
         let location = Location {
             path: "/".to_owned(),
             kind: PathKind::Prefix,

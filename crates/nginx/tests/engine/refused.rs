@@ -266,7 +266,8 @@ async fn groups_of_a_pattern_are_no_variables_of_others() {
     edit_policy(&mut next, "a.test", "/", |policy| {
         let token = Part::Variable(Variable::RequestHeader("x_token".to_owned()));
         let value = Template::from_parts(vec![token]);
-        policy.custom_headers = CustomHeaders(vec![SetHeader { name: "X-Seen".to_owned(), value }]);
+        policy.custom_headers =
+            CustomHeaders(vec![SetHeader { name: "X-Seen".to_owned(), value: value.into() }]);
     });
     assert!(apply(&engine, &next).await.is_empty());
     let answer = ask(port, "a.test", "/", "X-Token: mine\r\n");
@@ -284,7 +285,12 @@ fn authenticator(id: &str) -> AuthExternal {
     let authority = literal("auth.test");
     let upstream = Some(UpstreamId::new(id));
     AuthExternal {
-        url: Url { secure: false, authority, target: literal("/ask"), upstream },
+        url: Url {
+            secure: false,
+            authority: authority.into(),
+            target: literal("/ask").into(),
+            upstream,
+        },
         method: None,
         sign_in: None,
         response_headers: Vec::new(),

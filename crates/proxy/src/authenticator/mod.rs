@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use imbl::OrdMap;
 use model::policy::{AuthExternal, Policy};
-use model::{Location, ServerName, UpstreamId};
+use model::{Location, ServerName, UpstreamId, revealed};
 use std::sync::Arc;
 use tls::Profiles;
 use upstream::{Destination, Group};
@@ -64,7 +64,7 @@ impl Authenticator {
         Ok(Some(Arc::new(Self {
             destination: Destination::new(&policy.url, groups, profiles)?,
             towards,
-            id: format!("{server} {:?} {} {policy:?} ", location.kind, location.path).into(),
+            id: identity(server, location, policy).into(),
             told: settings
                 .map(|settings| Towards::new(&settings.headers.proxy_set))
                 .unwrap_or_default(),
@@ -74,6 +74,12 @@ impl Authenticator {
             policy: policy.clone(),
         })))
     }
+}
+
+/// Tells authenticators apart, by all that they are asked with.
+#[expect(clippy::disallowed_methods, reason = "it is hashed, and told to nobody")]
+fn identity(server: &ServerName, location: &Location, policy: &AuthExternal) -> String {
+    revealed(|| format!("{server} {:?} {} {policy:?} ", location.kind, location.path))
 }
 
 impl Said {

@@ -542,7 +542,8 @@ fn without_the_unservable<'l>(
             message: format!(
                 "path {} of host {server}: {reason}; it answers 503: mend the Secret or the proxy-ssl settings",
                 location.path
-            ),
+            )
+            .into(),
         }));
         let backend = Backend::Denied(reason);
         Arc::new(Location { backend, canary: None, ..Location::clone(location) })
@@ -562,7 +563,7 @@ fn served(server: &Arc<Server>, locations: &[Arc<Location>]) -> Arc<Server> {
 
 /// What the templates of the process ask for.
 fn watch_of_all(global: &Global) -> Watch {
-    let added = global.add_headers.iter().map(|header| &header.value);
+    let added = global.add_headers.iter().map(|header| &*header.value);
     Watch::of(added.chain([&global.log_format.template]))
 }
 

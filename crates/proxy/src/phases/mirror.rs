@@ -122,7 +122,11 @@ struct Copy {
 impl Copy {
     async fn run(self) {
         let _generation = self.generation;
-        let Some(way) = self.destination.way_to(&self.authority, self.worker.names()).await else {
+        let Some(way) = self
+            .destination
+            .way_to(&self.authority, self.worker.names(), &self.location.namespace())
+            .await
+        else {
             return;
         };
         let request = Call {

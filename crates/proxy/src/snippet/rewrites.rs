@@ -362,7 +362,7 @@ mod tests {
     fn annotations_count_where_snippets_say_nothing() {
         let template = |text| model::Template::parse(text).expect("no variable");
         let cookie_path =
-            Some(Replacement { from: Replaced::Text(template("/a")), to: template("/b") });
+            Some(Replacement { from: Replaced::Text(template("/a")), to: template("/b").into() });
         let annotations = AnswerRewrites { cookie_path, ..AnswerRewrites::default() };
         let flags = "proxy_cookie_flags ~ secure;";
         let both = said_beside(flags, &annotations, "Set-Cookie", "a=b; Path=/a/c");

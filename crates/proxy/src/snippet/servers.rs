@@ -132,7 +132,8 @@ fn denied(origin: &Origin, own: &OwnServer, site: &Site) -> BTreeSet<Problem> {
             severity: Severity::Error,
             message: format!(
                 "{at}: location {path} of this server: {reason}; it answers 503: mend proxy_ssl_…"
-            ),
+            )
+            .into(),
         })
     };
     spots.filter_map(|(_, spot)| problem(spot)).collect()

@@ -6,6 +6,7 @@ mod kept;
 mod live;
 mod near_misses;
 mod routing;
+mod shown;
 mod towards_upstream;
 
 pub use kept::Decision;
@@ -73,6 +74,6 @@ fn answer(story: &mut Story<'_>, response: &Response) {
     for field in response.headers.iter() {
         let name = String::from_utf8_lossy(&field.name);
         let value = String::from_utf8_lossy(&field.value);
-        story.say("answer field", format!("{name}: {value}"));
+        story.say("answer field", shown::field(story.exchange, &name, &value));
     }
 }

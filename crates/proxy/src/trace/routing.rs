@@ -1,6 +1,6 @@
 //! Who the client is, which server and location answer, and redirects.
 
-use super::{Phase, Story, near_misses};
+use super::{Phase, Story, near_misses, shown};
 use model::{Backend, PathKind, Steps};
 use wire::Response;
 
@@ -130,10 +130,11 @@ fn programs(story: &mut Story<'_>) {
 
 /// What ended the request in the rewrite phase, and the path that it goes on with.
 fn redirects(story: &mut Story<'_>, response: &Response) {
+    let exchange = story.exchange;
     let to = |response: &Response| {
-        let place =
-            response.headers.get("location").map(|at| String::from_utf8_lossy(at).into_owned());
-        format!("{} to {}", response.status.as_u16(), place.unwrap_or_default())
+        let place = response.headers.get("location").map(|at| String::from_utf8_lossy(at));
+        let place = shown::address(exchange, &place.unwrap_or_default());
+        format!("{} to {place}", response.status.as_u16())
     };
     if story.ended(Phase::Location) && response.headers.has("location") {
         let why = match story.exchange.place {
@@ -154,7 +155,7 @@ fn redirects(story: &mut Story<'_>, response: &Response) {
     if story.reached(Phase::Rewrite)
         && let Some(rewritten) = &story.exchange.visit.rewritten
     {
-        let path = String::from_utf8_lossy(rewritten).into_owned();
+        let path = shown::address(exchange, &String::from_utf8_lossy(rewritten));
         let has_target = story.exchange.spot().location.policy.rewrite.is_some();
         if has_target {
             story.say_by("rewrite", path, "rewrite-target")

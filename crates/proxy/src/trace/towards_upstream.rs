@@ -1,6 +1,6 @@
 //! Which upstream and endpoint, how, and what it was sent.
 
-use super::{Phase, Story};
+use super::{Phase, Story, shown};
 use crate::variables;
 use model::policy::Algorithm;
 
@@ -12,12 +12,16 @@ pub(super) fn tell(story: &mut Story<'_>) {
     endpoints(story);
     if let Some(copies) = &story.exchange.spot().mirror {
         let authority = variables::text_of(&copies.destination.url.authority, story.exchange);
-        story.say_by("mirror", format!("a copy goes to {authority}"), "mirror-target");
+        story.say_by(
+            "mirror",
+            format!("a copy goes to {}", shown::address(story.exchange, &authority)),
+            "mirror-target",
+        );
     }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {
-        story.say("sent upstream", line);
+        story.say("sent upstream", shown::line(story.exchange, line));
     }
 }
 

@@ -107,8 +107,8 @@ async fn an_authenticator_that_is_gone_or_answers_nonsense_lets_nobody_in() {
         let authenticator = AuthExternal {
             url: Url {
                 secure: false,
-                authority: Template::parse("auth").expect("no variables"),
-                target: Template::default(),
+                authority: Template::parse("auth").expect("no variables").into(),
+                target: Template::default().into(),
                 upstream: Some(put_upstream(&mut configuration, name, vec![endpoint])),
             },
             method: None,

@@ -213,8 +213,8 @@ fn authenticator(configuration: &mut Configuration, at: SocketAddr, text: &str) 
     AuthExternal {
         url: Url {
             secure: false,
-            authority: Template::parse("auth").expect("no variables"),
-            target: Template::parse("/auth").expect("no variables"),
+            authority: Template::parse("auth").expect("no variables").into(),
+            target: Template::parse("/auth").expect("no variables").into(),
             upstream: Some(put_upstream(configuration, "auth", vec![at])),
         },
         method: None,

@@ -17,8 +17,8 @@ fn mirrored(target: &str, body: bool) -> Policy {
     let template = |text| Template::parse(text).expect("known variables");
     let url = Url {
         secure: false,
-        authority: template("copy.demo.svc:80"),
-        target: template(target),
+        authority: template("copy.demo.svc:80").into(),
+        target: template(target).into(),
         upstream: Some(UpstreamId::new(COPY)),
     };
     Policy { mirror: Some(Mirror { url, host: None, body }), ..Policy::default() }
@@ -215,8 +215,8 @@ async fn an_authenticator_that_leads_back_through_somebody_else_ends_as_well() {
     let template = |text| Template::parse(text).expect("known variables");
     let url = Url {
         secure: false,
-        authority: template("a.test"),
-        target: template("/auth"),
+        authority: template("a.test").into(),
+        target: template("/auth").into(),
         upstream: Some(UpstreamId::new(COPY)),
     };
     let asked = AuthExternal {

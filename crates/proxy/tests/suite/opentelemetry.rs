@@ -439,8 +439,8 @@ async fn an_authenticator_is_told_of_the_request_itself() {
     let authenticator = AuthExternal {
         url: Url {
             secure: false,
-            authority: Template::parse("auth").expect("no variables"),
-            target: Template::default(),
+            authority: Template::parse("auth").expect("no variables").into(),
+            target: Template::default().into(),
             upstream: Some(id),
         },
         method: None,
@@ -484,7 +484,7 @@ async fn logs_and_fields_name_the_trace() {
     let format = "$opentelemetry_trace_id $opentelemetry_span_id $opentelemetry_context_traceparent \
         $opentelemetry_context_b3 $opentelemetry_context_tracestate";
     let trace =
-        SetHeader { name: "X-Trace".to_owned(), value: template("$opentelemetry_trace_id") };
+        SetHeader { name: "X-Trace".to_owned(), value: template("$opentelemetry_trace_id").into() };
     let (endpoint, mut seen) = echo().await;
     let line = |policy: Policy| {
         let global = Global {

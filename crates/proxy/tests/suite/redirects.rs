@@ -65,7 +65,8 @@ fn policy(features: u32) -> Policy {
         prefix: Some(template("/p/$1")),
     };
     Policy {
-        redirect: has(REDIRECT).then(|| Redirect { status: 303, target: template("/moved") }),
+        redirect: has(REDIRECT)
+            .then(|| Redirect { status: 303, target: template("/moved").into() }),
         rewrite: has(REWRITE).then_some(rewrite),
         tls_redirect: TlsRedirect { always: has(HTTPS), ..TlsRedirect::default() },
         ..Policy::default()

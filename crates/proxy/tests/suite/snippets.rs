@@ -447,9 +447,9 @@ async fn an_explanation_tells_what_programs_did() {
         told,
         [
             "line 1, column 1: if: entered",
-            "line 1, column 15: set $y to \"1\"",
+            "line 1, column 15: set $y to \"${arg_x}\"",
             "line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
-            "line 1, column 1: return: Text(200, \"/b/c\")",
+            "line 1, column 1: return: 200 with 4 bytes",
         ]
     );
 }

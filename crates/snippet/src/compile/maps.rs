@@ -58,7 +58,7 @@ impl Compiler<'_> {
                 Some(source) => (source, true),
                 None => (source, false),
             };
-            map.patterns.push((self.reader.regex(source, ignore_case, key.at)?, value));
+            map.patterns.push((self.reader.regex(source, ignore_case, key.at)?.into(), value));
             return Ok(());
         }
         // A backslash keeps a key from being a word of its own.
@@ -176,7 +176,7 @@ fn hundredths(text: &str) -> Option<u64> {
 
 /// `.example.com` is both the name and what ends in it.
 fn map_keys(text: &str, hostnames: bool) -> Vec<MapKey> {
-    let exact = |text: &str| MapKey::Exact(text.to_owned());
+    let exact = |text: &str| MapKey::Exact(text.to_owned().into());
     if !hostnames {
         return vec![exact(text)];
     }

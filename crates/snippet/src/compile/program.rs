@@ -184,10 +184,10 @@ impl Compiler<'_> {
     fn comparison(&mut self, operator: &Word, value: &Word) -> Result<Comparison, Mistake> {
         let mut regex = |ignore_case| self.reader.regex(&value.text, ignore_case, value.at);
         Ok(match operator.text.as_str() {
-            "~" => Comparison::Matches(regex(false)?),
-            "~*" => Comparison::Matches(regex(true)?),
-            "!~" => Comparison::DoesNotMatch(regex(false)?),
-            "!~*" => Comparison::DoesNotMatch(regex(true)?),
+            "~" => Comparison::Matches(regex(false)?.into()),
+            "~*" => Comparison::Matches(regex(true)?.into()),
+            "!~" => Comparison::DoesNotMatch(regex(false)?.into()),
+            "!~*" => Comparison::DoesNotMatch(regex(true)?.into()),
             "=" => Comparison::Equals(self.reader.template(value)?),
             "!=" => Comparison::Differs(self.reader.template(value)?),
             text => {

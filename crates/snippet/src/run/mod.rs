@@ -17,8 +17,9 @@ use crate::Other;
 use crate::typed::{
     Comparison, Condition, Program, Return, Rewrite, Step, Task, Template, Then, Uri,
 };
-use model::Variable;
+use model::{Shown, Variable, hide_in_url};
 use std::borrow::Cow;
+use std::fmt;
 
 /// What a program asks of a request.
 pub trait Request {
@@ -75,6 +76,18 @@ pub enum Answer {
     Close,
 }
 
+impl fmt::Display for Answer {
+    /// Without texts of a snippet, which may be secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "{status}"),
+            Self::Text(status, text) => write!(f, "{status} with {} bytes", text.len()),
+            Self::Redirect(status, to) => write!(f, "{status} to {}", hide_in_url(to)),
+            Self::Close => f.write_str("the connection is closed"),
+        }
+    }
+}
+
 /// What a program could not do: 500, as in nginx.
 const FAILED: Next = Next::Answer(Answer::Status(500));
 
@@ -129,9 +142,11 @@ impl<R: Request> Run<'_, '_, R> {
 
     fn step(&mut self, step: &Step) -> Result<Flow, Exceeded> {
         match &step.task {
-            Task::Set(name, value) => {
-                let value = self.value(value)?;
-                self.machine.state.trace(step.at, || format!("set {name} to \"{value}\""));
+            Task::Set(name, template) => {
+                let value = self.value(template)?;
+                self.machine
+                    .state
+                    .trace(step.at, || format!("set {name} to \"{}\"", template.shown()));
                 self.machine.state.set(name, value)?;
                 Ok(Flow::Go)
             }
@@ -149,14 +164,20 @@ impl<R: Request> Run<'_, '_, R> {
             }
             Task::Return(answer) => {
                 let answer = self.answer(answer)?;
-                self.machine.state.trace(step.at, || format!("return: {answer:?}"));
+                self.machine.state.trace(step.at, || format!("return: {answer}"));
                 Ok(Flow::Answer(answer))
             }
             Task::Rewrite(rewrite) => {
                 let flow = self.rewrite(rewrite)?;
                 let state = &mut self.machine.state;
                 let (path, query) = (state.path.clone(), state.query.clone());
-                state.trace(step.at, || format!("rewrite: now at \"{path}\" with \"{query}\""));
+                // What a snippet says of a query may be a secret; what the client said is its own.
+                let is_own = matches!(&rewrite.to, Uri::Path { query: Some(_), .. });
+                state.trace(step.at, || {
+                    let query =
+                        if is_own { hide_in_url(&format!("?{query}")).split_off(1) } else { query };
+                    format!("rewrite: now at \"{path}\" with \"{query}\"")
+                });
                 Ok(flow)
             }
             Task::Break => {

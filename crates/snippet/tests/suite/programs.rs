@@ -471,10 +471,10 @@ fn clients_are_split_by_nginxs_hash() {
 fn the_story_says_what_was_done_where() {
     let text = "set $a 1;\nif ($a = 1) {\n  rewrite ^/x /y;\n}\nreturn 204;";
     let expected = [
-        "line 1, column 1: set $a to \"1\"",
+        "line 1, column 1: set $a to \"…\"",
         "line 2, column 1: if: entered",
         "line 3, column 3: rewrite: now at \"/y\" with \"\"",
-        "line 5, column 1: return: Text(204, \"\")",
+        "line 5, column 1: return: 204 with 0 bytes",
     ];
     assert_eq!(ran(text, "/x", &[]).story, expected);
 }

@@ -106,7 +106,7 @@ fn replacement(from: &str, to: &str, case: Case) -> Result<Replacement, String> 
             )
         }
     };
-    Ok(Replacement { from, to: Template::parse(to).map_err(unknown)? })
+    Ok(Replacement { from, to: Template::parse(to).map_err(unknown)?.into() })
 }
 
 /// Two words, or `off`. A word may stand in quotes, as in nginx's configuration.

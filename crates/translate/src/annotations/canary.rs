@@ -130,7 +130,7 @@ pub(crate) fn read(settings: &mut Settings<'_>, policy: &Policy) -> Option<Canar
 
 fn test(settings: &mut Settings<'_>, value: Option<String>, pattern: Option<String>) -> CanaryTest {
     match (value, pattern) {
-        (Some(value), _) => CanaryTest::Value(value),
+        (Some(value), _) => CanaryTest::Value(value.into()),
         (None, None) => CanaryTest::Word,
         (None, Some(pattern)) => Pattern::new(&pattern, false).map_or_else(
             |error| {

@@ -4,7 +4,7 @@ use super::Family;
 use crate::settings::{Key, OnBad, Risk, Settings};
 use crate::tenancy::Item;
 use model::policy::Policy;
-use model::{Severity, Template};
+use model::{Secret, Severity, Template};
 use std::collections::BTreeMap;
 
 pub(super) const FAMILY: Family = Family { name: "fastcgi", keys: &[&INDEX, &PARAMS], apply };
@@ -67,11 +67,11 @@ fn odd(data: &BTreeMap<String, String>) -> Option<String> {
 }
 
 /// The entries in the order of their names.
-fn params(data: &BTreeMap<String, String>) -> Result<Vec<(String, Template)>, String> {
+fn params(data: &BTreeMap<String, String>) -> Result<Vec<(String, Secret<Template>)>, String> {
     let param = |(name, text): (&String, &String)| {
         let template = Template::parse(text)
             .map_err(|unknown| format!("has in {name} the {unknown}: remove it"))?;
-        Ok((name.clone(), template))
+        Ok((name.clone(), template.into()))
     };
     data.iter().map(param).collect()
 }

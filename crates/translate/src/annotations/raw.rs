@@ -5,7 +5,7 @@ use super::Limits;
 use crate::config_map;
 use crate::settings::{CONFIG_MAP, Key, NameFate, Settings, parse};
 use model::policy::{ModSecurity, Raw, RawGlobal};
-use model::{Kind, Origin, Severity};
+use model::{Kind, Origin, Secret, Severity};
 
 /// Annotations that are read here and nowhere else.
 const ANNOTATIONS: [&str; 10] = [
@@ -55,14 +55,14 @@ pub(super) fn read(settings: &mut Settings<'_>, limits: &Limits) -> Option<Box<R
         return None;
     }
     let raw = Raw {
-        configuration: snippet(settings, "configuration-snippet", limits),
-        server: snippet(settings, "server-snippet", limits),
-        auth: snippet(settings, "auth-snippet", limits),
+        configuration: snippet(settings, "configuration-snippet", limits).map(Secret::from),
+        server: snippet(settings, "server-snippet", limits).map(Secret::from),
+        auth: snippet(settings, "auth-snippet", limits).map(Secret::from),
         modsecurity: ModSecurity {
             enabled: boolean(settings, "enable-modsecurity"),
             core_rules: boolean(settings, "enable-owasp-core-rules").unwrap_or(false),
-            rules: snippet(settings, "modsecurity-snippet", limits),
-            transaction_id: text(settings, "modsecurity-transaction-id"),
+            rules: snippet(settings, "modsecurity-snippet", limits).map(Secret::from),
+            transaction_id: text(settings, "modsecurity-transaction-id").map(Secret::from),
         },
         busy_buffers: settings.get(&BUSY_BUFFERS),
         temporary_file: settings.get(&TEMPORARY_FILE),
@@ -82,15 +82,15 @@ pub(crate) fn global(settings: &mut Settings<'_>) -> Option<Box<RawGlobal>> {
     let boolean = |name: &str| text(name).and_then(|text| parse::boolean(text.trim()).ok());
     let global = RawGlobal {
         origin: Some(origin),
-        main: text("main-snippet"),
-        http: text("http-snippet"),
-        server: text("server-snippet"),
-        location: text("location-snippet"),
-        auth: text("global-auth-snippet"),
+        main: text("main-snippet").map(Secret::from),
+        http: text("http-snippet").map(Secret::from),
+        server: text("server-snippet").map(Secret::from),
+        location: text("location-snippet").map(Secret::from),
+        auth: text("global-auth-snippet").map(Secret::from),
         modsecurity: ModSecurity {
             enabled: boolean("enable-modsecurity"),
             core_rules: boolean("enable-owasp-modsecurity-crs").unwrap_or(false),
-            rules: text("modsecurity-snippet"),
+            rules: text("modsecurity-snippet").map(Secret::from),
             transaction_id: None,
         },
         tuning: config_map::tuning(settings),

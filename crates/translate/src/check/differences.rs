@@ -173,7 +173,7 @@ pub(super) fn lost_certificates(
         let problems = translation.problems.of(&origin(&giver.meta.key));
         for host in hosts(giver) {
             let in_vain = not_heard(&ServerName::new(&*host), Item::Certificate);
-            let is_it = |problem: &Problem| problem.message == in_vain;
+            let is_it = |problem: &Problem| *problem.message == *in_vain;
             if problems.iter().any(is_it) {
                 givers.entry(host).or_insert(&giver.meta.key);
             }

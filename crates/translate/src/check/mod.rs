@@ -253,7 +253,7 @@ impl Checker<'_> {
         let mut notes = self.surprises.get(&origin).cloned().unwrap_or_default();
         let mut standing = Standing::Identical;
         for problem in problems {
-            let remark = Remark { key: problem.key.clone(), message: problem.message.clone() };
+            let remark = Remark { key: problem.key.clone(), message: problem.message.to_string() };
             match self.weight(problem) {
                 Standing::Identical => notes.push(remark),
                 worse => {
@@ -365,7 +365,7 @@ fn about_config_map(translation: &Translation, options: &Options) -> Vec<(Severi
         Origin { kind: Kind::ConfigMap, namespace: key.namespace.clone(), name: key.name.clone() };
     let remark = |problem: &Problem| Remark {
         key: problem.key.as_ref().map(|name| format!("{CONFIG_MAP_KEY}{name}")),
-        message: problem.message.clone(),
+        message: problem.message.to_string(),
     };
     let problems = translation.problems.of(&origin).iter();
     problems.map(|problem| (problem.severity, remark(problem))).collect()

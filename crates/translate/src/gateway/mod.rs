@@ -412,11 +412,11 @@ impl Work {
     fn tell(&mut self, kind: Kind, key: &ObjectKey, messages: Vec<String>) {
         let ObjectKey { namespace, name } = key;
         let origin = Origin::new(kind, namespace.clone(), name.clone());
-        let problem = |message| Problem {
+        let problem = |message: String| Problem {
             origin: origin.clone(),
             key: Some("spec".to_owned()),
             severity: Severity::Error,
-            message,
+            message: message.into(),
         };
         let mut problems: Vec<Problem> = messages.into_iter().map(problem).collect();
         problems.sort();

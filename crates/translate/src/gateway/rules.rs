@@ -179,8 +179,9 @@ impl Reader<'_> {
                 shares = vec![(1, place)];
             }
             let (kind, path) = path_of(found);
-            let lower =
-                |(name, value): (&String, &String)| (name.to_ascii_lowercase(), value.clone());
+            let lower = |(name, value): (&String, &String)| {
+                (name.to_ascii_lowercase(), value.clone().into())
+            };
             let matches = RuleMatch {
                 scheme: Scheme::Http,
                 kind,
@@ -190,7 +191,7 @@ impl Reader<'_> {
                 query: found
                     .query
                     .iter()
-                    .map(|one| (one.name.clone(), one.value.clone()))
+                    .map(|one| (one.name.clone(), one.value.clone().into()))
                     .collect(),
             };
             self.draft.rules.push(DraftRule { matches, shares });
@@ -376,7 +377,7 @@ fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)>
     let pair = |change: &HeaderChange| {
         let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
         if change.value.bytes().all(printable) {
-            Ok((name(&change.name)?, change.value.clone()))
+            Ok((name(&change.name)?, change.value.clone().into()))
         } else {
             let message = format!("the value of header {} has control characters", change.name);
             Err(("UnsupportedValue", message))

@@ -140,7 +140,8 @@ fn unguarded(draft: &Draft, route: &Route, main: &Policy) -> Option<Problem> {
             "a canary has the guards of its main Ingress and none of its own: requests for path {} reach its Service \
              without this one; write the same annotations at the main Ingress",
             route.location.path
-        ),
+        )
+        .into(),
     })
 }
 
@@ -157,6 +158,6 @@ fn without_effect(draft: &Draft, message: String) -> Problem {
         origin: origin(&draft.ingress.meta.key),
         key: Some("spec.rules".to_owned()),
         severity: Severity::Warning,
-        message: format!("the canary has no effect here: {message}"),
+        message: format!("the canary has no effect here: {message}").into(),
     }
 }

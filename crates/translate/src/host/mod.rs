@@ -92,6 +92,7 @@ struct Host<'a> {
 impl Host<'_> {
     fn problem(&mut self, ingress: &ObjectKey, key: &str, severity: Severity, message: String) {
         let key = Some(key.to_owned());
+        let message = message.into();
         self.problems.push(Problem { origin: origin(ingress), key, severity, message });
     }
 
@@ -286,7 +287,7 @@ impl Host<'_> {
                     origin: origin.clone(),
                     key,
                     severity: Severity::Warning,
-                    message,
+                    message: message.into(),
                 });
             }
         }
@@ -355,6 +356,7 @@ impl Host<'_> {
 
     fn path_problem(&mut self, location: &Location, severity: Severity, message: String) {
         let key = Some("spec.rules".to_owned());
+        let message = message.into();
         let problem =
             location.origin.clone().map(|origin| Problem { origin, key, severity, message });
         self.problems.extend(problem);

@@ -116,24 +116,34 @@ impl<'a> Owners<'a> {
         }
         let host = owner(name, drafts);
         let is_catch_all = *name == ServerName::catch_all();
+        let mut paths = Vec::new();
         for draft in claiming() {
             let catch_all = draft.catch_all.iter().filter(|_| is_catch_all);
             for route in draft.hosts.get(name).into_iter().flatten().chain(catch_all) {
                 let (kind, text) = (route.location.kind, route.location.path.as_str());
-                owners.add(Path { draft, kind, text });
+                paths.push(Path { draft, kind, text });
             }
             // What it says for everything else is its path /.
             if draft.default.is_some() && !is_catch_all && Some(namespace(draft)) == host {
-                owners.add(Path { draft, kind: PathKind::Prefix, text: "/" });
+                paths.push(Path { draft, kind: PathKind::Prefix, text: "/" });
             }
         }
+        paths.iter().for_each(|path| owners.claim(path));
+        paths.into_iter().for_each(|path| owners.add(path));
         owners
     }
 
-    fn add(&mut self, path: Path<'a>) {
+    fn claim(&mut self, path: &Path<'a>) {
         let oldest = self.oldest.entry((path.kind, path.text.to_owned())).or_insert(path.draft);
         if path.draft.age() < oldest.age() {
             *oldest = path.draft;
+        }
+    }
+
+    /// Notes a path that is not that of another namespace: what somebody else has already takes nothing from others.
+    fn add(&mut self, path: Path<'a>) {
+        if self.stranger(path.draft, path.kind, path.text).is_some() {
+            return;
         }
         let (start, rest) = split(path.text);
         if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {

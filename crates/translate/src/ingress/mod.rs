@@ -166,7 +166,7 @@ impl Draft {
             origin: origin.clone(),
             key: None,
             severity: Severity::Error,
-            message,
+            message: message.into(),
         }));
         let reader = Reader {
             inspects: suspicious.is_some(),
@@ -322,7 +322,7 @@ impl Reader<'_> {
                 origin: self.origin.clone(),
                 key,
                 severity: Severity::Error,
-                message,
+                message: message.into(),
             });
         };
         let host = rule.host.as_deref().unwrap_or_default();

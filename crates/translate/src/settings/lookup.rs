@@ -5,7 +5,7 @@ use crate::ingress::Target;
 use crate::snippets::ForAll;
 use crate::tenancy::CrossNamespace;
 use imbl::OrdMap;
-use model::{Kind, Origin, Outside, Problem, Severity};
+use model::{Kind, Origin, Outside, Problem, Severity, hide_in_sentence};
 use objects::{ConfigMap, ObjectKey, Secret};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -211,11 +211,13 @@ impl<'a> Settings<'a> {
     /// Notes a problem with a key.
     pub(crate) fn note(&mut self, name: &str, severity: Severity, message: String) {
         let key = Some(self.full_name(name));
+        let message = message.into();
         self.problems.push(Problem { origin: self.origin.clone(), key, severity, message });
     }
 
     /// The paths of the Ingress answer 503; the first reason counts.
     pub(crate) fn deny(&mut self, name: &str, reason: &str) {
+        let reason = hide_in_sentence(reason);
         let message = format!("{reason}; the paths of the Ingress answer 503 until it is mended");
         self.note(name, Severity::Error, message);
         self.verdict.denied.get_or_insert_with(|| format!("{name}: {reason}"));
@@ -234,9 +236,10 @@ impl<'a> Settings<'a> {
 
     /// The Ingress is not taken.
     pub(crate) fn reject_by(&mut self, rule: Rule, name: &str, reason: &str) {
+        let reason = hide_in_sentence(reason);
         let message = format!("{reason}; the Ingress is not taken until it is mended");
         self.note(name, Severity::Error, message);
-        let (name, reason) = (name.to_owned(), reason.to_owned());
+        let name = name.to_owned();
         self.verdict.rejections.push(Rejection { name, rule, reason });
     }
 
@@ -276,7 +279,7 @@ impl<'a> Settings<'a> {
 
     fn bad_config_map(&mut self, about: &About, name: &str, text: &str, wrong: &str) {
         if self.annotations.is_none() && about.on_bad == OnBad::Deny {
-            let reason = format!("{} {wrong}", quote(text));
+            let reason = hide_in_sentence(&format!("{} {wrong}", quote(text)));
             let message = format!("{reason}; every location answers 503 until it is mended");
             self.note(name, Severity::Error, message);
             self.verdict.denied.get_or_insert_with(|| format!("{name} of the ConfigMap: {reason}"));

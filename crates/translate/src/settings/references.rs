@@ -93,7 +93,7 @@ impl<'a> Settings<'a> {
                 Some(self.upstream(target))
             }
         };
-        Ok(Url { secure, authority, target, upstream })
+        Ok(Url { secure, authority: authority.into(), target: target.into(), upstream })
     }
 }
 

@@ -39,7 +39,7 @@ impl Translator {
             let found = self.snapshot.malformed.get(key).map(|malformed| {
                 let kind = malformed.kind.map_or(Kind::File, kind_of_origin);
                 let ObjectKey { namespace, name } = malformed.key.clone();
-                let message = malformed.message.clone();
+                let message = malformed.message.as_str().into();
                 Problem {
                     origin: Origin { kind, namespace, name },
                     key: None,
@@ -166,7 +166,7 @@ impl Translator {
             origin: origin(key),
             key: None,
             severity: Severity::Error,
-            message: "the current version is not taken: the last valid one stays served until it is mended".to_owned(),
+            message: "the current version is not taken: the last valid one stays served until it is mended".into(),
         });
         Some(last)
     }
@@ -381,7 +381,7 @@ impl Translator {
                     origin: Origin::new(Kind::Secret, Arc::clone(&secret.namespace), Arc::clone(&secret.name)),
                     key: Some("--default-ssl-certificate".to_owned()),
                     severity: Severity::Error,
-                    message: format!("the Secret {wrong}; until then the default certificate is a self-signed one"),
+                    message: format!("the Secret {wrong}; until then the default certificate is a self-signed one").into(),
                 });
                 self.ledger.set(Finder::DefaultCertificate, problem.into_iter().collect());
             }
@@ -406,7 +406,7 @@ impl Translator {
                 origin: origin(key),
                 key: Some("spec".to_owned()),
                 severity: Severity::Error,
-                message,
+                message: message.into(),
             });
             let problems = problems.collect();
             self.ledger.set(Finder::Backends(key.clone()), problems);
@@ -424,7 +424,7 @@ impl Translator {
             ),
             key: Some("--default-backend-service".to_owned()),
             severity: Severity::Error,
-            message: format!("{fault}; until then unmatched requests answer 404"),
+            message: format!("{fault}; until then unmatched requests answer 404").into(),
         });
         self.ledger.set(Finder::DefaultBackend, problem.into_iter().collect());
     }

@@ -95,7 +95,8 @@ fn renewed(used: &Secret, new: &Secret) -> (Option<Secret>, Vec<Problem>) {
             message: format!(
                 "the renewed Secret {fault}; its last good {} in use until then",
                 part.stays
-            ),
+            )
+            .into(),
         });
     }
     ((!problems.is_empty()).then_some(merged), problems)

@@ -54,13 +54,13 @@ fn location(translation: &Translation) -> (Option<Raw>, bool) {
 fn the_nginx_engine_gets_the_text_as_it_was_written() {
     let translation = translated(true, "true", "true");
     let expected = Raw {
-        configuration: Some("more_set_headers 'X-A: 1';".to_owned()),
+        configuration: Some("more_set_headers 'X-A: 1';".to_owned().into()),
         modsecurity: ModSecurity { enabled: Some(true), ..ModSecurity::default() },
         ..Raw::default()
     };
     assert_eq!(location(&translation), (Some(expected), false));
     let global = translation.configuration.global.raw.clone().expect("of the ConfigMap");
-    assert_eq!(global.http.as_deref(), Some("# of all"));
+    assert_eq!(global.http.as_deref().map(String::as_str), Some("# of all"));
 }
 
 #[test]

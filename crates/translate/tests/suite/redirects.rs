@@ -24,7 +24,7 @@ fn redirect(annotations: &[(&str, &str)], options: &Options) -> String {
             "refused".to_owned()
         }
         (Backend::Denied(_), _) => "denied".to_owned(),
-        (_, Some(redirect)) => format!("{} {}", redirect.status, redirect.target),
+        (_, Some(redirect)) => format!("{} {}", redirect.status, *redirect.target),
         (_, None) => "-".to_owned(),
     }
 }

@@ -723,3 +723,75 @@ fn who_waits_for_room_is_let_in_once_it_asks_for_less() {
     put_ingress(&mut snapshot, of_hosts("young", &["one.test"]));
     assert!(served(&snapshot), "now there is enough");
 }
+
+/// What answers a request to shop.test: a location by path, kind and namespace, or the redirect to a folder.
+fn answer(configuration: &Configuration, path: &str) -> String {
+    let server = shop(configuration);
+    let canonical = route::path::canonical(path.as_bytes()).expect("a valid path");
+    let found = route::Locations::compile(server).find(&canonical, &model::Steps::default());
+    let (index, what) = match found {
+        route::Found::Location { index } => (index, ""),
+        route::Found::AddSlash { index } => (index, "301 "),
+        other => panic!("{path}: {other:?}"),
+    };
+    let location = &server.locations[index];
+    let whose = location.origin.as_ref().map_or("nobody", |origin| &*origin.name);
+    let what = if matches!(location.backend, Backend::Denied(_)) && what.is_empty() {
+        "503 "
+    } else {
+        what
+    };
+    format!("{what}{} {:?} of {whose}", location.path, location.kind)
+}
+
+#[test]
+fn who_adds_what_is_below_a_path_brings_its_redirect_and_opens_nothing() {
+    let denied = [("auth-url", "ftp://nobody")];
+    let root = of("a", "root", "/", &denied);
+    let mut exact = of("a", "own", "/app/", &denied);
+    exact.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
+    let alone = with(&[], &[root.clone(), exact.clone()]).0;
+    let both = with(&[], &[root, exact, of("b", "other", "/app/", &[])]).0;
+    let paths = ["/", "/app", "/app/", "/app/x", "/apple"];
+    let of_all = |configuration| paths.map(|path| answer(configuration, path));
+    assert_eq!(
+        of_all(&alone),
+        [
+            "503 / Prefix of root",
+            "503 / Prefix of root",
+            "503 /app/ Exact of own",
+            "503 / Prefix of root",
+            "503 / Prefix of root"
+        ]
+    );
+    // The one request whose 503 is gone: it is led to where it is 503 again.
+    assert_eq!(
+        of_all(&both),
+        [
+            "503 / Prefix of root",
+            "301 /app/ Exact of own",
+            "503 /app/ Exact of own",
+            "/app/ Prefix of other",
+            "503 / Prefix of root"
+        ]
+    );
+}
+
+#[test]
+fn a_path_that_its_owner_has_already_takes_nothing_from_the_owners_other_ingresses() {
+    let mut first = of("a", "first", "/", &[]);
+    first.meta.created = -1;
+    first.default_backend = Some(backend("s", Some(PortRef::Number(80))));
+    first.rules[0].paths = Some(Vec::new());
+    let mut own = of("a", "own", "/", &[]);
+    own.meta.created = 2;
+    let theirs = of("b", "other", "/", &[]);
+    let alone = with(&[], &[first.clone(), own.clone()]).0;
+    let (both, problems) = with(&[], &[first, theirs, own]);
+    assert_eq!(answer(&alone, "/x"), "/ Prefix of own");
+    assert_eq!(answer(&both, "/x"), "/ Prefix of own", "{problems}");
+    assert!(
+        problems.contains("Ingress b/other") && !problems.contains("Ingress a/own:"),
+        "{problems}"
+    );
+}

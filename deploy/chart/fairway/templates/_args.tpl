@@ -52,6 +52,9 @@
 {{- $_ := set $flags "validating-webhook-certificate" $webhooks.certificate -}}
 {{- $_ := set $flags "validating-webhook-key" $webhooks.key -}}
 {{- end -}}
+{{- if $controller.adminToken.secretName -}}
+{{- $_ := set $flags "admin-token-file" "/etc/fairway-admin/token" -}}
+{{- end -}}
 {{- with $controller.healthCheckHost -}}
 {{- $_ := set $flags "healthz-host" . -}}
 {{- end -}}

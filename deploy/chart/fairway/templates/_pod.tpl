@@ -119,7 +119,7 @@ spec:
       resizePolicy:
         {{- toYaml . | nindent 8 }}
       {{- end }}
-      {{- if or $webhooks.enabled $temporary $controller.extraVolumeMounts }}
+      {{- if or $webhooks.enabled $temporary $controller.adminToken.secretName $controller.extraVolumeMounts }}
       volumeMounts:
         {{- if $temporary }}
         - name: temporary-files
@@ -130,6 +130,11 @@ spec:
           mountPath: {{ dir $webhooks.certificate }}
           readOnly: true
         {{- end }}
+        {{- if $controller.adminToken.secretName }}
+        - name: admin-token
+          mountPath: /etc/fairway-admin
+          readOnly: true
+        {{- end }}
         {{- with $controller.extraVolumeMounts }}
         {{- toYaml . | nindent 8 }}
         {{- end }}
@@ -137,7 +142,7 @@ spec:
     {{- with $controller.extraContainers }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
-  {{- if or $webhooks.enabled $temporary $controller.extraVolumes }}
+  {{- if or $webhooks.enabled $temporary $controller.adminToken.secretName $controller.extraVolumes }}
   volumes:
     {{- if $temporary }}
     - name: temporary-files
@@ -153,6 +158,16 @@ spec:
             path: {{ base $webhooks.certificate }}
           - key: {{ ternary "tls.key" "key" $webhooks.certManager.enabled }}
             path: {{ base $webhooks.key }}
+    {{- end }}
+    {{- with $controller.adminToken }}
+    {{- if .secretName }}
+    - name: admin-token
+      secret:
+        secretName: {{ .secretName | quote }}
+        items:
+          - key: {{ .key | quote }}
+            path: token
+    {{- end }}
     {{- end }}
     {{- with $controller.extraVolumes }}
     {{- toYaml . | nindent 4 }}

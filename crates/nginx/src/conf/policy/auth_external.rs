@@ -139,7 +139,7 @@ fn described(policy: &AuthExternal, at: &At<'_, '_>) -> Vec<(&'static str, Word)
     let forwarded = if full { "$fairway_full_forwarded_for" } else { "$remote_addr" };
     tell("X-Forwarded-For", forwarded.into());
     let redirect = policy.request_redirect.as_ref();
-    let redirect = redirect.map_or("$request_uri".into(), Word::template);
+    let redirect = redirect.map_or("$request_uri".into(), |redirect| Word::template(redirect));
     tell("X-Auth-Request-Redirect", redirect);
     for name in ["Upgrade", "TE", "Expect", "Proxy", "Keep-Alive", "Connection"] {
         tell(name, "".into());

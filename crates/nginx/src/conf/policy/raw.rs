@@ -5,7 +5,7 @@ use super::super::text::has_variable;
 use super::super::tree::{put, words};
 use super::super::{Block, Owner, Scope, Word};
 use model::policy::{ModSecurity, Raw, RawGlobal};
-use model::{Configuration, Server};
+use model::{Configuration, Secret, Server};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(in crate::conf) fn asks_for(raw: Option<&Raw>, name: &str) -> bool {
 pub(in crate::conf) fn of_config_map(
     configuration: &Configuration,
     key: &'static str,
-    text: fn(&RawGlobal) -> Option<&String>,
+    text: fn(&RawGlobal) -> Option<&Secret<String>>,
     block: &mut Block,
 ) {
     if let Some(raw) = configuration.global.raw.as_deref()
@@ -122,7 +122,7 @@ fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
     }
     let mut text = match (own, everywhere) {
         (None, true) => String::new(),
-        (own, _) => rules(own.as_deref()),
+        (own, _) => rules(own.as_ref().map(|own| own.as_str())),
     };
     if *core {
         text.push_str(&core_rules());
@@ -141,14 +141,14 @@ fn guard(policy: &ModSecurity, at: &mut At<'_, '_>) {
     }
     if let Some(id) = transaction_id {
         // Variables count, and it is nginx that knows them.
-        put!(at.block, "modsecurity_transaction_id", Word::plain(id));
+        put!(at.block, "modsecurity_transaction_id", Word::plain(id.as_str()));
     }
 }
 
 /// What the ConfigMap loads for everybody.
 fn everybodys(policy: &ModSecurity) -> String {
     let core = if policy.core_rules { core_rules() } else { String::new() };
-    rules(policy.rules.as_deref()) + &core
+    rules(policy.rules.as_ref().map(|own| own.as_str())) + &core
 }
 
 /// Somebody's rules, or the recommended ones.

@@ -59,7 +59,7 @@ pub(super) fn is_broken(location: &Location) -> bool {
     }
     let raw = location.policy.raw.as_ref();
     let text = raw.and_then(|raw| raw.configuration.as_deref());
-    text.is_some_and(|text| BROKEN.contains(&text))
+    text.is_some_and(|text| BROKEN.contains(&text.as_str()))
 }
 
 fn pair_explains(
@@ -138,7 +138,7 @@ fn side(Canary { rules, .. }: &Canary, asked: &Asked) -> Option<bool> {
     let by_header = match (rules.header.as_ref().map(|header| &header.test), header) {
         (Some(CanaryTest::Word), Some("always")) => Some(true),
         (Some(CanaryTest::Word), Some("never")) => Some(false),
-        (Some(CanaryTest::Value(value)), Some(said)) if value == said => Some(true),
+        (Some(CanaryTest::Value(value)), Some(said)) if **value == *said => Some(true),
         _ => None,
     };
     let by_weight = match rules.weight {
@@ -171,7 +171,9 @@ fn marks<'a>(
     location: &'a Location,
 ) -> [(&'static str, Option<&'a str>); 5] {
     let policy = &location.policy;
-    let said = |text: Option<&'a String>| text.and_then(|text| text.split(['"', ' ']).nth(3));
+    let said = |text: Option<&'a model::Secret<String>>| {
+        text.and_then(|text| text.split(['"', ' ']).nth(3))
+    };
     let raw = written.global.raw.as_ref();
     let snippet = policy.raw.as_ref().and_then(|raw| raw.configuration.as_ref());
     let of_header = |header: Option<&'a model::SetHeader>| header.and_then(|it| it.value.literal());

@@ -110,7 +110,8 @@ fn weight(world: &mut World) {
 fn rules(world: &mut World) {
     world.edit_location(|location, world| {
         let Some(canary) = &mut location.canary else { return };
-        let tests = [None, Some(CanaryTest::Word), Some(CanaryTest::Value("yes".to_owned()))];
+        let tests =
+            [None, Some(CanaryTest::Word), Some(CanaryTest::Value("yes".to_owned().into()))];
         let test = world.any(&tests);
         canary.rules.header = test.map(|test| CanaryHeader { name: "x_canary".to_owned(), test });
         canary.rules.cookie = world.rng.bool().then(|| "canary".to_owned());

@@ -148,7 +148,7 @@ fn redirect(world: &mut World) {
     world.edit_policy(|policy, world| {
         let status = world.any(&[301, 302, 308]);
         policy.redirect = match policy.redirect {
-            None if world.rarely() => Some(Redirect { status, target }),
+            None if world.rarely() => Some(Redirect { status, target: target.into() }),
             _ => None,
         };
     });
@@ -163,7 +163,7 @@ fn to_https(world: &mut World) {
 
 fn header(name: &str, world: &mut World) -> Vec<SetHeader> {
     let value = literal(world.fresh().to_string());
-    let header = SetHeader { name: name.to_owned(), value };
+    let header = SetHeader { name: name.to_owned(), value: value.into() };
     world.any(&[vec![], vec![header]])
 }
 
@@ -311,7 +311,7 @@ fn global_workers(world: &mut World) {
 fn global_snippets(world: &mut World) {
     let number = world.fresh();
     world.edit_global(|global, world| {
-        let text = |name: &str| Some(format!("more_set_headers \"{name}: {number}\";"));
+        let text = |name: &str| Some(format!("more_set_headers \"{name}: {number}\";").into());
         let raw = global.raw.get_or_insert_default();
         match world.rng.u8(..3) {
             0 => raw.location = text("X-Everywhere"),

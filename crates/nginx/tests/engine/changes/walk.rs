@@ -206,7 +206,7 @@ pub(super) fn location(host: &str, path: &str, id: UpstreamId) -> Location {
 
 /// A policy that says something in nginx's words.
 pub(super) fn raw(text: &str) -> Option<Box<Raw>> {
-    Some(Box::new(Raw { configuration: Some(text.to_owned()), ..Raw::default() }))
+    Some(Box::new(Raw { configuration: Some(text.to_owned().into()), ..Raw::default() }))
 }
 
 fn issue() -> (Vec<u8>, Vec<u8>) {

@@ -17,6 +17,7 @@ use crate::snippet::Told;
 use crate::variables;
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use model::hide_in_url;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -45,7 +46,10 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
     if let Some(trace) = &exchange.trace {
         let target = variables::text_of(&authenticator.destination.url.target, exchange);
         let authority = variables::text_of(&authenticator.destination.url.authority, exchange);
-        trace.asked.borrow_mut().push(format!("{authority}{target} is asked"));
+        trace
+            .asked
+            .borrow_mut()
+            .push(format!("{} is asked", hide_in_url(&format!("{authority}{target}"))));
         if trace.dry {
             return Ok(Verdict::Pass);
         }
@@ -84,8 +88,12 @@ async fn ask(
     hops::goes_on(exchange)?;
     let destination = &authenticator.destination;
     let authority = variables::text_of(&destination.url.authority, exchange);
-    let way = destination.way_to(&authority, exchange.worker.names()).await;
-    let way = way.ok_or_else(|| Error::Authenticator(format!("{authority} cannot be found")))?;
+    let way = destination
+        .way_to(&authority, exchange.worker.names(), &exchange.spot().location.namespace())
+        .await;
+    let way = way.ok_or_else(|| {
+        Error::Authenticator(format!("{} cannot be found", hide_in_url(&authority)))
+    })?;
     let method = authenticator.policy.method.as_deref().unwrap_or("GET");
     let method = Method::from_bytes(method.as_bytes()).unwrap_or(Method::GET);
     let question = Call {

@@ -9,7 +9,7 @@ pub use values::durations as cache_durations;
 use super::Family;
 use crate::settings::{Settings, parse};
 use model::policy::{AuthCache, AuthExternal, Policy};
-use model::{Severity, Template};
+use model::{Secret, Severity, Template};
 
 pub(super) const FAMILY: Family = Family { name: "auth_external", keys: keys::ALL, apply };
 
@@ -65,10 +65,10 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
     Some(AuthExternal {
         url,
         method: settings.get(&keys::METHOD),
-        sign_in,
+        sign_in: sign_in.map(Into::into),
         response_headers: settings.get_or(&keys::RESPONSE_HEADERS, Vec::new()),
         request_headers,
-        request_redirect: settings.get(&keys::REQUEST_REDIRECT),
+        request_redirect: settings.get(&keys::REQUEST_REDIRECT).map(Into::into),
         always_set_cookie: settings.get_or(&keys::ALWAYS_COOKIE, false),
         cache: key.map(|key| AuthCache { key, durations }),
         snippet: None,
@@ -76,7 +76,7 @@ fn own(settings: &mut Settings<'_>, url: &str) -> Option<AuthExternal> {
 }
 
 /// What the ConfigMap that `auth-proxy-set-headers` names tells the authenticator.
-fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Template)>, String> {
+fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Secret<Template>)>, String> {
     let Some(reference) = settings.get(&keys::REQUEST_HEADERS) else { return Ok(Vec::new()) };
     if !reference.contains('/') {
         return Err(format!("{reference:?} does not name a ConfigMap: write namespace/name"));
@@ -91,7 +91,7 @@ fn request_headers(settings: &mut Settings<'_>) -> Result<Vec<(String, Template)
         let value = Template::parse(value).map_err(|unknown| {
             format!("ConfigMap {reference}: the value of {name} has the {unknown}")
         })?;
-        Ok((name.clone(), value))
+        Ok((name.clone(), value.into()))
     };
     config_map.data.iter().map(header).collect()
 }
@@ -114,10 +114,10 @@ fn global(settings: &mut Settings<'_>) -> Result<Option<AuthExternal>, String> {
     Ok(Some(AuthExternal {
         url,
         method: settings.get(&keys::GLOBAL_METHOD),
-        sign_in,
+        sign_in: sign_in.map(Into::into),
         response_headers,
         request_headers: Vec::new(),
-        request_redirect: settings.get(&keys::GLOBAL_REQUEST_REDIRECT),
+        request_redirect: settings.get(&keys::GLOBAL_REQUEST_REDIRECT).map(Into::into),
         always_set_cookie: settings.get_or(&keys::GLOBAL_ALWAYS_COOKIE, false),
         cache: key.map(|key| AuthCache { key, durations: global_durations(settings) }),
         snippet: settings.scope().snippets.and_then(|snippets| snippets.auth.clone()),
