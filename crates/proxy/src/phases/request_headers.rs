@@ -1,9 +1,9 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::{client_address, client_fields, errors, hops, route_filters};
+use super::{client_address, client_fields, described, errors, hops, route_filters};
 use crate::connection::Connection;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -165,14 +165,10 @@ fn brought(exchange: &Exchange) -> impl Iterator<Item = (&[u8], &[u8])> {
 pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
-    let client = exchange.client_text();
-    let forwarded = &exchange.forwarded;
-    super::client_certificate::headers(exchange, &mut put);
-    if !exchange.request_id.is_empty() {
-        put("X-Request-ID", &exchange.request_id);
-    }
-    put("X-Real-IP", &client);
+    identity(exchange, &mut put);
     let received = joined(exchange, &real.forwarded_for_header);
+    let client = exchange.client_text();
+    put("X-Real-IP", &client);
     if real.forwarded_headers && real.full_forwarded_for {
         let Connection { announced, peer, .. } = &*exchange.connection;
         let direct = announced.map_or(*peer, |announced| announced.source).ip().to_string();
@@ -185,6 +181,20 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     } else {
         put("X-Forwarded-For", &client);
     }
+    way_in(&exchange.forwarded, &mut put);
+    original(exchange, received.as_ref(), put);
+}
+
+/// Who asks, and which request it is.
+pub(super) fn identity(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+    super::client_certificate::headers(exchange, &mut put);
+    if !exchange.request_id.is_empty() {
+        put("X-Request-ID", &exchange.request_id);
+    }
+}
+
+/// How the client came in.
+pub(super) fn way_in(forwarded: &Forwarded, mut put: impl FnMut(&'static str, &[u8])) {
     put("X-Forwarded-Host", &forwarded.host);
     if !forwarded.port.is_empty() {
         put("X-Forwarded-Port", &forwarded.port);
@@ -192,10 +202,20 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     put("X-Forwarded-Proto", &forwarded.scheme);
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
+}
+
+/// What the client asked for, and what others said of it before; `received` is its forwarded-for header.
+pub(super) fn original(
+    exchange: &Exchange,
+    received: Option<&Bytes>,
+    mut put: impl FnMut(&'static str, &[u8]),
+) {
+    let global = exchange.generation.global();
+    let real = &global.real_ip;
     if global.original_uri_header {
         put("X-Original-URI", exchange.received());
     }
-    if let Some(received) = &received {
+    if let Some(received) = received {
         put("X-Original-Forwarded-For", received);
     }
     if let Some(prefix) = &exchange.visit.forwarded_prefix {
@@ -213,7 +233,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
 }
 
 /// The host that the upstream is told (`upstream-vhost`), unless a snippet says another.
-fn host(exchange: &Exchange) -> Bytes {
+pub(super) fn host(exchange: &Exchange) -> Bytes {
     if let Some(host) = exchange.told().and_then(Told::host) {
         return host.clone();
     }
@@ -227,7 +247,7 @@ fn host(exchange: &Exchange) -> Bytes {
 }
 
 /// The values of a field in one line; none if it is absent or empty.
-fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
+pub(super) fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let mut values = exchange.request.headers.all(name);
     let first = values.next()?.clone();
     let rest: Vec<&[u8]> = values.map(AsRef::as_ref).collect();
@@ -270,7 +290,9 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-    set_all(exchange, |name, value| write::field(&mut out, name, value));
+    if !described::at_once(exchange, &mut out) {
+        set_all(exchange, |name, value| write::field(&mut out, name, value));
+    }
     let upgrade = upgrade(exchange);
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
