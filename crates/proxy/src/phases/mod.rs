@@ -12,7 +12,6 @@ pub(crate) mod client_certificate;
 mod client_fields;
 mod compression;
 pub(crate) mod cors;
-mod described;
 mod effects;
 mod error_page;
 pub(crate) mod errors;

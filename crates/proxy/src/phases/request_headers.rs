@@ -1,7 +1,7 @@
 //! The head of the request towards the upstream: what ingress-nginx sets, then what the client sent
 //! (compat/behaviour.md section 15). Framing fields are always our own.
 
-use super::{client_address, client_fields, described, errors, hops, route_filters};
+use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::connection::Connection;
 use crate::exchange::{Exchange, Forwarded};
 use crate::snippet::Told;
@@ -186,7 +186,7 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
 }
 
 /// Who asks, and which request it is.
-pub(super) fn identity(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+fn identity(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     super::client_certificate::headers(exchange, &mut put);
     if !exchange.request_id.is_empty() {
         put("X-Request-ID", &exchange.request_id);
@@ -194,7 +194,7 @@ pub(super) fn identity(exchange: &Exchange, mut put: impl FnMut(&'static str, &[
 }
 
 /// How the client came in.
-pub(super) fn way_in(forwarded: &Forwarded, mut put: impl FnMut(&'static str, &[u8])) {
+fn way_in(forwarded: &Forwarded, mut put: impl FnMut(&'static str, &[u8])) {
     put("X-Forwarded-Host", &forwarded.host);
     if !forwarded.port.is_empty() {
         put("X-Forwarded-Port", &forwarded.port);
@@ -205,7 +205,7 @@ pub(super) fn way_in(forwarded: &Forwarded, mut put: impl FnMut(&'static str, &[
 }
 
 /// What the client asked for, and what others said of it before; `received` is its forwarded-for header.
-pub(super) fn original(
+fn original(
     exchange: &Exchange,
     received: Option<&Bytes>,
     mut put: impl FnMut(&'static str, &[u8]),
@@ -233,7 +233,7 @@ pub(super) fn original(
 }
 
 /// The host that the upstream is told (`upstream-vhost`), unless a snippet says another.
-pub(super) fn host(exchange: &Exchange) -> Bytes {
+fn host(exchange: &Exchange) -> Bytes {
     if let Some(host) = exchange.told().and_then(Told::host) {
         return host.clone();
     }
@@ -247,7 +247,7 @@ pub(super) fn host(exchange: &Exchange) -> Bytes {
 }
 
 /// The values of a field in one line; none if it is absent or empty.
-pub(super) fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
+fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let mut values = exchange.request.headers.all(name);
     let first = values.next()?.clone();
     let rest: Vec<&[u8]> = values.map(AsRef::as_ref).collect();
@@ -290,7 +290,7 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-    if !described::at_once(exchange, &mut out) {
+    if !at_once(exchange, &mut out) {
         set_all(exchange, |name, value| write::field(&mut out, name, value));
     }
     let upgrade = upgrade(exchange);
@@ -327,6 +327,49 @@ fn http1(exchange: &Exchange) -> Bytes {
     }
     out.put_slice(b"\r\n");
     out.freeze()
+}
+
+/// Appends the fields that Fairway sets, if that is all there is to it: nothing that is configured stands in their
+/// place, and nobody else is named before the client.
+fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
+    let (generation, real) = (&exchange.generation, &exchange.generation.global().real_ip);
+    let appends = real.forwarded_headers && real.full_forwarded_for;
+    let is_usual = exchange.snippet.is_none()
+        && exchange.span.is_none()
+        && generation.request_headers.is_empty()
+        && route_filters::of_request(exchange).is_none()
+        && !appends;
+    if !is_usual {
+        return false;
+    }
+    write::field(out, b"Host", &host(exchange));
+    let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
+    identity(exchange, put);
+    lines(exchange, out);
+    let received = joined(exchange, &real.forwarded_for_header);
+    let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
+    original(exchange, received.as_ref(), put);
+    for (name, value) in &exchange.visit.authenticated.headers {
+        write::field(out, name, value);
+    }
+    true
+}
+
+/// Appends X-Real-IP to X-Scheme.
+fn lines(exchange: &Exchange, out: &mut BytesMut) {
+    let (serial, client) = (exchange.connection.serial, exchange.client);
+    let kept = &exchange.worker.lines;
+    if let Some(lines) = kept.get(serial, client, &exchange.forwarded) {
+        return out.extend_from_slice(&lines);
+    }
+    let start = out.len();
+    let text = exchange.client_text();
+    write::field(out, b"X-Real-IP", &text);
+    write::field(out, b"X-Forwarded-For", &text);
+    way_in(&exchange.forwarded, |name, value| {
+        write::field(out, name.as_bytes(), value);
+    });
+    kept.put(serial, client, &exchange.forwarded, &out[start..]);
 }
 
 /// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).
