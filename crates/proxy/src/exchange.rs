@@ -2,6 +2,7 @@
 
 use crate::answer::Answer;
 use crate::connection::{Connection, Working};
+pub(crate) use crate::forwarded::Forwarded;
 use crate::generation::{Generation, Site, Spot};
 use crate::limits::Slot;
 use crate::snippet::Running;
@@ -166,17 +167,6 @@ pub(crate) struct Authenticated {
     pub to_sign_in: bool,
 }
 
-/// What is passed on about how the client came in (compat/behaviour.md section 15).
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Forwarded {
-    /// "best host": with its port, if it has one.
-    pub host: Bytes,
-    /// "effective scheme".
-    pub scheme: Bytes,
-    /// "pass port".
-    pub port: Bytes,
-}
-
 /// What is noted for logs and metrics.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
@@ -204,7 +194,7 @@ impl Exchange {
     ) -> Self {
         Self {
             client: connection.announced.map_or(connection.peer, |announced| announced.source).ip(),
-            since: Instant::now(),
+            since: wire::now(),
             forwarded: Forwarded::default(),
             host: String::new(),
             path: Bytes::new(),

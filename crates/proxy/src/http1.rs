@@ -176,7 +176,7 @@ fn may_stay(client: &Client, response: &Response, seat: Seat<'_>) -> bool {
         && seat.worker.keeps_connections()
         && !global.keep_alive.idle.is_zero()
         && connection.requests.get() < global.keep_alive.requests
-        && connection.since.elapsed() < global.keep_alive.age
+        && wire::since(connection.since) < global.keep_alive.age
         && !client.awaits_continue()
 }
 
@@ -198,7 +198,7 @@ async fn deliver(
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
     let mut head = client.take_interims();
     head.reserve(512);
-    response_head(&mut head, &response, &closing, &exchange.worker.clock.http_date());
+    response_head(&mut head, &response, &closing, &exchange.worker.clock);
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());
     let mut body = response.body;
@@ -297,7 +297,7 @@ async fn refuse(
     };
     let mut out = BytesMut::with_capacity(512);
     let closing = Closing { framing: Framing::Length(length), keep_alive: false };
-    response_head(&mut out, &response, &closing, &worker.clock.http_date());
+    response_head(&mut out, &response, &closing, &worker.clock);
     let mut writer = Writer::new(client, generation.global(), false);
     let _ = writer.message(out.freeze(), closing.framing, &mut response.body).await;
     (exchange.log.status, exchange.log.sent, exchange.log.body_sent) =

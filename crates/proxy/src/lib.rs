@@ -15,6 +15,7 @@ mod engine;
 mod error;
 mod exchange;
 mod explain;
+mod forwarded;
 mod generation;
 mod geoip;
 mod http1;

@@ -27,6 +27,11 @@ impl SetHeaders {
         Self(compiled.collect())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a field of this name is set.
     pub fn has(&self, name: &[u8]) -> bool {
         self.0.iter().any(|(own, _)| own.eq_ignore_ascii_case(name))

@@ -21,11 +21,15 @@ pub(crate) fn run(
     mut stage: watch::Receiver<Stage>,
     pulse: &Pulse,
 ) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_unpark(wire::time_passes)
+        .build();
     let Ok(runtime) = runtime else {
         tracing::error!("a traffic thread could not start its event loop");
         return;
     };
+    wire::keep_time();
     let pulse = pulse.clone();
     LocalSet::new().block_on(&runtime, async move {
         let worker = Rc::new(Worker::new(shared, log));

@@ -3,6 +3,7 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
+use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
 use crate::listen::{Listening, Openings};
@@ -115,6 +116,8 @@ pub(crate) struct Worker {
     pub pool: Rc<Pool>,
     /// Copies of requests in flight.
     pub mirrors: Rc<Mirrors>,
+    /// What requests say that come the same way.
+    pub(crate) lines: Lines,
     /// The time of day.
     pub clock: Clock,
     /// The access log.
@@ -157,6 +160,7 @@ impl Worker {
             shared,
             pool,
             mirrors: Rc::default(),
+            lines: Lines::default(),
             clock: Clock::default(),
             log,
             remembered: Remembered::default(),
@@ -206,6 +210,8 @@ impl Worker {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         for number in 0u32.. {
             ticks.tick().await;
+            // Whatever the thread is busy with.
+            wire::time_passes();
             pulse.beat();
             self.log.flush();
             let mut ended = 0;

@@ -175,6 +175,20 @@ fn answered(
         }
         return response;
     }
+    if let (Framing::Length(length), None) = (head.framing, &rest)
+        && connection.buffer.len() as u64 >= length
+    {
+        // All of it came with the head: the connection is free at once.
+        let mut connection = connection;
+        let body = connection.buffer.split_to(length as usize).freeze();
+        journal.received.set(length);
+        journal.end();
+        if head.keep_alive {
+            pool.put(connection);
+        }
+        response.body = Body::full(body);
+        return response;
+    }
     response.body = Body::from_source(ResponseBody {
         incoming: Some(Incoming::new(connection, rest, timeouts, journal.clone())),
         decoder: Decoder::new(head.framing),

@@ -35,7 +35,7 @@ impl Try {
         Self {
             address,
             span: None,
-            since: Instant::now(),
+            since: wire::now(),
             status: Cell::new(None),
             reused: Cell::new(false),
             connected: Cell::new(None),
@@ -48,19 +48,19 @@ impl Try {
     /// Notes that the connection stands, and whether it did so before.
     pub fn connected(&self, reused: bool) {
         self.reused.set(reused);
-        self.connected.set(Some(self.since.elapsed()));
+        self.connected.set(Some(wire::since(self.since)));
     }
 
     /// Notes the head.
     pub fn answered(&self, status: u16) {
         self.status.set(Some(status));
-        self.header.set(Some(self.since.elapsed()));
+        self.header.set(Some(wire::since(self.since)));
     }
 
     /// Notes the end.
     pub fn end(&self) {
         if self.ended.get().is_none() {
-            self.ended.set(Some(self.since.elapsed()));
+            self.ended.set(Some(wire::since(self.since)));
         }
     }
 

@@ -45,7 +45,7 @@ impl Pool {
     pub(super) fn put(&self, connection: Connection) {
         let Some(limits) = self.limits.get() else { return };
         let worn =
-            connection.requests >= limits.requests || connection.since.elapsed() >= limits.age;
+            connection.requests >= limits.requests || wire::since(connection.since) >= limits.age;
         if worn || !connection.buffer.is_empty() || limits.connections == 0 {
             return;
         }
@@ -54,7 +54,7 @@ impl Pool {
         }
         let mut connection = connection;
         connection.buffer = bytes::BytesMut::new();
-        let entry = Idle { since: Instant::now(), connection };
+        let entry = Idle { since: wire::now(), connection };
         self.idle.borrow_mut().entry(entry.connection.key.clone()).or_default().push_back(entry);
         self.count.set(self.count.get() + 1);
     }
@@ -87,7 +87,7 @@ impl Pool {
                 waiting.clear();
             }
             waiting.retain_mut(|entry| {
-                entry.since.elapsed() < limits.idle && !entry.connection.io.is_stale()
+                wire::since(entry.since) < limits.idle && !entry.connection.io.is_stale()
             });
             !waiting.is_empty()
         });

@@ -1,8 +1,9 @@
 //! The time of day for `Date` headers and log lines, computed once a second.
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use std::cell::RefCell;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
 
 /// Cached texts of the current second; one per thread.
 #[derive(Default)]
@@ -12,6 +13,8 @@ pub struct Clock {
 
 #[derive(Clone, Default)]
 struct Cached {
+    /// When somebody last looked.
+    turn: Option<Instant>,
     second: u64,
     http: Bytes,
     local: Bytes,
@@ -23,17 +26,36 @@ impl Clock {
         self.refreshed(|cached| cached.http.clone())
     }
 
+    /// Appends now as nginx's `$time_local`.
+    pub fn put_local(&self, out: &mut Vec<u8>) {
+        self.refreshed(|cached| out.extend_from_slice(&cached.local));
+    }
+
+    /// Appends now as an IMF-fixdate.
+    pub fn put_http(&self, out: &mut BytesMut) {
+        self.refreshed(|cached| out.extend_from_slice(&cached.http));
+    }
+
     /// Now as nginx's `$time_local` (in UTC), `21/Nov/2026:12:00:00 +0000`.
     pub fn time_local(&self) -> Bytes {
         self.refreshed(|cached| cached.local.clone())
     }
 
     fn refreshed<T>(&self, take: impl FnOnce(&Cached) -> T) -> T {
-        let second = since_epoch().as_secs();
+        let turn = crate::now();
         let mut cached = self.cached.borrow_mut();
+        if cached.turn.replace(turn) == Some(turn) {
+            return take(&cached);
+        }
+        let second = since_epoch().as_secs();
         if cached.second != second {
             let date = Date::of(second);
-            *cached = Cached { second, http: date.http().into(), local: date.local().into() };
+            *cached = Cached {
+                turn: Some(turn),
+                second,
+                http: date.http().into(),
+                local: date.local().into(),
+            };
         }
         take(&cached)
     }

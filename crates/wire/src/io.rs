@@ -1,6 +1,7 @@
 //! Connections, plain or under TLS, and the two ways of reading from them: heads through a buffer that all
 //! connections of a thread share (an idle connection holds none), bodies straight into the connection's own.
 
+use crate::now::time_passes;
 use bytes::{Buf, BytesMut};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
@@ -170,7 +171,7 @@ impl AsyncRead for Io {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
+        let read = match self.get_mut() {
             Self::Plain(tcp) => Pin::new(tcp).poll_read(cx, buffer),
             Self::Tls(tls) => Pin::new(tls.as_mut()).poll_read(cx, buffer),
             Self::Rewound(first, inner) if first.is_empty() => {
@@ -182,7 +183,11 @@ impl AsyncRead for Io {
                 Poll::Ready(Ok(()))
             }
             Self::Shared(io) => Pin::new(&mut *io.borrow_mut()).poll_read(cx, buffer),
+        };
+        if read.is_ready() {
+            time_passes();
         }
+        read
     }
 }
 

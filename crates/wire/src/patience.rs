@@ -33,14 +33,14 @@ impl Patience {
     pub fn progressed(&mut self, bytes: u64) {
         self.bytes += bytes;
         if let Some(since) = self.since.take() {
-            self.waited += since.elapsed();
+            self.waited += crate::since(since);
         }
     }
 
     /// Nothing moves: ready when that has lasted too long.
     pub fn poll_exhausted(&mut self, timer: &Timer, cx: &mut Context<'_>) -> Poll<Elapsed> {
         if self.since.is_none() {
-            self.since = Some(Instant::now());
+            self.since = Some(crate::now());
             let earned = |floor| self.idle + Duration::from_secs(self.bytes / floor);
             let left = |floor| earned(floor).saturating_sub(self.waited);
             timer.reset(self.floor.map_or(self.idle, |floor| self.idle.min(left(floor))));

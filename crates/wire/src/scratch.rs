@@ -16,10 +16,22 @@ const TOTAL: u64 = 1 << 30;
 /// The same in memory, where nothing can be written: enough for a little, and no danger to the rest of the process.
 const IN_MEMORY: u64 = 32 << 20;
 
+/// Bytes lent at the same time: enough for a file to be the exception, and no danger to the rest of the process.
+const LENT: u64 = 16 << 20;
+
 /// Where bodies are kept that are too large for memory.
 #[derive(Debug)]
 pub struct Scratch {
     place: Place,
+    /// Of files.
+    room: Room,
+    /// Of what bodies may keep in memory beyond their own bound.
+    lent: Room,
+}
+
+/// Bytes for everybody, and half of them at most for one namespace.
+#[derive(Debug)]
+struct Room {
     total: Arc<Bound>,
     shares: Mutex<HashMap<Arc<str>, Weak<Bound>>>,
 }
@@ -54,6 +66,52 @@ impl Bound {
     }
 }
 
+impl Room {
+    fn new(most: u64) -> Self {
+        Self { total: Arc::new(Bound::new(most)), shares: Mutex::default() }
+    }
+
+    /// The bounds that a body of this namespace has; that of a namespace is forgotten with its last body.
+    fn of(&self, namespace: &Arc<str>) -> [Arc<Bound>; 2] {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = shares.get(namespace).and_then(Weak::upgrade) {
+            return [self.total.clone(), share];
+        }
+        shares.retain(|_, share| share.strong_count() > 0);
+        let share = Arc::new(Bound::new(self.total.most.load(Ordering::Relaxed) / 2));
+        shares.insert(namespace.clone(), Arc::downgrade(&share));
+        [self.total.clone(), share]
+    }
+}
+
+/// Takes bytes of both bounds, or of none.
+fn take(bounds: &[Arc<Bound>; 2], count: u64) -> bool {
+    let [total, share] = bounds;
+    if !total.take(count) {
+        return false;
+    }
+    let fits = share.take(count);
+    if !fits {
+        total.give_back(count);
+    }
+    fits
+}
+
+/// Memory for one body, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Loan([Arc<Bound>; 2]);
+
+impl Loan {
+    /// Bytes of one.
+    pub(super) const SIZE: u64 = 64 << 10;
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|bound| bound.give_back(Self::SIZE));
+    }
+}
+
 /// Why bytes were not kept.
 #[derive(Debug)]
 pub(super) enum NotKept {
@@ -78,7 +136,7 @@ impl Scratch {
             Place::Folder(_) => TOTAL,
             Place::Memory(_) => IN_MEMORY,
         };
-        Self { place, total: Arc::new(Bound::new(total)), shares: Mutex::default() }
+        Self { place, room: Room::new(total), lent: Room::new(LENT) }
     }
 
     /// What is wrong with the folder, if nothing can be written there.
@@ -92,7 +150,7 @@ impl Scratch {
     /// Lets all files together hold so many bytes, and those of one namespace half of that.
     pub fn bound(&self, total: u64) {
         if matches!(self.place, Place::Folder(_)) {
-            self.total.most.store(total, Ordering::Relaxed);
+            self.room.total.most.store(total, Ordering::Relaxed);
         }
     }
 
@@ -105,20 +163,13 @@ impl Scratch {
                 .map_err(Into::into),
         };
         let file = file.map_err(NotKept::Refused)?;
-        let bounds = [self.total.clone(), self.share(namespace)];
-        Ok(Scrap { file, bounds, size: AtomicU64::new(0) })
+        Ok(Scrap { file, bounds: self.room.of(namespace), size: AtomicU64::new(0) })
     }
 
-    /// The bound of a namespace; it is forgotten with the last file.
-    fn share(&self, namespace: &Arc<str>) -> Arc<Bound> {
-        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = shares.get(namespace).and_then(Weak::upgrade) {
-            return share;
-        }
-        shares.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Bound::new(self.total.most.load(Ordering::Relaxed) / 2));
-        shares.insert(namespace.clone(), Arc::downgrade(&share));
-        share
+    /// Memory for a body of this namespace that is a little larger than its own bound; none if all is lent.
+    pub(super) fn lend(&self, namespace: &Arc<str>) -> Option<Loan> {
+        let bounds = self.lent.of(namespace);
+        take(&bounds, Loan::SIZE).then(|| Loan(bounds))
     }
 }
 
@@ -140,12 +191,7 @@ impl Scrap {
     /// Appends pieces. One writes at a time.
     pub(super) fn append(&self, pieces: &[bytes::Bytes]) -> Result<(), NotKept> {
         let count = pieces.iter().map(|piece| piece.len() as u64).sum();
-        let [total, share] = &self.bounds;
-        if !total.take(count) {
-            return Err(NotKept::Full);
-        }
-        if !share.take(count) {
-            total.give_back(count);
+        if !take(&self.bounds, count) {
             return Err(NotKept::Full);
         }
         let mut at = self.size.fetch_add(count, Ordering::Relaxed);
@@ -189,7 +235,7 @@ fn unnamed_file(folder: &std::path::Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    use super::{NotKept, Scratch};
+    use super::{LENT, Loan, NotKept, Scratch};
     use bytes::Bytes;
     use std::path::PathBuf;
     use std::sync::Arc;
@@ -210,7 +256,22 @@ mod tests {
         drop(second);
         assert!(append(&first) && !append(&first));
         drop((first, other));
-        assert_eq!(scratch.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
+        assert_eq!(scratch.room.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn memory_is_lent_to_a_namespace_up_to_half_of_it_and_comes_back() {
+        let scratch = Scratch::default();
+        let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+        let half = (LENT / Loan::SIZE / 2) as usize;
+        let mut lent: Vec<Loan> = std::iter::from_fn(|| scratch.lend(&a)).take(half + 1).collect();
+        assert_eq!(lent.len(), half);
+        let others: Vec<Loan> = std::iter::from_fn(|| scratch.lend(&b)).take(half + 1).collect();
+        assert_eq!(others.len(), half);
+        lent.pop();
+        assert!(scratch.lend(&a).is_some());
+        drop((lent, others));
+        assert_eq!(scratch.lent.total.used.load(std::sync::atomic::Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
-//! A body that was read whole: in memory up to a bound; of what is larger, the beginning in a file without a name.
+//! A body that was read whole: in memory up to a bound, or a little further where there is room; of what is larger, the
+//! beginning in a file without a name.
 
-use super::scratch::{NotKept, Scrap};
+use super::scratch::{Loan, NotKept, Scrap};
 use super::{BodyError, Frame, Headers, Scratch};
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
@@ -22,6 +23,8 @@ pub struct Spool {
     /// How the body begins, if it did not fit into memory.
     file: Option<Arc<Scrap>>,
     in_file: u64,
+    /// Memory that it has beyond its own.
+    loan: Option<Arc<Loan>>,
     /// What comes after that.
     memory: VecDeque<Bytes>,
     /// Small pieces at its end.
@@ -51,10 +54,21 @@ impl Spool {
             self.memory.push_back(data);
         }
         let most = if self.file.is_some() { limit.max(GATHERED) } else { limit };
-        if self.in_memory <= most as u64 {
+        if self.in_memory <= most as u64 || self.borrows(scratch, owner) {
             return Ok(());
         }
         self.write(scratch, owner).await
+    }
+
+    /// Whether it may stay in memory all the same: a file costs far more than a small body does.
+    fn borrows(&mut self, scratch: &Scratch, owner: &Arc<str>) -> bool {
+        if self.file.is_some() || self.in_memory > Loan::SIZE {
+            return false;
+        }
+        if self.loan.is_none() {
+            self.loan = scratch.lend(owner).map(Arc::new);
+        }
+        self.loan.is_some()
     }
 
     /// Writes what is in memory to the file.
@@ -68,6 +82,7 @@ impl Spool {
         let written = tokio::task::spawn_blocking(move || file.append(&pieces)).await;
         written.map_err(|_| BodyError::Storage)?.map_err(error)?;
         self.in_file += std::mem::take(&mut self.in_memory);
+        self.loan = None;
         Ok(())
     }
 
@@ -89,6 +104,7 @@ impl Spool {
         Self {
             file: self.file.clone(),
             in_file: self.in_file,
+            loan: self.loan.clone(),
             memory: self.memory.clone(),
             in_memory: self.in_memory,
             trailers: self.trailers.clone(),
@@ -178,6 +194,24 @@ mod tests {
             }
             assert!(read == whole && frames <= 4, "{frames} frames");
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_a_little_too_large_stays_in_memory_while_there_is_some_to_lend() {
+        let (scratch, owner): (_, Arc<str>) = (Scratch::default(), "demo".into());
+        let mut spool = Spool::default();
+        let mut push = async |size| {
+            spool.push(Bytes::from(vec![7; size]), 8 << 10, &scratch, &owner).await.expect("kept");
+            (spool.file.is_some(), spool.loan.is_some())
+        };
+        assert_eq!(push(8 << 10).await, (false, false));
+        assert_eq!(push(8 << 10).await, (false, true));
+        assert_eq!(push(48 << 10).await, (false, true));
+        assert_eq!(push(1).await, (true, false));
+        let lent: Vec<_> = std::iter::from_fn(|| scratch.lend(&owner)).collect();
+        let mut late = Spool::default();
+        let pushed = late.push(Bytes::from(vec![7; 16 << 10]), 8 << 10, &scratch, &owner).await;
+        assert!(pushed.is_ok() && late.file.is_some(), "all is lent: {}", lent.len());
     }
 
     #[tokio::test]

@@ -1,16 +1,26 @@
-//! One timer per connection, moved instead of made anew: moving a deadline back takes no lock.
+//! One timer per connection, moved instead of made anew: moving a deadline back costs nothing until the old one passes.
 
-use std::cell::RefCell;
+use crate::now::{now, time_passes};
+use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep};
+use tokio::time::{Instant, Sleep, sleep_until};
 
 /// A deadline that moves.
 #[derive(Debug)]
 pub struct Timer {
-    sleep: RefCell<Pin<Box<Sleep>>>,
+    deadline: Cell<Instant>,
+    /// None until somebody waits.
+    armed: RefCell<Option<Armed>>,
+}
+
+/// What the event loop was told: at the deadline, or at one that stood before it.
+#[derive(Debug)]
+struct Armed {
+    sleep: Pin<Box<Sleep>>,
+    wakes: Waker,
 }
 
 /// The deadline passed.
@@ -20,17 +30,39 @@ pub struct Elapsed;
 impl Timer {
     /// A timer that runs out after `wait`.
     pub fn new(wait: Duration) -> Self {
-        Self { sleep: RefCell::new(Box::pin(tokio::time::sleep(wait))) }
+        Self { deadline: Cell::new(after(wait)), armed: RefCell::default() }
     }
 
-    /// Moves the deadline to `wait` from now.
+    /// Moves the deadline to `wait` from now. Whoever waits for it polls it again.
     pub fn reset(&self, wait: Duration) {
-        self.sleep.borrow_mut().as_mut().reset(Instant::now() + wait);
+        self.deadline.set(after(wait));
     }
 
     /// Whether the deadline passed; wakes when it does.
     pub fn poll(&self, cx: &mut Context<'_>) -> Poll<Elapsed> {
-        self.sleep.borrow_mut().as_mut().poll(cx).map(|()| Elapsed)
+        let deadline = self.deadline.get();
+        let mut armed = self.armed.borrow_mut();
+        let Armed { sleep, wakes } = armed.get_or_insert_with(|| Armed {
+            sleep: Box::pin(sleep_until(deadline)),
+            wakes: Waker::noop().clone(),
+        });
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        } else if wakes.will_wake(cx.waker()) && now() < sleep.deadline() {
+            // It wakes this task before the deadline, which is soon enough to be told of it.
+            return Poll::Pending;
+        }
+        loop {
+            if sleep.as_mut().poll(cx).is_pending() {
+                wakes.clone_from(cx.waker());
+                return Poll::Pending;
+            }
+            time_passes();
+            if sleep.deadline() >= deadline {
+                return Poll::Ready(Elapsed);
+            }
+            sleep.as_mut().reset(deadline);
+        }
     }
 
     /// What `future` gives, if it does so within `wait`.
@@ -48,5 +80,55 @@ impl Timer {
             self.poll(cx).map(Err)
         })
         .await
+    }
+}
+
+/// `wait` from now, or what is as good as never.
+fn after(wait: Duration) -> Instant {
+    const YEAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+    now() + wait.min(YEAR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timer;
+    use std::future::poll_fn;
+    use std::time::Duration;
+    use tokio::time::Instant;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_deadline_moves_both_ways_while_somebody_waits() {
+        let (timer, start) = (Timer::new(5 * SECOND), Instant::now());
+        let mut moves = [9 * SECOND, 2 * SECOND, 4 * SECOND].into_iter();
+        poll_fn(|cx| {
+            if let Some(wait) = moves.next() {
+                timer.reset(wait);
+                assert!(timer.poll(cx).is_pending());
+                cx.waker().wake_by_ref();
+                return std::task::Poll::Pending;
+            }
+            timer.poll(cx)
+        })
+        .await;
+        assert_eq!(start.elapsed().as_secs(), 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_last_is_woken() {
+        let (timer, start) = (std::rc::Rc::new(Timer::new(3 * SECOND)), Instant::now());
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                let other = timer.clone();
+                let first = async move {
+                    poll_fn(|cx| std::task::Poll::Ready(other.poll(cx).is_pending())).await
+                };
+                assert!(tokio::task::spawn_local(first).await.is_ok_and(|pending| pending));
+                poll_fn(|cx| timer.poll(cx)).await;
+            })
+            .await;
+        assert_eq!(start.elapsed().as_secs(), 3);
     }
 }

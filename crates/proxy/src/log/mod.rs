@@ -12,10 +12,13 @@ use std::cell::{Cell, RefCell};
 /// Bytes gathered before they are handed over.
 const GATHERED: usize = 16 << 10;
 
+/// A line is no longer than this, as a rule.
+const USUAL: usize = 1 << 10;
+
 /// One thread's end of the access log.
 #[derive(Debug)]
 pub(crate) struct AccessLog {
-    gathered: RefCell<String>,
+    gathered: RefCell<Vec<u8>>,
     /// Whether it was said that lines are dropped.
     told: Cell<bool>,
     writer: Writer,
@@ -28,10 +31,10 @@ impl AccessLog {
     }
 
     /// Adds the line that `fill` makes.
-    pub(crate) fn line(&self, fill: impl FnOnce(&mut String)) {
+    pub(crate) fn line(&self, fill: impl FnOnce(&mut Vec<u8>)) {
         let mut gathered = self.gathered.borrow_mut();
         fill(&mut gathered);
-        gathered.push('\n');
+        gathered.push(b'\n');
         if gathered.len() >= GATHERED {
             drop(gathered);
             self.flush();
@@ -40,10 +43,13 @@ impl AccessLog {
 
     /// Hands over what was gathered.
     pub(crate) fn flush(&self) {
-        let piece = self.gathered.take();
-        if piece.is_empty() {
+        if self.gathered.borrow().is_empty() {
             return;
         }
+        // Room at once, rather than by and by: a line more than is handed over, as a rule.
+        let piece = self.gathered.replace(Vec::with_capacity(GATHERED + USUAL));
+        let piece = String::from_utf8(piece)
+            .unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned());
         if !self.writer.write(None, piece) && !self.told.replace(true) {
             tracing::warn!("what takes the access log is too slow for it: lines are dropped");
         }

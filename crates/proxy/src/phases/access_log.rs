@@ -1,8 +1,8 @@
 //! The access log: one line for each request, when its last byte is gone (ngx_http_log_module).
 
 use crate::exchange::Exchange;
-use crate::variables;
-use model::{Backend, Global, Part, Pattern, Variable};
+use crate::variables::{self, logged};
+use model::{Backend, Global, LogFormat, Part, Pattern, Variable};
 
 /// Writes the line of a request that is over.
 pub(crate) fn write(exchange: &Exchange) {
@@ -10,66 +10,33 @@ pub(crate) fn write(exchange: &Exchange) {
         return;
     }
     let format = &exchange.generation.global().log_format;
+    let escapes = !format.raw && !format.json;
     exchange.worker.log.line(|line| {
-        let mut value = String::new();
         for part in format.template.parts() {
             match part {
-                Part::Text(text) => line.push_str(text),
+                Part::Text(text) => line.extend_from_slice(text.as_bytes()),
                 Part::Capture(_) => {}
-                Part::Variable(variable) if !format.raw && !format.json => {
-                    plain(variable, exchange, &mut value, line);
+                Part::Variable(variable) if escapes && logged::append(variable, exchange, line) => {
                 }
-                Part::Variable(variable) => {
-                    value.clear();
-                    variables::push(variable, exchange, &mut value);
-                    if format.raw { line.push_str(&value) } else { escape_json(&value, line) }
-                }
+                Part::Variable(variable) => at_length(variable, exchange, format, line),
             }
         }
     });
 }
 
-/// Appends a variable as nginx does without `escape=`.
-fn plain(variable: &Variable, exchange: &Exchange, value: &mut String, line: &mut String) {
-    if let (Variable::Request, Some(request)) = (variable, &exchange.request.line) {
-        // What is no text, such as TLS on the plain port, is logged byte by byte.
-        return if request.is_empty() { line.push('-') } else { escape_bytes(request, line) };
-    }
-    let to_escape = !needs_no_escape(variable);
-    let before = line.len();
-    let out = if to_escape {
-        value.clear();
-        &mut *value
+/// Appends any variable, by way of its text.
+fn at_length(variable: &Variable, exchange: &Exchange, format: &LogFormat, line: &mut Vec<u8>) {
+    let mut value = String::new();
+    variables::push(variable, exchange, &mut value);
+    if format.raw {
+        line.extend_from_slice(value.as_bytes());
+    } else if format.json {
+        escape_json(&value, line);
+    } else if value.is_empty() && !exists(variable, exchange) {
+        line.push(b'-');
     } else {
-        &mut *line
-    };
-    variables::push(variable, exchange, out);
-    let is_empty = if to_escape { value.is_empty() } else { line.len() == before };
-    if is_empty && !exists(variable, exchange) {
-        line.push('-');
-    } else if to_escape {
-        escape(value, line);
+        logged::escaped(value.as_bytes(), line);
     }
-}
-
-/// Whether values of a variable are made of numbers, addresses and names of objects only.
-fn needs_no_escape(variable: &Variable) -> bool {
-    use Variable as V;
-    matches!(
-        variable,
-        V::RemoteAddr
-            | V::TimeLocal
-            | V::Status
-            | V::BodyBytesSent
-            | V::RequestLength
-            | V::RequestTime
-            | V::ProxyUpstreamName
-            | V::ProxyAlternativeUpstreamName
-            | V::UpstreamAddr
-            | V::UpstreamResponseLength
-            | V::UpstreamResponseTime
-            | V::UpstreamStatus
-    )
 }
 
 /// Whether a variable without a value has the empty one rather than none, for which `-` stands.
@@ -145,57 +112,25 @@ fn is_skipped(exchange: &Exchange, global: &Global) -> bool {
         || global.skip_access_log_patterns.iter().any(is_skipped)
 }
 
-/// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.
-fn escape(value: &str, line: &mut String) {
-    if is_plain(value.as_bytes()) {
-        line.push_str(value)
-    } else {
-        escape_each(value.as_bytes(), line)
-    }
-}
-
-fn escape_bytes(value: &[u8], line: &mut String) {
-    match std::str::from_utf8(value) {
-        Ok(text) => escape(text, line),
-        Err(_) => escape_each(value, line),
-    }
-}
-
-/// Whether nothing needs an escape. Looks at every byte, so that many are looked at in one instruction.
-fn is_plain(value: &[u8]) -> bool {
-    let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
-    value.iter().fold(true, |all, &byte| all & plain(byte))
-}
-
-fn escape_each(value: &[u8], line: &mut String) {
-    for &byte in value {
-        match byte {
-            b'"' | b'\\' | 0..=0x1f | 0x7f..=0xff => push_hex(byte, line),
-            _ => line.push(char::from(byte)),
-        }
-    }
-}
-
-fn push_hex(byte: u8, line: &mut String) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
-    line.push_str("\\x");
-    line.push(char::from(HEX[usize::from(byte >> 4)]));
-    line.push(char::from(HEX[usize::from(byte & 15)]));
-}
-
 /// nginx's `escape=json`: as in a JSON string; nothing stays nothing.
-fn escape_json(value: &str, line: &mut String) {
-    for character in value.chars() {
-        match character {
-            '"' => line.push_str("\\\""),
-            '\\' => line.push_str("\\\\"),
-            '\n' => line.push_str("\\n"),
-            '\r' => line.push_str("\\r"),
-            '\t' => line.push_str("\\t"),
-            '\u{8}' => line.push_str("\\b"),
-            '\u{c}' => line.push_str("\\f"),
-            control if control < ' ' => line.push_str(&format!("\\u{:04X}", u32::from(control))),
-            other => line.push(other),
-        }
+fn escape_json(value: &str, line: &mut Vec<u8>) {
+    for &byte in value.as_bytes() {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            8 => b'b',
+            0xc => b'f',
+            0..b' ' => {
+                line.extend_from_slice(format!("\\u{byte:04X}").as_bytes());
+                continue;
+            }
+            _ => {
+                line.push(byte);
+                continue;
+            }
+        };
+        line.extend_from_slice(&[b'\\', short]);
     }
 }

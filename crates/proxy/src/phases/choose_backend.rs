@@ -224,7 +224,7 @@ pub(crate) fn measure(exchange: &Exchange) {
     if let (Some(group), Some(last)) = (group, exchange.log.tries.last()) {
         // The time to connect counts twice, as it does there.
         let connect = last.connected.get().unwrap_or_default();
-        let whole = last.ended.get().unwrap_or_else(|| last.since.elapsed());
+        let whole = last.ended.get().unwrap_or_else(|| wire::since(last.since));
         group.roster().measured(last.address, (connect + whole).as_secs_f32(), group.now());
     }
 }

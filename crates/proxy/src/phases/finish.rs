@@ -41,10 +41,10 @@ fn observed(exchange: &Exchange) -> Observed {
         _ => None,
     };
     Observed {
-        took: exchange.since.elapsed(),
+        took: wire::since(exchange.since),
         connect: only.and_then(|only| only.connected.get()),
         header: only.and_then(|only| only.header.get()),
-        response: only.map(|only| only.ended.get().unwrap_or_else(|| only.since.elapsed())),
+        response: only.map(|only| only.ended.get().unwrap_or_else(|| wire::since(only.since))),
         received: exchange.log.received,
         sent: exchange.log.sent,
     }

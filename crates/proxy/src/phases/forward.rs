@@ -80,7 +80,7 @@ async fn tries(
     upgrade: bool,
     body: &mut Bodies,
 ) -> Result<Response, Stop> {
-    let started = Instant::now();
+    let started = wire::now();
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
@@ -213,7 +213,7 @@ struct Attempt<'a> {
 
 fn tries_left(made: usize, retries: &Retries, started: Instant) -> bool {
     let allowed = if retries.tries == 0 { MANY } else { retries.tries };
-    let in_time = retries.timeout == Duration::ZERO || started.elapsed() < retries.timeout;
+    let in_time = retries.timeout == Duration::ZERO || wire::since(started) < retries.timeout;
     !retries.conditions.is_empty() && in_time && made < allowed as usize
 }
 

@@ -3,7 +3,7 @@
 
 use super::{client_address, client_fields, errors, hops, route_filters};
 use crate::connection::Connection;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Forwarded};
 use crate::snippet::Told;
 use crate::variables;
 use bytes::{BufMut, Bytes, BytesMut};
@@ -165,14 +165,10 @@ fn brought(exchange: &Exchange) -> impl Iterator<Item = (&[u8], &[u8])> {
 pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
     let global = exchange.generation.global();
     let real = &global.real_ip;
-    let client = exchange.client_text();
-    let forwarded = &exchange.forwarded;
-    super::client_certificate::headers(exchange, &mut put);
-    if !exchange.request_id.is_empty() {
-        put("X-Request-ID", &exchange.request_id);
-    }
-    put("X-Real-IP", &client);
+    identity(exchange, &mut put);
     let received = joined(exchange, &real.forwarded_for_header);
+    let client = exchange.client_text();
+    put("X-Real-IP", &client);
     if real.forwarded_headers && real.full_forwarded_for {
         let Connection { announced, peer, .. } = &*exchange.connection;
         let direct = announced.map_or(*peer, |announced| announced.source).ip().to_string();
@@ -185,6 +181,20 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     } else {
         put("X-Forwarded-For", &client);
     }
+    way_in(&exchange.forwarded, &mut put);
+    original(exchange, received.as_ref(), put);
+}
+
+/// Who asks, and which request it is.
+fn identity(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8])) {
+    super::client_certificate::headers(exchange, &mut put);
+    if !exchange.request_id.is_empty() {
+        put("X-Request-ID", &exchange.request_id);
+    }
+}
+
+/// How the client came in.
+fn way_in(forwarded: &Forwarded, mut put: impl FnMut(&'static str, &[u8])) {
     put("X-Forwarded-Host", &forwarded.host);
     if !forwarded.port.is_empty() {
         put("X-Forwarded-Port", &forwarded.port);
@@ -192,10 +202,20 @@ pub(super) fn set(exchange: &Exchange, mut put: impl FnMut(&'static str, &[u8]))
     put("X-Forwarded-Proto", &forwarded.scheme);
     put("X-Forwarded-Scheme", &forwarded.scheme);
     put("X-Scheme", &forwarded.scheme);
+}
+
+/// What the client asked for, and what others said of it before; `received` is its forwarded-for header.
+fn original(
+    exchange: &Exchange,
+    received: Option<&Bytes>,
+    mut put: impl FnMut(&'static str, &[u8]),
+) {
+    let global = exchange.generation.global();
+    let real = &global.real_ip;
     if global.original_uri_header {
         put("X-Original-URI", exchange.received());
     }
-    if let Some(received) = &received {
+    if let Some(received) = received {
         put("X-Original-Forwarded-For", received);
     }
     if let Some(prefix) = &exchange.visit.forwarded_prefix {
@@ -270,7 +290,9 @@ fn http1(exchange: &Exchange) -> Bytes {
     out.put_u8(b' ');
     out.put_slice(target(exchange));
     out.put_slice(if old { b" HTTP/1.0\r\n" } else { b" HTTP/1.1\r\n" });
-    set_all(exchange, |name, value| write::field(&mut out, name, value));
+    if !at_once(exchange, &mut out) {
+        set_all(exchange, |name, value| write::field(&mut out, name, value));
+    }
     let upgrade = upgrade(exchange);
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
@@ -305,6 +327,49 @@ fn http1(exchange: &Exchange) -> Bytes {
     }
     out.put_slice(b"\r\n");
     out.freeze()
+}
+
+/// Appends the fields that Fairway sets, if that is all there is to it: nothing that is configured stands in their
+/// place, and nobody else is named before the client.
+fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
+    let (generation, real) = (&exchange.generation, &exchange.generation.global().real_ip);
+    let appends = real.forwarded_headers && real.full_forwarded_for;
+    let is_usual = exchange.snippet.is_none()
+        && exchange.span.is_none()
+        && generation.request_headers.is_empty()
+        && route_filters::of_request(exchange).is_none()
+        && !appends;
+    if !is_usual {
+        return false;
+    }
+    write::field(out, b"Host", &host(exchange));
+    let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
+    identity(exchange, put);
+    lines(exchange, out);
+    let received = joined(exchange, &real.forwarded_for_header);
+    let put = |name: &str, value: &[u8]| write::field(out, name.as_bytes(), value);
+    original(exchange, received.as_ref(), put);
+    for (name, value) in &exchange.visit.authenticated.headers {
+        write::field(out, name, value);
+    }
+    true
+}
+
+/// Appends X-Real-IP to X-Scheme.
+fn lines(exchange: &Exchange, out: &mut BytesMut) {
+    let (serial, client) = (exchange.connection.serial, exchange.client);
+    let kept = &exchange.worker.lines;
+    if let Some(lines) = kept.get(serial, client, &exchange.forwarded) {
+        return out.extend_from_slice(&lines);
+    }
+    let start = out.len();
+    let text = exchange.client_text();
+    write::field(out, b"X-Real-IP", &text);
+    write::field(out, b"X-Forwarded-For", &text);
+    way_in(&exchange.forwarded, |name, value| {
+        write::field(out, name.as_bytes(), value);
+    });
+    kept.put(serial, client, &exchange.forwarded, &out[start..]);
 }
 
 /// Methods that define a meaning for a body say so when it is empty (RFC 9110 section 8.6).

@@ -2,6 +2,7 @@
 
 mod client_certificate;
 pub(crate) mod fastcgi;
+pub(crate) mod logged;
 mod opentelemetry;
 
 pub(crate) use client_certificate::verified;
@@ -345,8 +346,8 @@ fn time(variable: &Variable, exchange: &Exchange, out: &mut String) {
         Variable::TimeLocal => text(&exchange.worker.clock.time_local(), out),
         Variable::TimeIso8601 => out.push_str(&iso8601(since_epoch().as_secs())),
         Variable::Msec => seconds(since_epoch(), out),
-        Variable::ConnectionTime => seconds(exchange.connection.since.elapsed(), out),
-        _ => seconds(exchange.since.elapsed(), out),
+        Variable::ConnectionTime => seconds(wire::since(exchange.connection.since), out),
+        _ => seconds(wire::since(exchange.since), out),
     }
 }
 
@@ -382,7 +383,7 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
         None => out.push('-'),
     };
     match variable {
-        V::UpstreamResponseTime => moment(attempt.ended.get().or(Some(attempt.since.elapsed()))),
+        V::UpstreamResponseTime => moment(attempt.ended.get().or(Some(wire::since(attempt.since)))),
         V::UpstreamConnectTime => moment(attempt.connected.get()),
         V::UpstreamHeaderTime => moment(attempt.header.get()),
         V::UpstreamAddr => address(attempt.address, out),

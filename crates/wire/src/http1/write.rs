@@ -1,7 +1,7 @@
 //! Writes heads. Framing fields are always our own.
 
 use super::framing::Framing;
-use crate::{Headers, Interim, Response, Version, reason};
+use crate::{Clock, Headers, Interim, Response, Version, reason};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// How an answer is framed and what becomes of the connection.
@@ -13,7 +13,7 @@ pub struct Closing {
 }
 
 /// Appends the head of an answer.
-pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, date: &Bytes) {
+pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing, clock: &Clock) {
     out.put_slice(b"HTTP/1.1 ");
     out.put_slice(response.status.as_str().as_bytes());
     out.put_u8(b' ');
@@ -23,7 +23,9 @@ pub fn response_head(out: &mut BytesMut, response: &Response, closing: &Closing,
     }
     out.put_slice(b"\r\n");
     if !response.headers.has("date") {
-        field(out, b"Date", date);
+        out.put_slice(b"Date: ");
+        clock.put_http(out);
+        out.put_slice(b"\r\n");
     }
     fields(out, &response.headers);
     match (closing.framing, response.announced_length) {

@@ -1,0 +1,193 @@
+//! The variables of the usual log line, written as bytes and at once: every request has one.
+
+use super::settled;
+use crate::exchange::Exchange;
+use model::{Backend, Variable};
+use std::net::SocketAddr;
+use std::time::Duration;
+use upstream::Try;
+
+/// Appends a variable as nginx logs it; false if that takes the long way.
+pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8>) -> bool {
+    use Variable as V;
+    let log = &exchange.log;
+    match variable {
+        V::Request => match &exchange.request.line {
+            // What is no text, such as TLS on the plain port, is logged byte by byte.
+            Some(request) => escaped_or_dash(request, line),
+            None => return false,
+        },
+        V::RequestHeader(name) if name != "host" => return header(exchange, name, line),
+        V::RemoteUser if !exchange.request.headers.has("authorization") => line.push(b'-'),
+        V::RemoteAddr if exchange.client == exchange.connection.peer.ip() => {
+            line.extend_from_slice(&exchange.connection.peer_text);
+        }
+        V::TimeLocal => exchange.worker.clock.put_local(line),
+        V::Status if log.status >= 100 => number(u64::from(log.status), line),
+        V::BodyBytesSent => number(log.body_sent, line),
+        V::RequestLength => number(log.received, line),
+        V::RequestTime => seconds(wire::since(exchange.since), line),
+        V::ReqId => escaped(&exchange.request_id, line),
+        V::ProxyUpstreamName => return upstream_name(exchange, line),
+        V::ProxyAlternativeUpstreamName => {
+            if exchange.snippet.is_some() || exchange.visit.canary || exchange.place.is_none() {
+                return false;
+            }
+        }
+        V::UpstreamAddr
+        | V::UpstreamStatus
+        | V::UpstreamResponseTime
+        | V::UpstreamResponseLength => match &log.tries[..] {
+            [] => line.push(b'-'),
+            [only] => attempted(variable, only, line),
+            _ => return false,
+        },
+        _ => return false,
+    }
+    true
+}
+
+/// One value of a header field, or `-`; several are for the long way.
+fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
+    let mut fields = exchange.request.headers.iter();
+    let mut values = fields.by_ref().filter(|field| super::is_spelled(&field.name, name));
+    match (values.next(), values.next()) {
+        (None, _) => line.push(b'-'),
+        (Some(only), None) if std::str::from_utf8(&only.value).is_ok() => {
+            escaped(&only.value, line)
+        }
+        _ => return false,
+    }
+    true
+}
+
+fn upstream_name(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
+    let Some(place) = exchange.place.as_ref().filter(|_| exchange.snippet.is_none()) else {
+        return false;
+    };
+    match settled(exchange, place).map(|spot| &spot.location.backend) {
+        Some(Backend::Upstream(id)) if !exchange.visit.stands_in => {
+            line.extend_from_slice(id.as_str().as_bytes());
+            true
+        }
+        _ => false,
+    }
+}
+
+fn attempted(variable: &Variable, attempt: &Try, line: &mut Vec<u8>) {
+    match variable {
+        Variable::UpstreamAddr => address(attempt.address, line),
+        Variable::UpstreamResponseLength => number(attempt.received.get(), line),
+        Variable::UpstreamStatus => match attempt.status.get() {
+            Some(status) => number(u64::from(status), line),
+            None => line.push(b'-'),
+        },
+        _ => {
+            let ended = attempt.ended.get();
+            seconds(ended.unwrap_or_else(|| wire::since(attempt.since)), line);
+        }
+    }
+}
+
+fn number(number: u64, line: &mut Vec<u8>) {
+    if let Ok(digit @ 0..10) = u8::try_from(number) {
+        return line.push(b'0' + digit);
+    }
+    line.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Seconds with milliseconds, as nginx prints times.
+fn seconds(duration: Duration, line: &mut Vec<u8>) {
+    number(duration.as_secs(), line);
+    let millis = duration.subsec_millis();
+    let digit = |number: u32| b'0' + (number % 10) as u8;
+    line.extend_from_slice(&[b'.', digit(millis / 100), digit(millis / 10), digit(millis)]);
+}
+
+fn address(address: SocketAddr, line: &mut Vec<u8>) {
+    let SocketAddr::V4(address) = address else {
+        return line.extend_from_slice(address.to_string().as_bytes());
+    };
+    let mut text = [0; 16];
+    let mut end = 0;
+    for octet in address.ip().octets() {
+        for (least, unit) in [(100, 100), (10, 10), (0, 1)] {
+            if octet >= least {
+                text[end] = b'0' + octet / unit % 10;
+                end += 1;
+            }
+        }
+        text[end] = b'.';
+        end += 1;
+    }
+    text[end - 1] = b':';
+    line.extend_from_slice(&text[..end]);
+    number(u64::from(address.port()), line);
+}
+
+fn escaped_or_dash(value: &[u8], line: &mut Vec<u8>) {
+    if value.is_empty() { line.push(b'-') } else { escaped(value, line) }
+}
+
+/// nginx's default: `\xXX` for quotes, backslashes and what cannot be printed.
+pub(crate) fn escaped(value: &[u8], line: &mut Vec<u8>) {
+    if is_plain(value) {
+        line.extend_from_slice(value);
+    } else {
+        value.iter().for_each(|&byte| escape(byte, line));
+    }
+}
+
+/// Whether nothing needs an escape. Looks at every byte, so that many are looked at in one instruction.
+fn is_plain(value: &[u8]) -> bool {
+    let plain = |byte: u8| matches!(byte, b' '..=b'~') & (byte != b'"') & (byte != b'\\');
+    value.iter().fold(true, |all, &byte| all & plain(byte))
+}
+
+fn escape(byte: u8, line: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    if is_plain(&[byte]) {
+        return line.push(byte);
+    }
+    let digits = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
+    line.extend_from_slice(b"\\x");
+    line.extend_from_slice(&digits);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{address, escaped, number, seconds};
+    use std::time::Duration;
+
+    fn written(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut line = Vec::new();
+        write(&mut line);
+        String::from_utf8(line).expect("the log is text")
+    }
+
+    #[test]
+    fn addresses_are_written_as_everywhere_else() {
+        for octet in 0..=255u8 {
+            let at = std::net::SocketAddr::from(([octet, 255 - octet, 0, octet / 7], 80));
+            assert_eq!(written(|line| address(at, line)), at.to_string());
+        }
+        let at: std::net::SocketAddr = "[2001:db8::1]:443".parse().expect("an address");
+        assert_eq!(written(|line| address(at, line)), at.to_string());
+    }
+
+    #[test]
+    fn numbers_and_times_are_those_of_nginx() {
+        for (millis, text) in [(0, "0.000"), (7, "0.007"), (1_050, "1.050"), (61_999, "61.999")] {
+            let time = Duration::from_millis(millis);
+            assert_eq!(written(|line| seconds(time, line)), text);
+        }
+        for value in [0, 9, 10, u64::MAX] {
+            assert_eq!(written(|line| number(value, line)), value.to_string());
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_printed_is_escaped() {
+        assert_eq!(written(|line| escaped(b"a\"\\\x7f\xff\n", line)), r"a\x22\x5C\x7F\xFF\x0A");
+    }
+}

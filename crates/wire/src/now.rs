@@ -1,0 +1,72 @@
+//! The time as threads of traffic take it: read once for each arrival of bytes and each wake-up of the event loop, not
+//! by everybody who asks.
+
+use std::cell::Cell;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// What a thread knows of the time.
+#[derive(Clone, Copy)]
+enum Known {
+    /// It asks the clock each time.
+    Nothing,
+    /// It was something else before.
+    Old,
+    /// As of the last bytes, or of the last wake-up.
+    At(Instant),
+}
+
+thread_local! {
+    static KNOWN: Cell<Known> = const { Cell::new(Known::Nothing) };
+}
+
+/// This thread keeps the time from now on: whoever runs its event loop says when it passes.
+pub fn keep_time() {
+    KNOWN.set(Known::Old);
+}
+
+/// Time has passed: bytes came, or the event loop woke up.
+pub fn time_passes() {
+    if matches!(KNOWN.get(), Known::At(_)) {
+        KNOWN.set(Known::Old);
+    }
+}
+
+/// The time.
+pub fn now() -> Instant {
+    match KNOWN.get() {
+        Known::At(instant) => instant,
+        Known::Nothing => Instant::now(),
+        Known::Old => {
+            let instant = Instant::now();
+            KNOWN.set(Known::At(instant));
+            instant
+        }
+    }
+}
+
+/// How long ago `instant` was.
+pub fn since(instant: Instant) -> Duration {
+    now().saturating_duration_since(instant)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instant, keep_time, now, time_passes};
+
+    #[test]
+    fn time_that_is_kept_stands_until_it_passes() {
+        // What a thread keeps, it keeps for all tests on it.
+        let checked = std::thread::spawn(|| {
+            let asked = now();
+            while now() == asked {}
+            keep_time();
+            let (kept, later) = (now(), Instant::now());
+            while Instant::now() == later {}
+            assert_eq!(now(), kept);
+            time_passes();
+            assert!(now() > kept);
+        });
+        checked.join().expect("nothing panics");
+    }
+}
