@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use stream::proxy_protocol;
+use stream::proxy_protocol::{self, Announced};
 use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -145,14 +145,7 @@ async fn converse(
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
-    let global = generation.global();
-    let limit = global.limits.proxy_protocol_timeout;
-    let main = [worker.listen.http_port, worker.listen.https_port];
-    let announced = if generation.is_announced(local.port(), main) {
-        tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??
-    } else {
-        None
-    };
+    let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
         return Ok(());
     }
@@ -168,11 +161,9 @@ async fn converse(
         drop(young);
         return plain(Io::Plain(tcp), connection, worker).await;
     }
-    let limit = global.limits.header_timeout;
-    if entrance.is_gateway()
-        && let Some(door) =
-            generation.doors.get(&canonical(local)).filter(|door| door.speaks.is_carried())
-    {
+    let limit = generation.global().limits.header_timeout;
+    let door = generation.doors.get(&canonical(local)).filter(|_| entrance.is_gateway());
+    if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
         let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
         let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
@@ -207,10 +198,10 @@ async fn converse(
     let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
-    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let connection = make(Some(session));
     let _entry = worker.enter(&connection);
     drop(young);
+    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
     if speaks_http2 {
         Box::pin(http2::serve(io, connection, worker.clone())).await
@@ -220,7 +211,23 @@ async fn converse(
     Ok(())
 }
 
-/// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is gone.
+/// What the PROXY protocol header of a connection says, if it begins with one.
+async fn announced(
+    tcp: &mut TcpStream,
+    port: u16,
+    generation: &Generation,
+    worker: &Worker,
+) -> io::Result<Option<Announced>> {
+    let main = [worker.listen.http_port, worker.listen.https_port];
+    if !generation.is_announced(port, main) {
+        return Ok(None);
+    }
+    let limit = generation.global().limits.proxy_protocol_timeout;
+    tokio::time::timeout(limit, proxy_protocol::take(tcp)).await?
+}
+
+/// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is
+/// gone.
 async fn shake_hands(
     tcp: TcpStream,
     local: SocketAddr,
