@@ -19,6 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
+use upstream::Group;
 use wire::http2::starts_http2;
 use wire::{Io, Timer, canonical};
 
@@ -168,11 +169,7 @@ async fn converse(
         // Whoever is not wanted sees a connection that ends, and no alert.
         let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
         drop(generation);
-        let connection = make(None);
-        let _entry = worker.enter(&connection);
-        drop(young);
-        let _working = worker.recorder.as_ref().map(|_| connection.work());
-        return Box::pin(passthrough::pass(client, &connection, &group)).await;
+        return Box::pin(carry_on(client, &group, make(None), worker, young)).await;
     }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
@@ -187,12 +184,8 @@ async fn converse(
         && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
-        let connection = make(None);
-        let _entry = worker.enter(&connection);
-        drop(young);
-        let _working = worker.recorder.as_ref().map(|_| connection.work());
         // Boxed: connections that wait for requests hold no room for it.
-        return Box::pin(passthrough::pass(tcp, &connection, &group)).await;
+        return Box::pin(carry_on(tcp, &group, make(None), worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, local, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
@@ -209,6 +202,20 @@ async fn converse(
         http1::serve(io, BytesMut::new(), connection, worker.clone()).await
     }
     Ok(())
+}
+
+/// A connection that goes on to an upstream, whatever is in it.
+async fn carry_on(
+    client: impl carried::Carry,
+    group: &Group,
+    connection: Rc<Connection>,
+    worker: Rc<Worker>,
+    young: Expected,
+) -> io::Result<()> {
+    let _entry = worker.enter(&connection);
+    drop(young);
+    let _working = worker.recorder.as_ref().map(|_| connection.work());
+    passthrough::pass(client, &connection, group).await
 }
 
 /// What the PROXY protocol header of a connection says, if it begins with one.
