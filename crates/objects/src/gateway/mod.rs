@@ -4,6 +4,7 @@
 mod parse;
 mod route;
 mod selector;
+mod streams;
 
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,

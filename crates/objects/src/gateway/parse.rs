@@ -3,8 +3,9 @@
 
 use super::route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
+    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
 };
+use super::streams::StreamSpec;
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
     ObjectRef, ReferenceGrant, Selector,
@@ -17,7 +18,7 @@ use serde_json::Value;
 use std::sync::Arc;
 
 /// What is there and is not read: its content does not matter.
-type Unread = Option<Value>;
+pub(super) type Unread = Option<Value>;
 
 macro_rules! raw {
     ($(#[$doc:meta])* $name:ident, $spec:ty, $(status $status:ty,)? $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
@@ -192,25 +193,9 @@ struct RouteSpec {
     use_default_gateways: Unread,
 }
 
-/// `spec` of a TCPRoute, a UDPRoute or a TLSRoute.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct StreamSpec {
-    parent_refs: Vec<RawParent>,
-    hostnames: Vec<String>,
-    rules: Vec<StreamRule>,
-    use_default_gateways: Unread,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct StreamRule {
-    backend_refs: Vec<RawBackend>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawParent {
+pub(super) struct RawParent {
     #[serde(flatten)]
     object: RawRef,
     section_name: Option<String>,
@@ -296,7 +281,7 @@ struct RawModifier {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct RawBackend {
+pub(super) struct RawBackend {
     #[serde(flatten)]
     object: RawRef,
     port: Option<i32>,
@@ -386,7 +371,7 @@ impl Trim for RawReferenceGrant {
     }
 }
 
-fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
+pub(super) fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
     let parents = raw.into_iter().enumerate().map(|(index, parent)| {
         let field = || format!("spec.parentRefs[{index}].port");
         let port = parent.port.map(|port| port_number(port, field)).transpose()?;
@@ -420,28 +405,6 @@ impl Trim for RawTlsRoute {
     }
 }
 
-impl StreamSpec {
-    fn read(self, metadata: ObjectMeta, kind: Kind) -> Result<Object, String> {
-        let mut unread = Unsaid::default();
-        unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
-        // The definitions take one rule alone.
-        unread.note(self.rules.len() > 1, || "spec.rules[1]".to_owned());
-        let backends = self.rules.into_iter().next().unwrap_or_default().backend_refs;
-        let backends = backends.into_iter().enumerate().map(|(index, one)| {
-            one.read(&format!("spec.rules[0].backendRefs[{index}]"), &mut unread)
-        });
-        let backends = backends.collect::<Result<_, _>>()?;
-        Ok(Object::StreamRoute(Arc::new(StreamRoute {
-            meta: meta(metadata, Annotations::Dropped)?,
-            kind,
-            parents: parents(self.parent_refs)?,
-            hostnames: self.hostnames,
-            backends,
-            unread: unread.0,
-        })))
-    }
-}
-
 impl Trim for RawHttpRoute {
     const KIND: Kind = Kind::HttpRoute;
 
@@ -466,10 +429,10 @@ impl Trim for RawHttpRoute {
 
 /// The first field that is not read.
 #[derive(Default)]
-struct Unsaid(Option<String>);
+pub(super) struct Unsaid(pub(super) Option<String>);
 
 impl Unsaid {
-    fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
+    pub(super) fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
         if is_there && self.0.is_none() {
             self.0 = Some(field());
         }
@@ -534,7 +497,7 @@ impl RawMatch {
 }
 
 impl RawBackend {
-    fn read(self, at: &str, unread: &mut Unsaid) -> Result<BackendRef, String> {
+    pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<BackendRef, String> {
         let field = || format!("{at}.port");
         Ok(BackendRef {
             object: self.object.read("", "Service"),

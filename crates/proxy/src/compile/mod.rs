@@ -124,14 +124,8 @@ impl Compiler {
         };
         let own_tls = changed.iter().map(|(name, site)| (name.clone(), tls_of(site.as_deref())));
         let front = before.front.follow(&configuration.global, &certificates, own_tls)?;
-        let of = doors::Material {
-            before,
-            configuration,
-            changes,
-            front: &front,
-            certificates: &certificates,
-        };
-        let doors = self.doors(&of, &mut groups)?;
+        let tls = (&front, &certificates);
+        let doors = self.doors((before, configuration, changes), tls, &mut groups)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
         }

@@ -33,7 +33,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
     if exchange.connection.is_gateways {
-        let place = routes::at_door(exchange, &canonical)?;
+        let place = routes::at_door(exchange, &canonical).map_err(Response::page)?;
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }

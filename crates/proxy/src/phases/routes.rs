@@ -9,7 +9,6 @@ use model::Share;
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::sync::Arc;
-use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
 /// path it is the Ingress's.
@@ -44,8 +43,8 @@ fn is_on_main_port(exchange: &Exchange) -> bool {
 
 /// Where the most special listener of the Gateway's address leads, which alone has the request; refused as misdirected
 /// where the handshake was another listener's (RFC 9110 section 15.5.20).
-pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, Response> {
-    let nobody = || Response::page(StatusCode::NOT_FOUND);
+pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, StatusCode> {
+    let nobody = || StatusCode::NOT_FOUND;
     let connection = &exchange.connection;
     let door = exchange.generation.doors.get(&connection.local).ok_or_else(nobody)?;
     let listener = door.listener(&exchange.host).ok_or_else(nobody)?;
@@ -53,7 +52,7 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
         let named = session.server_name.as_deref().unwrap_or_default().to_ascii_lowercase();
         let shown = door.listener(named.trim_end_matches('.'));
         if shown.is_none_or(|shown| !std::ptr::eq(&raw const **shown, &raw const **listener)) {
-            return Err(Response::page(StatusCode::MISDIRECTED_REQUEST));
+            return Err(StatusCode::MISDIRECTED_REQUEST);
         }
     }
     let asked = Asked::of(exchange);
