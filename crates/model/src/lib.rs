@@ -61,7 +61,7 @@ pub use origin::{Kind, Origin};
 pub use outside::Outside;
 pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alternatives};
 pub use problem::{Printable, Problem, Severity};
-pub use route::{RouteHost, Rule, RuleMatch, Scheme, Share};
+pub use route::{RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
 pub use set_header::SetHeader;
 pub use stream::{Stream, StreamPort, StreamSettings, StreamShare, Transport};

@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::exchange::Exchange;
-use model::{RouteHost, Rule, RuleMatch, Scheme};
+use model::{RouteHost, Rule, RuleMatch, Scheme, Spent, Steps, ValueMatch};
 use route::RulePaths;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,38 +20,57 @@ pub(crate) struct Routed {
 
 impl Routed {
     /// The first rule that a request with this path meets.
-    pub(crate) fn rule(&self, exchange: &Exchange, path: &[u8]) -> Option<&Rule> {
-        let rules = self.paths.find(path).map(|index| &self.host.rules[index]);
-        rules.into_iter().find(|rule| meets(exchange, &rule.matches))
+    pub(crate) fn rule(&self, exchange: &Exchange, path: &[u8]) -> Result<Option<&Rule>, Spent> {
+        for index in self.paths.find(path) {
+            let rule = &self.host.rules[index];
+            if meets(exchange, &rule.matches, path)? {
+                return Ok(Some(rule));
+            }
+        }
+        Ok(None)
     }
 }
 
-/// Whether a request is what a rule asks for, its path aside.
-fn meets(exchange: &Exchange, rule: &RuleMatch) -> bool {
-    let RuleMatch { scheme, kind: _, path: _, method, headers, query } = rule;
+/// Whether a request whose path comes into question is what a rule asks for.
+fn meets(exchange: &Exchange, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
+    let RuleMatch { scheme, kind: _, path: _, pattern, method, headers, query } = rule;
     let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
-    *scheme == over
-        && method.as_ref().is_none_or(|method| method == exchange.request.method.as_str())
-        && headers.iter().all(|(name, value)| has_header(exchange, name, value.as_bytes()))
-        && (query.is_empty() || has_query(exchange.request.query().unwrap_or_default(), query))
+    if *scheme != over
+        || method.as_ref().is_some_and(|method| method != exchange.request.method.as_str())
+    {
+        return Ok(false);
+    }
+    if let Some(pattern) = pattern
+        && !pattern.try_match(own_path, &exchange.steps)?
+    {
+        return Ok(false);
+    }
+    for (name, wanted) in headers {
+        if !has_header(exchange, name, wanted)? {
+            return Ok(false);
+        }
+    }
+    let all = exchange.request.query().unwrap_or_default();
+    Ok(query.is_empty() || has_query(all, query, &exchange.steps)?)
 }
 
 /// Whether a field has this value, as a whole; several lines of it are one list (RFC 9110 section 5.3).
-fn has_header(exchange: &Exchange, name: &str, wanted: &[u8]) -> bool {
+fn has_header(exchange: &Exchange, name: &str, wanted: &ValueMatch) -> Result<bool, Spent> {
+    let steps = &exchange.steps;
     if name == "host" {
-        return *exchange.request.authority == *wanted;
+        return wanted.is_met(&exchange.request.authority, steps);
     }
     let mut lines = exchange.request.headers.all(name);
-    let Some(first) = lines.next() else { return false };
+    let Some(first) = lines.next() else { return Ok(false) };
     let rest: Vec<&[u8]> = lines.map(AsRef::as_ref).collect();
     if rest.is_empty() {
-        return **first == *wanted;
+        return wanted.is_met(first, steps);
     }
-    [vec![first.as_ref()], rest].concat().join(&b","[..]) == wanted
+    wanted.is_met(&[vec![first.as_ref()], rest].concat().join(&b","[..]), steps)
 }
 
 /// Whether a query has all these parameters; of several with a name the first counts.
-fn has_query(query: &[u8], wanted: &[(String, String)]) -> bool {
+fn has_query(query: &[u8], wanted: &[(String, ValueMatch)], steps: &Steps) -> Result<bool, Spent> {
     let pairs = || {
         query.split(|byte| *byte == b'&').map(|pair| {
             match pair.iter().position(|byte| *byte == b'=') {
@@ -60,10 +79,14 @@ fn has_query(query: &[u8], wanted: &[(String, String)]) -> bool {
             }
         })
     };
-    wanted.iter().all(|(name, value)| {
+    for (name, value) in wanted {
         let found = pairs().find(|(found, _)| **found == *name.as_bytes());
-        found.is_some_and(|(_, found)| *found == *value.as_bytes())
-    })
+        let Some((_, found)) = found else { return Ok(false) };
+        if !value.is_met(&found, steps)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// A part of a query as it is meant: what is no escape stays as it is.
@@ -91,11 +114,21 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::has_query;
+    use model::{Pattern, Steps, ValueMatch};
+
+    /// What stands between slashes is an expression.
+    fn value(text: &str) -> ValueMatch {
+        match text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) {
+            Some(source) => {
+                ValueMatch::Pattern { pattern: Pattern::new(source, false).expect("a pattern") }
+            }
+            None => ValueMatch::Exact(text.to_owned()),
+        }
+    }
 
     fn has(query: &str, wanted: &[(&str, &str)]) -> bool {
-        let wanted: Vec<_> =
-            wanted.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        has_query(query.as_bytes(), &wanted)
+        let wanted: Vec<_> = wanted.iter().map(|(n, v)| ((*n).to_owned(), value(v))).collect();
+        has_query(query.as_bytes(), &wanted, &Steps::default()).expect("few steps")
     }
 
     #[test]
@@ -104,6 +137,7 @@ mod tests {
         assert!(has("x=a%20b&y=%zz+", &[("x", "a b"), ("y", "%zz ")]));
         assert!(has("flag", &[("flag", "")]));
         assert!(!has("a=1&a=2", &[("a", "2")]));
+        assert!(has("a=12", &[("a", "/^[0-9]+$/")]) && !has("a=12x", &[("a", "/^[0-9]+$/")]));
         assert!(!has("A=1", &[("a", "1")]) && !has("", &[("a", "")]));
     }
 }

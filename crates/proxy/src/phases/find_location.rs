@@ -36,7 +36,7 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let found = generation.site(port, main, &exchange.host, &exchange.steps);
     let too_hard = |_| Error::TooHard(format!("names (host {})", exchange.host));
     let found = found.map_err(too_hard)?;
-    if let Some(place) = routes::choose(exchange, &canonical, found) {
+    if let Some(place) = routes::choose(exchange, &canonical, found)? {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }

@@ -82,7 +82,9 @@ pub(super) fn attach(
                 Condition::holds("Accepted", "Accepted")
             }
         };
-        told.push((parent.clone(), vec![accepted, attached.draft.resolved()]));
+        let partial = attached.draft.partial().filter(|_| accepted.holds);
+        let conditions = [accepted, attached.draft.resolved()].into_iter().chain(partial);
+        told.push((parent.clone(), conditions.collect()));
     }
     attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
     attached
