@@ -20,8 +20,8 @@ pub(crate) struct Classes {
     /// spec.controllerName of the GatewayClasses to serve.
     #[arg(long, value_name = "NAME", default_value = translate::GATEWAY_CONTROLLER)]
     pub(crate) gateway_controller_name: String,
-    /// Addresses or networks of this machine of which each Gateway gets one of its own, comma separated; none: all Gateways
-    /// share the addresses and ports of Ingresses.
+    /// Addresses or networks of this machine of which each Gateway gets one of its own, comma separated; none: all
+    /// Gateways share the addresses and ports of Ingresses.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub(crate) gateway_addresses: Vec<IpNet>,
     /// Serve the IngressClass named like --ingress-class whatever its spec.controller.

@@ -1,5 +1,7 @@
 //! Gateways and routes beside Ingresses: definitions that come later and go, statuses, and who else writes there.
 
+use std::net::SocketAddr;
+
 use anyhow::{Context, Result, ensure};
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
@@ -163,9 +165,14 @@ fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it
             })
             .await?;
             for port in [8080, 9090] {
-                let place = format!("{address}:{port}").parse().context("an address")?;
-                let answer = Connection::open(place).await?.get("any.test", "/").await?;
-                ensure!(answer.status == 200, "{place} answers {}", answer.text());
+                let place: SocketAddr =
+                    format!("{address}:{port}").parse().context("an address")?;
+                eventually(place, PATIENCE, async || {
+                    let answer = Connection::open(place).await?.get("any.test", "/").await?;
+                    ensure!(answer.status == 200, "it answers {}", answer.text());
+                    anyhow::Ok(())
+                })
+                .await?;
             }
             told(cluster, "TCPRoute", "own", |status| {
                 holds(&status["parents"][0]["conditions"], "Accepted", 1)

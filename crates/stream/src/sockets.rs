@@ -42,6 +42,10 @@ fn one(transport: Transport, address: SocketAddr, ahead: bool) -> io::Result<Soc
         // For UDP it would share the port with somebody else.
         socket.set_reuse_address(true)?;
     }
+    if ahead && transport == Transport::Tcp {
+        // The port may be that of HTTP on all addresses; this one goes before.
+        socket.set_reuse_port(true)?;
+    }
     // A machine may get the address of a Gateway later.
     if ahead && address.is_ipv6() {
         socket.set_freebind_v6(true)?;

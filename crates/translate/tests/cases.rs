@@ -47,6 +47,38 @@ fn every_case_means_what_its_goldens_say() {
     );
 }
 
+/// A route with so many matches at a Gateway with so many listeners.
+fn at_many_places(listeners: usize, matches: usize) -> String {
+    let head = "apiVersion: gateway.networking.k8s.io/v1\nkind";
+    let listeners: String = (1..=listeners)
+        .map(|port| format!("  - {{name: l{port}, protocol: HTTP, port: {port}}}\n"))
+        .collect();
+    let matches: String =
+        (0..matches).map(|index| format!("    - path: {{value: /{index}}}\n")).collect();
+    format!(
+        "{head}: GatewayClass\nmetadata: {{name: fairway}}\nspec: {{controllerName: fairway/gateway-controller}}\n\
+         ---\n{head}: Gateway\nmetadata: {{namespace: shop, name: web}}\nspec:\n  gatewayClassName: fairway\n  listeners:\n\
+         {listeners}---\n{head}: HTTPRoute\nmetadata: {{namespace: shop, name: all}}\nspec:\n  \
+         parentRefs: [{{name: web}}]\n  rules:\n  - matches:\n{matches}"
+    )
+}
+
+#[test]
+fn a_route_that_answers_at_too_many_places_is_refused() {
+    for (matches, holds) in [(1024, true), (1025, false)] {
+        let text = at_many_places(64, matches);
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let pool = vec!["192.0.2.8/32".parse().expect("a network")];
+        let options = Options { gateway_addresses: pool, ..options() };
+        let made = translate(&snapshot, &options);
+        let status = made.statuses.routes.values().next().expect("a status");
+        let accepted = &status.parents[0].1[0];
+        assert_eq!((accepted.kind, accepted.holds), ("Accepted", holds), "{accepted:?}");
+        assert_eq!(made.configuration.routes.is_empty(), !holds);
+        assert_eq!(made.configuration.listeners.len(), 64, "the Gateway is served all the same");
+    }
+}
+
 #[test]
 fn every_family_has_a_case() {
     let folders: BTreeSet<String> = folders(&root())

@@ -6,6 +6,7 @@ mod parse;
 mod parse_rules;
 mod route;
 mod selector;
+mod streams;
 
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,

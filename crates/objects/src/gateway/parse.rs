@@ -1,8 +1,9 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
-use super::parse_rules::{RawBackend, RawRule, Unread, Unsaid};
-use super::route::{HttpRoute, ParentRef, StreamRoute};
+use super::parse_rules::{RawRule, Unread, Unsaid};
+use super::route::{HttpRoute, ParentRef};
+use super::streams::StreamSpec;
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
     ObjectRef, ReferenceGrant, Selector,
@@ -185,25 +186,9 @@ struct RouteSpec {
     use_default_gateways: Unread,
 }
 
-/// `spec` of a TCPRoute, a UDPRoute or a TLSRoute.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct StreamSpec {
-    parent_refs: Vec<RawParent>,
-    hostnames: Vec<String>,
-    rules: Vec<StreamRule>,
-    use_default_gateways: Unread,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct StreamRule {
-    backend_refs: Vec<RawBackend>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawParent {
+pub(super) struct RawParent {
     #[serde(flatten)]
     object: RawRef,
     section_name: Option<String>,
@@ -291,7 +276,7 @@ impl Trim for RawReferenceGrant {
     }
 }
 
-fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
+pub(super) fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
     let parents = raw.into_iter().enumerate().map(|(index, parent)| {
         let field = || format!("spec.parentRefs[{index}].port");
         let port = parent.port.map(|port| port_number(port, field)).transpose()?;
@@ -322,28 +307,6 @@ impl Trim for RawTlsRoute {
 
     fn trim(self) -> Result<Object, String> {
         self.spec.read(self.metadata, Self::KIND)
-    }
-}
-
-impl StreamSpec {
-    fn read(self, metadata: ObjectMeta, kind: Kind) -> Result<Object, String> {
-        let mut unread = Unsaid::default();
-        unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
-        // The definitions take one rule alone.
-        unread.note(self.rules.len() > 1, || "spec.rules[1]".to_owned());
-        let backends = self.rules.into_iter().next().unwrap_or_default().backend_refs;
-        let backends = backends.into_iter().enumerate().map(|(index, one)| {
-            one.read(&format!("spec.rules[0].backendRefs[{index}]"), &mut unread)
-        });
-        let backends = backends.collect::<Result<_, _>>()?;
-        Ok(Object::StreamRoute(Arc::new(StreamRoute {
-            meta: meta(metadata, Annotations::Dropped)?,
-            kind,
-            parents: parents(self.parent_refs)?,
-            hostnames: self.hostnames,
-            backends,
-            unread: unread.0,
-        })))
     }
 }
 

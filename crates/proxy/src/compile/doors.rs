@@ -11,21 +11,23 @@ use tls::{Certificates, TlsFront};
 use upstream::Group;
 
 /// What doors are made of.
-pub(super) struct Material<'a> {
-    pub(super) before: &'a Generation,
-    pub(super) configuration: &'a Configuration,
-    pub(super) changes: &'a Changes,
-    pub(super) front: &'a TlsFront,
-    pub(super) certificates: &'a Certificates,
+struct Material<'a> {
+    before: &'a Generation,
+    configuration: &'a Configuration,
+    changes: &'a Changes,
+    front: &'a TlsFront,
+    certificates: &'a Certificates,
 }
 
 impl Compiler {
     /// The addresses of Gateways.
     pub(super) fn doors(
         &self,
-        of: &Material<'_>,
+        (before, configuration, changes): (&Generation, &Configuration, &Changes),
+        (front, certificates): (&TlsFront, &Certificates),
         groups: &mut OrdMap<UpstreamId, Arc<Group>>,
     ) -> Result<Doors, rustls::Error> {
+        let of = &Material { before, configuration, changes, front, certificates };
         let (changes, mut doors) = (of.changes, of.before.doors.clone());
         let of_routes = changes.routes.iter().chain(&changes.tls_routes);
         let of_routes = of_routes.filter_map(|key| key.listener.as_ref());

@@ -120,14 +120,8 @@ impl Compiler {
             (name.clone(), site.as_ref().map(|site| site.own_tls()).unwrap_or_default())
         });
         let front = before.front.follow(&configuration.global, &certificates, own_tls)?;
-        let of = doors::Material {
-            before,
-            configuration,
-            changes,
-            front: &front,
-            certificates: &certificates,
-        };
-        let doors = self.doors(&of, &mut groups)?;
+        let tls = (&front, &certificates);
+        let doors = self.doors((before, configuration, changes), tls, &mut groups)?;
         for id in &changes.upstreams {
             self.follow(&mut groups, id, configuration);
         }

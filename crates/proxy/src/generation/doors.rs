@@ -1,36 +1,30 @@
 //! The addresses of Gateways, each with listeners whose hosts and certificates are theirs alone.
 
-use super::Routed;
-use imbl::OrdMap;
 use model::{Listener, Speaks};
 use route::RouteTable;
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use tls::ListenersTls;
 use upstream::Group;
 
-/// The addresses of Gateways; nearly always none.
-pub(crate) type Doors = OrdMap<SocketAddr, Arc<Door>>;
-
 /// An address where connections come in for listeners of a Gateway.
-#[derive(Clone, Debug)]
-pub(crate) struct Door {
+#[derive(Debug)]
+pub(crate) struct Door<T> {
     /// What is spoken with clients: of listeners that carry on, as one of them does.
     pub(crate) speaks: Speaks,
     /// The listeners by their hosts; the most special one has a request.
-    pub(crate) listeners: RouteTable<Inside>,
+    pub(crate) listeners: RouteTable<Inside<T>>,
     /// How TLS is spoken, where it is.
     pub(crate) tls: Option<ListenersTls>,
     /// All listeners, as they were when `tls` was made.
     pub(crate) made_of: Vec<Arc<Listener>>,
 }
 
-/// A listener compiled for serving.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Inside {
+/// A listener compiled for serving; `T` is a host as it is compiled.
+#[derive(Debug)]
+pub(crate) struct Inside<T> {
     /// The hosts of its routes.
-    pub(crate) routes: RouteTable<Routed>,
+    pub(crate) routes: RouteTable<T>,
     /// Hosts whose connections are carried on.
     pub(crate) carried: RouteTable<Carried>,
     /// Whether TLS ends here.
@@ -41,14 +35,35 @@ pub(crate) struct Inside {
 #[derive(Debug)]
 pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Arc<Group>>)>);
 
-impl Door {
+impl<T> Default for Inside<T> {
+    fn default() -> Self {
+        Self { routes: RouteTable::default(), carried: RouteTable::default(), is_ended: false }
+    }
+}
+
+impl<T> Clone for Inside<T> {
+    fn clone(&self) -> Self {
+        let Self { routes, carried, is_ended } = self;
+        Self { routes: routes.clone(), carried: carried.clone(), is_ended: *is_ended }
+    }
+}
+
+impl<T> Clone for Door<T> {
+    fn clone(&self) -> Self {
+        let Self { speaks, listeners, tls, made_of } = self;
+        let (listeners, tls, made_of) = (listeners.clone(), tls.clone(), made_of.clone());
+        Self { speaks: *speaks, listeners, tls, made_of }
+    }
+}
+
+impl<T> Door<T> {
     /// One without listeners.
     pub(crate) fn new(speaks: Speaks) -> Self {
         Self { speaks, listeners: RouteTable::default(), tls: None, made_of: Vec::new() }
     }
 
     /// The most special listener for a host.
-    pub(crate) fn listener<'a>(&'a self, host: &'a str) -> Option<&'a Arc<Inside>> {
+    pub(crate) fn listener<'a>(&'a self, host: &'a str) -> Option<&'a Arc<Inside<T>>> {
         self.listeners.find(host).next()
     }
 

@@ -8,7 +8,7 @@ mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
-pub(crate) use doors::{Carried, Door, Doors, Inside};
+pub(crate) use doors::Carried;
 pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::Routed;
 
@@ -27,6 +27,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tls::{Certificates, Clients, Hosts, Own, Profile, TlsFront, Verifier};
 use upstream::{Alternative, Group, Reuse, Rule};
+
+/// An address of a Gateway, with its listeners.
+pub(crate) type Door = doors::Door<Routed>;
+/// A listener of a Gateway with an address of its own.
+pub(crate) type Inside = doors::Inside<Routed>;
+/// The addresses of Gateways; nearly always none.
+pub(crate) type Doors = imbl::OrdMap<SocketAddr, Arc<Door>>;
 
 /// A Configuration compiled for serving.
 #[derive(Debug)]

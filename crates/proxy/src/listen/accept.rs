@@ -13,12 +13,13 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
-use stream::proxy_protocol;
+use stream::proxy_protocol::{self, Announced};
 use tls::TlsSession;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
+use upstream::Group;
 use wire::http2::starts_http2;
 use wire::{Io, Timer, canonical};
 
@@ -145,14 +146,7 @@ async fn converse(
     tcp.set_nodelay(true)?;
     let local = tcp.local_addr()?;
     let generation = worker.generation();
-    let global = generation.global();
-    let limit = global.limits.proxy_protocol_timeout;
-    let main = [worker.listen.http_port, worker.listen.https_port];
-    let announced = if generation.is_announced(local.port(), main) {
-        tokio::time::timeout(limit, proxy_protocol::take(&mut tcp)).await??
-    } else {
-        None
-    };
+    let announced = announced(&mut tcp, local.port(), &generation, &worker).await?;
     if announced.is_some_and(|announced| !young.comes_from(announced.source.ip())) {
         return Ok(());
     }
@@ -168,20 +162,14 @@ async fn converse(
         drop(young);
         return plain(Io::Plain(tcp), connection, worker).await;
     }
-    let limit = global.limits.header_timeout;
-    if entrance.is_gateway()
-        && let Some(door) =
-            generation.doors.get(&canonical(local)).filter(|door| door.speaks.is_carried())
-    {
+    let limit = generation.global().limits.header_timeout;
+    let door = generation.doors.get(&canonical(local)).filter(|_| entrance.is_gateway());
+    if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
         let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
         let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
         drop(generation);
-        let connection = make(None);
-        let _entry = worker.enter(&connection);
-        drop(young);
-        let _working = worker.recorder.as_ref().map(|_| connection.work());
-        return Box::pin(passthrough::pass(client, &connection, &group)).await;
+        return Box::pin(carry_on(client, &group, make(None), worker, young)).await;
     }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
@@ -196,21 +184,17 @@ async fn converse(
         && let Some(group) = Box::pin(passthrough::wished(&tcp, &generation)).await?
     {
         drop(generation);
-        let connection = make(None);
-        let _entry = worker.enter(&connection);
-        drop(young);
-        let _working = worker.recorder.as_ref().map(|_| connection.work());
         // Boxed: connections that wait for requests hold no room for it.
-        return Box::pin(passthrough::pass(tcp, &connection, &group)).await;
+        return Box::pin(carry_on(tcp, &group, make(None), worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, local, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
     let Some((stream, session)) = accepted else { return Ok(()) };
     drop(generation);
-    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let connection = make(Some(session));
     let _entry = worker.enter(&connection);
     drop(young);
+    let speaks_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     let io = Io::Tls(Box::new(tokio_rustls::TlsStream::Server(stream)));
     if speaks_http2 {
         Box::pin(http2::serve(io, connection, worker.clone())).await
@@ -220,7 +204,37 @@ async fn converse(
     Ok(())
 }
 
-/// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is gone.
+/// A connection that goes on to an upstream, whatever is in it.
+async fn carry_on(
+    client: impl carried::Carry,
+    group: &Group,
+    connection: Rc<Connection>,
+    worker: Rc<Worker>,
+    young: Expected,
+) -> io::Result<()> {
+    let _entry = worker.enter(&connection);
+    drop(young);
+    let _working = worker.recorder.as_ref().map(|_| connection.work());
+    passthrough::pass(client, &connection, group).await
+}
+
+/// What the PROXY protocol header of a connection says, if it begins with one.
+async fn announced(
+    tcp: &mut TcpStream,
+    port: u16,
+    generation: &Generation,
+    worker: &Worker,
+) -> io::Result<Option<Announced>> {
+    let main = [worker.listen.http_port, worker.listen.https_port];
+    if !generation.is_announced(port, main) {
+        return Ok(None);
+    }
+    let limit = generation.global().limits.proxy_protocol_timeout;
+    tokio::time::timeout(limit, proxy_protocol::take(tcp)).await?
+}
+
+/// The handshake of the process's own listeners, or of a Gateway's; none if nobody has the name, or the listener is
+/// gone.
 async fn shake_hands(
     tcp: TcpStream,
     local: SocketAddr,

@@ -12,10 +12,11 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
 
+use super::Host;
+use super::logs::log_file;
 use super::network::Sandbox;
 use super::probe::Probe;
 use super::volumes::Folders;
-use super::{Host, log_file};
 use crate::cluster::Process;
 
 /// First pause before a container that ended is started again; it doubles up to `LONGEST_PAUSE`.

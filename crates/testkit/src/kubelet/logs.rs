@@ -15,7 +15,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use super::log_file;
 use super::network::GATEWAY;
 
 /// The port of kubelets.
@@ -29,6 +28,11 @@ type Sample = (Timestamp, u64);
 
 /// The sizes of all logs over time.
 type Sizes = Arc<Mutex<HashMap<PathBuf, Vec<Sample>>>>;
+
+/// The file that a container writes to.
+pub(super) fn log_file(logs: &Path, namespace: &str, pod: &str, container: &str) -> PathBuf {
+    logs.join(format!("{namespace}_{pod}_{container}.log"))
+}
 
 /// Opens the port.
 pub(super) async fn listener() -> Result<TcpListener> {

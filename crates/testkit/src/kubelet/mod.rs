@@ -81,7 +81,7 @@ impl Kubelet {
 
     /// What the container of a Pod has written so far.
     pub fn log(&self, namespace: &str, pod: &str, container: &str) -> Result<String> {
-        let path = log_file(&self.logs, namespace, pod, container);
+        let path = logs::log_file(&self.logs, namespace, pod, container);
         std::fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))
     }
 
@@ -89,10 +89,6 @@ impl Kubelet {
     pub async fn stop(mut self) {
         self.running.shutdown().await;
     }
-}
-
-fn log_file(logs: &Path, namespace: &str, pod: &str, container: &str) -> PathBuf {
-    logs.join(format!("{namespace}_{pod}_{container}.log"))
 }
 
 /// Follows the Pods of the cluster, one task for each.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub(super) type Given = Result<IpAddr, (&'static str, String)>;
 
 /// Gives each Gateway an address of its own. One that it asks for goes before one that it has, by its status or by
-/// `before`; an older Gateway goes before a younger one. Whoever has none yet gets one by its name, so that all replicas
-/// choose the same.
+/// `before`; an older Gateway goes before a younger one. Whoever has none yet gets one by its name, so that all
+/// replicas choose the same.
 pub(super) fn assign(
     pool: &[IpNet],
     gateways: &[&Arc<Gateway>],

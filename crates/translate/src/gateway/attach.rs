@@ -9,6 +9,9 @@ use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Places where a route answers times its rules, at most: each is compiled by itself.
+const PLACES: usize = 65_536;
+
 /// A place where a route answers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot {
@@ -84,7 +87,18 @@ pub(super) fn attach(
         };
         let partial = attached.draft.partial().filter(|_| accepted.holds);
         let conditions = [accepted, attached.draft.resolved()].into_iter().chain(partial);
-        told.push((parent.clone(), conditions.collect()));
+        told.push((parent.clone(), conditions.collect::<Vec<_>>()));
+    }
+    if attached.spots.len() * attached.draft.rules.len() > PLACES {
+        let message = format!(
+            "listeners and hosts where it answers times its matches are more than {PLACES}: name fewer parents, or share the rules out among several routes"
+        );
+        let refused = Condition::fails("Accepted", "UnsupportedValue", message);
+        let accepted =
+            told.iter_mut().flat_map(|(_, all)| all).filter(|one| one.kind == "Accepted");
+        accepted.for_each(|one| *one = refused.clone());
+        attached.spots.clear();
+        attached.listeners.clear();
     }
     attached.status = Some(RouteStatus { generation: route.meta.generation, parents: told });
     attached

@@ -1,5 +1,5 @@
-//! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them, so
-//! all are read again as soon as something touches one.
+//! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
+//! so all are read again as soon as something touches one.
 
 use super::Around;
 use super::attach::{Wish, hosts, is_gateway, listeners};
@@ -15,6 +15,9 @@ use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Weights and Service ports; without a port nobody is there.
+type Shares = Vec<(u32, Option<Port>)>;
+
 /// What was made of these routes.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
@@ -22,6 +25,8 @@ pub(super) struct Streams {
     ports: BTreeMap<StreamPort, Stream>,
     /// Where hosts of listeners lead.
     hosts: BTreeMap<RouteKey, TlsRoute>,
+    /// How long the host is that led there, as its route says it: the longer one goes before.
+    ranks: BTreeMap<RouteKey, usize>,
     /// The Service ports that hosts lead to.
     pub(super) upstreams: BTreeSet<Port>,
     /// The Services that routes name, whether or not they are there.
@@ -48,10 +53,8 @@ impl Streams {
         let mut made = Self::default();
         let mut routes: Vec<_> = around.new.stream_routes.values().collect();
         routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
-        // Of two with the same intersection the more special host, as it is written, goes before.
-        let mut ranks = BTreeMap::new();
         for route in routes {
-            made.add(route, gateways, around, &mut ranks);
+            made.add(route, gateways, around);
         }
         made
     }
@@ -61,7 +64,6 @@ impl Streams {
         route: &Arc<StreamRoute>,
         gateways: &BTreeMap<ObjectKey, State>,
         around: &Around<'_>,
-        ranks: &mut BTreeMap<RouteKey, usize>,
     ) {
         let key = &route.meta.key;
         let ours = route.parents.iter().filter(|parent| is_gateway(parent)).filter_map(|parent| {
@@ -97,7 +99,7 @@ impl Streams {
                         if counted.insert(listener.clone()) {
                             *self.attached.entry(listener).or_default() += 1;
                         }
-                        self.lead(route, state, index, &shares, around, ranks);
+                        self.lead(route, (state, index), &shares, around);
                     }
                     Condition::holds("Accepted", "Accepted")
                 }
@@ -112,11 +114,9 @@ impl Streams {
     fn lead(
         &mut self,
         route: &StreamRoute,
-        state: &State,
-        index: usize,
-        shares: &[(u32, Option<Port>)],
+        (state, index): (&State, usize),
+        shares: &Shares,
         around: &Around<'_>,
-        ranks: &mut BTreeMap<RouteKey, usize>,
     ) {
         let key = &route.meta.key;
         if let Some(port) = state.stream(index) {
@@ -138,13 +138,13 @@ impl Streams {
             let at = RouteKey { listener: Some(own.clone()), host };
             let written = route.hostnames.iter().map(String::len);
             let rank = written.max().unwrap_or_default();
-            if ranks.get(&at).is_some_and(|known| *known >= rank) {
+            if self.ranks.get(&at).is_some_and(|known| *known >= rank) {
                 continue;
             }
             let shares = shares.iter();
             let shares = shares.map(|(weight, port)| (*weight, port.as_ref().map(upstream_id)));
             let origin = Origin::new(Kind::TlsRoute, key.namespace.clone(), key.name.clone());
-            ranks.insert(at.clone(), rank);
+            self.ranks.insert(at.clone(), rank);
             self.hosts.insert(at, TlsRoute { shares: shares.collect(), origin });
         }
     }
@@ -154,7 +154,7 @@ impl Streams {
         &mut self,
         route: &StreamRoute,
         snapshot: &Snapshot,
-    ) -> (Vec<(u32, Option<Port>)>, Option<(&'static str, String)>) {
+    ) -> (Shares, Option<(&'static str, String)>) {
         let protocol = if route.kind == objects::Kind::UdpRoute { "UDP" } else { "TCP" };
         let namespace = &route.meta.key.namespace;
         let wanted = Wanted { kind: route.kind.name(), namespace, protocol };

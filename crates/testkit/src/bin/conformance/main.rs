@@ -163,7 +163,12 @@ fn fresh(out: &Path, name: &str) -> Result<PathBuf> {
 /// What the suite says: of one test, or of all.
 async fn ask(cluster: &Cluster, order: &Order, only: Option<&str>) -> Result<String> {
     let mut suite = Command::new(&order.suite);
-    suite.args(["-test.v", "-test.timeout=3h", "-gateway-class=fairway"]);
+    suite.args([
+        "-test.v",
+        "-test.run=^TestConformance$",
+        "-test.timeout=3h",
+        "-gateway-class=fairway",
+    ]);
     suite.arg(format!("-conformance-profiles={PROFILES}"));
     let features = FEATURES.lines().filter(|line| !line.starts_with('#'));
     suite.arg(format!("-supported-features={}", features.collect::<Vec<_>>().join(",")));
