@@ -1,7 +1,9 @@
 //! A Fairway on a folder of objects, upstreams that say what they saw, and a client.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::client::Client;
@@ -190,19 +192,24 @@ async fn talk_to(address: SocketAddr, request: &str) -> Option<Answer> {
     Some(Answer { status, head: head.to_owned(), pod: pod.to_owned(), seen: seen.to_owned() })
 }
 
-/// An upstream that answers each request with its name and the head that it saw; its port.
+/// How often each value of `X-Id` was seen.
+type Seen = Arc<Mutex<HashMap<String, u32>>>;
+
+/// An upstream that answers each request with its name and the head that it saw; its port. Of the requests with an
+/// `X-Id` the first ones, as many as `X-Silent` says, get no answer, and those that `X-Fails` counts get `X-Code`.
 async fn upstream(name: &'static str) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
+    let seen = Seen::default();
     tokio::spawn(async move {
         while let Ok((tcp, _)) = listener.accept().await {
-            tokio::spawn(answer(tcp, name));
+            tokio::spawn(answer(tcp, name, seen.clone()));
         }
     });
     port
 }
 
-async fn answer(mut tcp: TcpStream, name: &str) -> Option<()> {
+async fn answer(mut tcp: TcpStream, name: &str, seen: Seen) -> Option<()> {
     let mut read = Vec::new();
     loop {
         let end = loop {
@@ -212,14 +219,32 @@ async fn answer(mut tcp: TcpStream, name: &str) -> Option<()> {
             tcp.read_buf(&mut read).await.ok().filter(|count| *count > 0)?;
         };
         let head = String::from_utf8_lossy(&read[..end]).into_owned();
-        let length = header(&head, "content-length").first().and_then(|text| text.parse().ok());
-        let whole = end + length.unwrap_or(0);
+        let number = |name: &str| -> Option<usize> { header(&head, name).first()?.parse().ok() };
+        let whole = end + number("content-length").unwrap_or(0);
         while read.len() < whole {
             tcp.read_buf(&mut read).await.ok().filter(|count| *count > 0)?;
         }
         read.drain(..whole);
+        let times = match header(&head, "x-id").first() {
+            Some(id) => {
+                let mut seen = seen.lock().expect("nobody panics");
+                let times = seen.entry((*id).to_owned()).or_default();
+                *times += 1;
+                *times as usize
+            }
+            None => 0,
+        };
+        if times > 0 && times <= number("x-silent").unwrap_or(0) {
+            // Until the other side has had enough.
+            tcp.read_buf(&mut read).await.ok().filter(|count| *count > 0)?;
+        }
+        let fails = times > 0 && times <= number("x-fails").unwrap_or(0);
+        let status = number("x-code").filter(|_| fails).unwrap_or(200);
         let body = format!("pod {name}\n{head}");
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        let answer = format!(
+            "HTTP/1.1 {status} Said\r\nContent-Length: {}\r\nX-Times: {times}\r\n\r\n{body}",
+            body.len()
+        );
         tcp.write_all(answer.as_bytes()).await.ok()?;
     }
 }

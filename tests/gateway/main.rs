@@ -41,6 +41,61 @@ async fn matches_are_asked_in_the_order_of_the_specification() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn expressions_match_whole_values_and_stand_between_exact_paths_and_prefixes() {
+    let bed = Bed::start(include_str!("expressions.yaml")).await;
+    for (path, headers, expected) in [
+        ("/api/v12/users", &[][..], "b"),
+        ("/api/v12/users/1", &[], "a"),
+        ("/more/api/v12/users", &[], "a"),
+        ("/api/v1/users", &[], "c"),
+        ("/x", &[("version", "three")], "b"),
+        ("/x", &[("version", "threefold")], "a"),
+        ("/y?animal=whale", &[], "c"),
+        ("/y?animal=cow", &[], "c"),
+        ("/y?animal=cows", &[], "a"),
+        ("/bad(", &[], "a"),
+    ] {
+        let answer = bed.send("GET", "a.test", path, headers).await;
+        assert_eq!((answer.status, answer.pod.as_str()), (200, expected), "{path} {headers:?}");
+    }
+    assert_eq!(bed.get("hard.test", "/aa").await.pod, "a");
+    let hard = format!("/{}", "a".repeat(400));
+    assert_eq!(bed.get("hard.test", &hard).await.status, 500, "nobody knows whose it is");
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tries_end_in_time_and_are_repeated_by_code() {
+    let bed = Bed::start(include_str!("tries.yaml")).await;
+    let mut id = 0;
+    for (path, silent, fails, code, expected, times) in [
+        ("/request", "9", "0", "200", 504, None),
+        ("/try", "9", "0", "200", 504, None),
+        ("/unbounded", "0", "0", "200", 200, Some("1")),
+        ("/codes", "0", "3", "503", 200, Some("4")),
+        ("/codes", "0", "4", "503", 503, Some("4")),
+        ("/codes", "0", "4", "502", 502, Some("1")),
+        ("/one", "0", "1", "500", 200, Some("2")),
+        ("/one", "0", "2", "500", 500, Some("2")),
+        ("/off", "0", "1", "500", 500, Some("1")),
+        ("/again", "1", "0", "200", 200, Some("2")),
+        ("/all", "9", "0", "200", 504, None),
+    ] {
+        for method in ["GET", "POST"] {
+            id += 1;
+            let id = id.to_string();
+            let asks =
+                [("X-Id", id.as_str()), ("X-Silent", silent), ("X-Fails", fails), ("X-Code", code)];
+            let answer = bed.send(method, "a.test", path, &asks).await;
+            let seen = header(&answer.head, "x-times").first().copied();
+            let what = format!("{method} {path} {silent} {fails} {code}");
+            assert_eq!((answer.status, seen), (expected, times), "{what}");
+        }
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shares_are_drawn_by_weight_and_what_is_broken_answers_500() {
     let bed = Bed::start(include_str!("shares.yaml")).await;
     let mut counts = [0_u32; 3];

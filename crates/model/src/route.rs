@@ -1,7 +1,7 @@
 //! Hosts of Gateways, with the rules of the routes that are attached. They stand beside the servers of Ingresses, so
 //! that nothing that one of them says counts for the other.
 
-use crate::{CertificateId, Location, PathKind, Secret, ServerName};
+use crate::{CertificateId, Location, PathKind, Pattern, Secret, ServerName, Spent, Steps};
 use serde::Serialize;
 use std::sync::Arc;
 
@@ -37,15 +37,41 @@ pub struct RuleMatch {
     pub kind: PathKind,
     /// Its path.
     pub path: String,
+    /// What the whole path must match; then `path` is what it was written as, and exact.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<Pattern>,
     /// Its method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// Its header fields, each with its whole value; names in lower case.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub headers: Vec<(String, Secret<String>)>,
+    pub headers: Vec<(String, ValueMatch)>,
     /// Its query parameters, each with its first value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub query: Vec<(String, Secret<String>)>,
+    pub query: Vec<(String, ValueMatch)>,
+}
+
+/// What a value must be, as a whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum ValueMatch {
+    /// This text.
+    Exact(Secret<String>),
+    /// What this matches.
+    Pattern {
+        /// The expression, made to match the whole value.
+        pattern: Pattern,
+    },
+}
+
+impl ValueMatch {
+    /// Whether a value is so; the expressions of a request share its steps.
+    pub fn is_met(&self, value: &[u8], steps: &Steps) -> Result<bool, Spent> {
+        match self {
+            Self::Exact(text) => Ok(text.as_bytes() == value),
+            Self::Pattern { pattern } => pattern.try_match(value, steps),
+        }
+    }
 }
 
 /// How a client came in.

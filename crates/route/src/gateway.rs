@@ -19,8 +19,8 @@ pub struct RouteTable<T> {
 pub struct Rank {
     /// An exact name before a wildcard, that before the catch-all; then the longer one.
     pub host: (u8, usize),
-    /// An exact path before a prefix; then the longer one, without a slash at its end.
-    pub path: (bool, usize),
+    /// An exact path before an expression, that before a prefix; then the longer one, without a slash at its end.
+    pub path: (u8, usize),
 }
 
 impl Rank {
@@ -32,6 +32,12 @@ impl Rank {
             name => (2, name.len()),
         };
         Self { host, path: Self::of_path(kind, path) }
+    }
+
+    /// That of a host and of a rule in it.
+    pub fn of_rule(host: &ServerName, rule: &RuleMatch) -> Self {
+        let own = Self::of(host, rule.kind, &rule.path);
+        if rule.pattern.is_some() { Self { path: (1, own.path.1), ..own } } else { own }
     }
 
     /// The same for what a server has under the name by which a request asked for it: its own, or an alias.
@@ -56,10 +62,14 @@ impl Rank {
     }
 
     /// A path is as long as what it means.
-    fn of_path(kind: PathKind, path: &str) -> (bool, usize) {
+    fn of_path(kind: PathKind, path: &str) -> (u8, usize) {
         let meaning = canonical(path.as_bytes());
         let path = meaning.as_ref().map_or(path.as_bytes(), |meaning| &*meaning.path);
-        (kind == PathKind::Exact, path.strip_suffix(b"/").unwrap_or(path).len())
+        let way = match kind {
+            PathKind::Exact => 2,
+            PathKind::Prefix => 0,
+        };
+        (way, path.strip_suffix(b"/").unwrap_or(path).len())
     }
 }
 
@@ -139,6 +149,8 @@ impl<T> RouteTable<T> {
 #[derive(Debug, Default)]
 pub struct RulePaths {
     exact: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Those with an expression, whatever the path is.
+    patterns: Vec<u32>,
     /// Without a slash at the end.
     prefixes: HashMap<Box<[u8]>, Vec<u32>>,
     /// Bytes of the longest prefix.
@@ -149,7 +161,12 @@ impl RulePaths {
     /// Those of rules, whose order is kept among those of the same path.
     pub fn compile<'r>(rules: impl Iterator<Item = &'r RuleMatch>) -> Self {
         let mut paths = Self::default();
+        let mut patterns = Vec::new();
         for (index, rule) in (0..).zip(rules) {
+            if rule.pattern.is_some() {
+                patterns.push((std::cmp::Reverse(rule.path.len()), index));
+                continue;
+            }
             let Ok(canonical) = canonical(rule.path.as_bytes()) else { continue };
             let path = &*canonical.path;
             if rule.kind == PathKind::Exact {
@@ -160,10 +177,14 @@ impl RulePaths {
                 paths.prefixes.entry(path.into()).or_default().push(index);
             }
         }
+        // Of expressions the longer one is asked first.
+        patterns.sort_by_key(|(longer, _)| *longer);
+        paths.patterns = patterns.into_iter().map(|(_, index)| index).collect();
         paths
     }
 
-    /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked.
+    /// The numbers of the rules whose path a canonical path fits, in the order in which they are asked. Whether an
+    /// expression matches is for whoever asks the rule.
     pub fn find<'a>(&'a self, path: &'a [u8]) -> impl Iterator<Item = usize> {
         let exact = self.exact.get(path).into_iter().flatten();
         let whole = path.strip_suffix(b"/").unwrap_or(path);
@@ -173,7 +194,7 @@ impl RulePaths {
         // What is longer than any prefix is not worth its hash.
         let below = ends.filter(|end| *end <= self.longest);
         let below = below.filter_map(|end| self.prefixes.get(&whole[..end])).flatten();
-        exact.chain(below).map(|index| *index as usize)
+        exact.chain(&self.patterns).chain(below).map(|index| *index as usize)
     }
 }
 
@@ -181,7 +202,7 @@ impl RulePaths {
 mod tests {
     use super::*;
     use model::PathKind::{Exact, Prefix};
-    use model::Scheme;
+    use model::{Pattern, Scheme};
 
     fn hosts(table: &RouteTable<&'static str>, host: &str) -> Vec<&'static str> {
         table.find(host).map(|found| **found).collect()
@@ -211,6 +232,7 @@ mod tests {
                 scheme: Scheme::Http,
                 kind: *kind,
                 path: (*path).to_owned(),
+                pattern: path.contains('(').then(|| Pattern::new(path, false).expect("a pattern")),
                 method: None,
                 headers: Vec::new(),
                 query: Vec::new(),
@@ -231,6 +253,9 @@ mod tests {
         assert_eq!(found(&paths, "/V2"), [0]);
         assert_eq!(found(&paths, "/a b"), [4, 0], "one meaning of a path");
         assert_eq!(found(&[(Exact, "/")], "/x"), [0; 0]);
+        let paths =
+            [(Prefix, "/v"), (Exact, "(a)"), (Exact, "/v"), (Exact, "(long)"), (Exact, "(b)")];
+        assert_eq!(found(&paths, "/v"), [2, 3, 1, 4, 0], "expressions stand between");
     }
 
     #[test]

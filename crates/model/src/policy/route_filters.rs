@@ -2,6 +2,7 @@
 
 use crate::Secret;
 use serde::Serialize;
+use std::time::Duration;
 
 /// Filters of a route; what has any is of the Gateway API, and nothing that is said of Ingresses counts there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -18,6 +19,15 @@ pub struct RouteFilters {
     /// Another path towards the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathChange>,
+    /// How long a request may take until its answer begins, all tries together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// How long each of its tries may take until then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_of_try: Option<Duration>,
+    /// What lies between two tries at least.
+    #[serde(skip_serializing_if = "Duration::is_zero")]
+    pub pause: Duration,
 }
 
 /// Changes of header fields: `set`, then `add`, then `remove`. Names are in lower case.

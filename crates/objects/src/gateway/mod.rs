@@ -1,14 +1,17 @@
 //! The parts of gateway.networking.k8s.io objects that Fairway reads. The types are our own: those of the crate
 //! `gateway-api` come with `kube`, which this crate must never see, and hold several times what anybody reads.
 
+mod duration;
 mod parse;
+mod parse_rules;
 mod route;
 mod selector;
 mod streams;
 
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
+    PathModifier, Redirect, Retry, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
+    ValueMatch,
 };
 
 pub use selector::Selector;

@@ -1,10 +1,8 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
-use super::route::{
-    BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Rewrite, RouteFilter, RouteMatch, RouteRule,
-};
+use super::parse_rules::{RawRule, Unread, Unsaid};
+use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
@@ -14,11 +12,7 @@ use crate::trim::{Annotations, meta, port_number};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
-use serde_json::Value;
 use std::sync::Arc;
-
-/// What is there and is not read: its content does not matter.
-pub(super) type Unread = Option<Value>;
 
 macro_rules! raw {
     ($(#[$doc:meta])* $name:ident, $spec:ty, $(status $status:ty,)? $kind:literal, $plural:literal, $version:literal, $scope:ty) => {
@@ -166,7 +160,7 @@ struct RawKind {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct RawRef {
+pub(super) struct RawRef {
     group: Option<String>,
     kind: Option<String>,
     namespace: Option<String>,
@@ -174,7 +168,7 @@ struct RawRef {
 }
 
 impl RawRef {
-    fn read(self, group: &str, kind: &str) -> ObjectRef {
+    pub(super) fn read(self, group: &str, kind: &str) -> ObjectRef {
         ObjectRef {
             group: self.group.unwrap_or_else(|| group.to_owned()),
             kind: self.kind.unwrap_or_else(|| kind.to_owned()),
@@ -200,93 +194,6 @@ pub(super) struct RawParent {
     object: RawRef,
     section_name: Option<String>,
     port: Option<i32>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawRule {
-    matches: Vec<RawMatch>,
-    filters: Vec<RawFilter>,
-    backend_refs: Vec<RawBackend>,
-    timeouts: Unread,
-    retry: Unread,
-    session_persistence: Unread,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawMatch {
-    path: Option<RawPath>,
-    method: Option<String>,
-    headers: Vec<RawNamed>,
-    query_params: Vec<RawNamed>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawPath {
-    r#type: Option<String>,
-    value: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawNamed {
-    r#type: Option<String>,
-    name: String,
-    value: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawFilter {
-    r#type: String,
-    request_header_modifier: Option<RawChanges>,
-    response_header_modifier: Option<RawChanges>,
-    request_redirect: Option<RawRedirect>,
-    url_rewrite: Option<RawRewrite>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawChanges {
-    set: Vec<RawNamed>,
-    add: Vec<RawNamed>,
-    remove: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawRedirect {
-    scheme: Option<String>,
-    hostname: Option<String>,
-    path: Option<RawModifier>,
-    port: Option<i32>,
-    status_code: Option<u16>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawRewrite {
-    hostname: Option<String>,
-    path: Option<RawModifier>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawModifier {
-    replace_full_path: Option<String>,
-    replace_prefix_match: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RawBackend {
-    #[serde(flatten)]
-    object: RawRef,
-    port: Option<i32>,
-    weight: Option<i32>,
-    filters: Vec<RawFilter>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -424,155 +331,5 @@ impl Trim for RawHttpRoute {
             rules,
             unread: unread.0,
         })))
-    }
-}
-
-/// The first field that is not read.
-#[derive(Default)]
-pub(super) struct Unsaid(pub(super) Option<String>);
-
-impl Unsaid {
-    pub(super) fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
-        if is_there && self.0.is_none() {
-            self.0 = Some(field());
-        }
-    }
-}
-
-impl RawRule {
-    fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
-        unread.note(self.timeouts.is_some(), || format!("{at}.timeouts"));
-        unread.note(self.retry.is_some(), || format!("{at}.retry"));
-        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
-        let matches = self.matches.into_iter().enumerate();
-        let mut matches: Vec<_> = matches
-            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
-            .collect();
-        if matches.is_empty() {
-            matches.push(RouteMatch::default());
-        }
-        let filters = filters(self.filters, at, unread)?;
-        let backends = self.backend_refs.into_iter().enumerate();
-        let backends =
-            backends.map(|(index, one)| one.read(&format!("{at}.backendRefs[{index}]"), unread));
-        let backends = backends.collect::<Result<_, _>>()?;
-        Ok(RouteRule { matches, filters, backends })
-    }
-}
-
-impl RawMatch {
-    fn read(self, at: &str, unread: &mut Unsaid) -> RouteMatch {
-        let RawPath { r#type: kind, value } = self.path.unwrap_or_default();
-        let value = value.unwrap_or_else(|| "/".to_owned());
-        let path = match kind.as_deref() {
-            None | Some("PathPrefix") => PathMatch::Prefix(value),
-            Some("Exact") => PathMatch::Exact(value),
-            Some(other) => {
-                unread.note(true, || format!("{at}.path.type {other}"));
-                PathMatch::Exact(value)
-            }
-        };
-        let mut all = |raw: Vec<RawNamed>, field: &str| -> Vec<NameMatch> {
-            let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
-            for RawNamed { r#type: kind, name, value } in raw {
-                let other = kind.filter(|kind| kind != "Exact");
-                unread.note(other.is_some(), || {
-                    format!("{at}.{field}.type {}", other.unwrap_or_default())
-                });
-                // Of two with the same name only the first counts.
-                let is_same = |found: &NameMatch| match field {
-                    "headers" => found.name.eq_ignore_ascii_case(&name),
-                    _ => found.name == name,
-                };
-                if !kept.iter().any(is_same) {
-                    kept.push(NameMatch { name, value });
-                }
-            }
-            kept
-        };
-        let headers = all(self.headers, "headers");
-        let query = all(self.query_params, "queryParams");
-        RouteMatch { path, method: self.method, headers, query }
-    }
-}
-
-impl RawBackend {
-    pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<BackendRef, String> {
-        let field = || format!("{at}.port");
-        Ok(BackendRef {
-            object: self.object.read("", "Service"),
-            port: self.port.map(|port| port_number(port, field)).transpose()?,
-            weight: u32::try_from(self.weight.unwrap_or(1)).unwrap_or(0),
-            filters: filters(self.filters, at, unread)?,
-        })
-    }
-}
-
-fn filters(raw: Vec<RawFilter>, at: &str, unread: &mut Unsaid) -> Result<Vec<RouteFilter>, String> {
-    let mut kept = Vec::with_capacity(raw.len());
-    for (index, filter) in raw.into_iter().enumerate() {
-        let at = format!("{at}.filters[{index}]");
-        let RawFilter {
-            r#type: kind,
-            request_header_modifier,
-            response_header_modifier,
-            request_redirect,
-            url_rewrite,
-        } = filter;
-        let read = match kind.as_str() {
-            "RequestHeaderModifier" => {
-                request_header_modifier.map(|raw| RouteFilter::RequestHeaders(raw.read()))
-            }
-            "ResponseHeaderModifier" => {
-                response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
-            }
-            "RequestRedirect" => match request_redirect {
-                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
-                None => None,
-            },
-            "URLRewrite" => url_rewrite.map(|raw| {
-                let path = raw.path.and_then(RawModifier::read);
-                RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
-            }),
-            _ => None,
-        };
-        match read {
-            Some(read) => kept.push(read),
-            None => unread.note(true, || format!("{at} of type {kind}")),
-        }
-    }
-    Ok(kept)
-}
-
-impl RawChanges {
-    fn read(self) -> HeaderChanges {
-        let all = |raw: Vec<RawNamed>| {
-            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
-        };
-        HeaderChanges {
-            set: all(self.set).collect(),
-            add: all(self.add).collect(),
-            remove: self.remove,
-        }
-    }
-}
-
-impl RawRedirect {
-    fn read(self, at: &str) -> Result<Redirect, String> {
-        let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
-        Ok(Redirect {
-            scheme: self.scheme,
-            hostname: self.hostname,
-            path: self.path.and_then(RawModifier::read),
-            port: port.transpose()?,
-            status: self.status_code,
-        })
-    }
-}
-
-impl RawModifier {
-    fn read(self) -> Option<PathModifier> {
-        let full = self.replace_full_path.map(PathModifier::Full);
-        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
     }
 }

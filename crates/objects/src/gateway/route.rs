@@ -1,6 +1,7 @@
 //! HTTPRoute, as far as it is read.
 
 use crate::{Kind, Meta, ObjectRef};
+use std::time::Duration;
 
 /// TCPRoute, UDPRoute or TLSRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,6 +55,23 @@ pub struct RouteRule {
     pub filters: Vec<RouteFilter>,
     /// `backendRefs`.
     pub backends: Vec<BackendRef>,
+    /// `timeouts.request`; zero is none.
+    pub request_timeout: Option<Duration>,
+    /// `timeouts.backendRequest`; zero is none.
+    pub backend_timeout: Option<Duration>,
+    /// `retry`.
+    pub retry: Option<Retry>,
+}
+
+/// `retry` of a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// `codes`.
+    pub codes: Vec<u16>,
+    /// `attempts`: tries after the first one; 1 if absent.
+    pub attempts: u32,
+    /// `backoff`; none is zero.
+    pub backoff: Duration,
 }
 
 /// One of `matches`.
@@ -87,6 +105,17 @@ pub enum PathMatch {
     Exact(String),
     /// `PathPrefix`.
     Prefix(String),
+    /// `RegularExpression`.
+    Expression(String),
+}
+
+/// What a value must be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValueMatch {
+    /// `Exact`.
+    Exact(String),
+    /// `RegularExpression`.
+    Expression(String),
 }
 
 /// A header or a query parameter with the value that it must have.
@@ -95,7 +124,7 @@ pub struct NameMatch {
     /// `name`.
     pub name: String,
     /// `value`.
-    pub value: String,
+    pub value: ValueMatch,
 }
 
 /// One of `filters`.

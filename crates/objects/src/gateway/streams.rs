@@ -1,7 +1,8 @@
 //! From the JSON of TCPRoutes, UDPRoutes and TLSRoutes to what is kept of them.
 
 use super::StreamRoute;
-use super::parse::{RawBackend, RawParent, Unread, Unsaid, parents};
+use super::parse::{RawParent, parents};
+use super::parse_rules::{RawBackend, Unread, Unsaid};
 use crate::trim::{Annotations, meta};
 use crate::{Kind, Object};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

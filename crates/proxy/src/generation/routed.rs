@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::exchange::Exchange;
-use model::{RouteHost, Rule, RuleMatch, Scheme};
+use model::{RouteHost, Rule, RuleMatch, Scheme, Spent};
 use route::RulePaths;
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -23,9 +23,14 @@ pub(crate) struct Routed {
 
 impl Routed {
     /// The first rule that a request with this path meets.
-    pub(crate) fn rule(&self, asked: &Asked<'_>, path: &[u8]) -> Option<&Rule> {
-        let rules = self.paths.find(path).map(|index| &self.host.rules[index]);
-        rules.into_iter().find(|rule| asked.meets(&rule.matches))
+    pub(crate) fn rule(&self, asked: &Asked<'_>, path: &[u8]) -> Result<Option<&Rule>, Spent> {
+        for index in self.paths.find(path) {
+            let rule = &self.host.rules[index];
+            if asked.meets(&rule.matches, path)? {
+                return Ok(Some(rule));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -45,32 +50,46 @@ impl<'a> Asked<'a> {
         Self { exchange, headers: OnceCell::new(), query: OnceCell::new() }
     }
 
-    /// Whether the request is what a rule asks for, its path aside.
-    fn meets(&self, rule: &RuleMatch) -> bool {
-        let RuleMatch { scheme, kind: _, path: _, method, headers, query } = rule;
+    /// Whether a request whose path comes into question is what a rule asks for.
+    fn meets(&self, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
+        let RuleMatch { scheme, kind: _, path: _, pattern, method, headers, query } = rule;
         let exchange = self.exchange;
         let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
-        *scheme == over
-            && method.as_ref().is_none_or(|method| method == exchange.request.method.as_str())
-            && headers.iter().all(|(name, value)| self.has_header(name, value.as_bytes()))
-            && query.iter().all(|(name, value)| self.has_parameter(name, value.as_bytes()))
+        if *scheme != over
+            || method.as_ref().is_some_and(|method| method != exchange.request.method.as_str())
+        {
+            return Ok(false);
+        }
+        if let Some(pattern) = pattern
+            && !pattern.try_match(own_path, &exchange.steps)?
+        {
+            return Ok(false);
+        }
+        let headers = headers.iter().map(|(name, wanted)| (self.header(name), wanted));
+        let query = query.iter().map(|(name, wanted)| (self.parameter(name), wanted));
+        for (found, wanted) in headers.chain(query) {
+            let Some(found) = found else { return Ok(false) };
+            if !wanted.is_met(found, &exchange.steps)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
-    fn has_header(&self, name: &str, wanted: &[u8]) -> bool {
+    fn header(&self, name: &str) -> Option<&[u8]> {
         let request = &self.exchange.request;
         if name == "host" {
-            return *request.authority == *wanted;
+            return Some(&request.authority);
         }
         let known = self.headers.get_or_init(|| {
             lists(request.headers.iter().map(|field| (&field.name[..], &field.value[..])))
         });
-        known.get(name).is_some_and(|found| **found == *wanted)
+        known.get(name).map(|found| &**found)
     }
 
-    fn has_parameter(&self, name: &str, wanted: &[u8]) -> bool {
+    fn parameter(&self, name: &str) -> Option<&[u8]> {
         let query = || parameters(self.exchange.request.query().unwrap_or_default());
-        let found = self.query.get_or_init(query).get(name.as_bytes());
-        found.is_some_and(|found| **found == *wanted)
+        self.query.get_or_init(query).get(name.as_bytes()).map(|found| &**found)
     }
 }
 
@@ -128,11 +147,25 @@ fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use super::{lists, parameters};
+    use model::{Pattern, Steps, ValueMatch};
+
+    /// What stands between slashes is an expression.
+    fn value(text: &str) -> ValueMatch {
+        match text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) {
+            Some(source) => {
+                ValueMatch::Pattern { pattern: Pattern::new(source, false).expect("a pattern") }
+            }
+            None => ValueMatch::Exact(text.to_owned().into()),
+        }
+    }
 
     fn has(query: &str, wanted: &[(&str, &str)]) -> bool {
         let known = parameters(query.as_bytes());
-        wanted.iter().all(|(name, value)| {
-            known.get(name.as_bytes()).is_some_and(|found| **found == *value.as_bytes())
+        wanted.iter().all(|(name, wanted)| {
+            let found = known.get(name.as_bytes());
+            found.is_some_and(|found| {
+                value(wanted).is_met(found, &Steps::default()).expect("few steps")
+            })
         })
     }
 
@@ -148,6 +181,7 @@ mod tests {
         assert!(has("x=a%20b&y=%zz+", &[("x", "a b"), ("y", "%zz ")]));
         assert!(has("flag", &[("flag", "")]));
         assert!(!has("a=1&a=2", &[("a", "2")]));
+        assert!(has("a=12", &[("a", "/^[0-9]+$/")]) && !has("a=12x", &[("a", "/^[0-9]+$/")]));
         assert!(!has("A=1", &[("a", "1")]) && !has("", &[("a", "")]));
     }
 }

@@ -33,12 +33,12 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         Cow::Owned(path) => Bytes::copy_from_slice(path),
     };
     if exchange.connection.is_gateways {
-        let place = routes::at_door(exchange, &canonical).map_err(Response::page)?;
+        let place = routes::at_door(exchange, &canonical)?;
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
     let found = site(exchange, &generation)?;
-    if let Some(place) = routes::choose(exchange, &canonical, found) {
+    if let Some(place) = routes::choose(exchange, &canonical, found)? {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }

@@ -12,8 +12,8 @@ use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::time::Instant;
-use upstream::{self, Failed, Head, Outgoing, Target, Try};
+use tokio::time::{Instant, sleep_until, timeout_at};
+use upstream::{self, Failed, Head, Outgoing, Target, Try, TryError};
 use wire::{Body, Response, Source};
 
 /// Tries where `proxy-next-upstream-tries` is 0.
@@ -80,12 +80,17 @@ async fn tries(
     upgrade: bool,
     body: &mut Bodies,
 ) -> Result<Response, Stop> {
-    let started = wire::now();
+    // The time of a route counts from the request's first byte.
+    let started = if policy.route.is_some() { exchange.since } else { wire::now() };
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
         let attempt = Attempt { exchange, policy, head: &head, upgrade, target, journal: &journal };
-        let (outcome, may_repeat) = body.attempt(attempt).await;
+        let (outcome, may_repeat) = match deadline(attempt.exchange, policy) {
+            None => body.attempt(attempt).await,
+            // Boxed: its room is not for those that have none.
+            Some(at) => Box::pin(body.attempt_until(attempt, at)).await,
+        };
         let made = exchange.tries().len() + stale as usize;
         let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
@@ -108,10 +113,28 @@ async fn tries(
                 }
             }
         }
+        if let Some(until) = pause(exchange, policy) {
+            Box::pin(sleep_until(until)).await;
+        }
         if opentelemetry::another_try(exchange) {
             head = body.head(exchange).unwrap_or(head);
         }
     }
+}
+
+/// Until when a try must have its answer, where a route says so: by the time of the try, and that of all.
+fn deadline(exchange: &Exchange, policy: &Policy) -> Option<Instant> {
+    let filters = policy.route.as_ref()?;
+    let of_try = filters.time_of_try.map(|time| Instant::now() + time);
+    let of_all = filters.time.map(|time| exchange.since + time);
+    of_try.into_iter().chain(of_all).min()
+}
+
+/// Until when the next try waits, where a route says so; not beyond the time of all.
+fn pause(exchange: &Exchange, policy: &Policy) -> Option<Instant> {
+    let filters = policy.route.as_ref().filter(|filters| !filters.pause.is_zero())?;
+    let until = Instant::now() + filters.pause;
+    Some(filters.time.map_or(until, |time| until.min(exchange.since + time)))
 }
 
 /// The endpoint for the next try, which is noted.
@@ -171,6 +194,19 @@ impl Bodies {
             Self::Kept(Some(spool)) => Body::spool(spool),
             Self::Kept(None) | Self::Streamed(_) => Body::empty(),
         }
+    }
+
+    /// One try that must have its answer by a moment.
+    async fn attempt_until(
+        &mut self,
+        attempt: Attempt<'_>,
+        at: Instant,
+    ) -> (Result<Response, Failed>, bool) {
+        let may_repeat = matches!(self, Self::Kept(_));
+        timeout_at(at, self.attempt(attempt)).await.unwrap_or_else(|_| {
+            let error = TryError::Timeout("waiting for the answer as long as the route allows");
+            (Err(Failed { error, sent: true, refused: false, reused: false }), may_repeat)
+        })
     }
 
     /// One try; whether there could be another one with the same body.

@@ -1,14 +1,16 @@
 //! Which rule of a Gateway has a request, if none of an Ingress is more special: then all that is said of Ingresses and
 //! their hosts counts for nothing.
 
-use super::find_location;
+use super::{Stop, find_location};
+use crate::error::Error;
 use crate::exchange::{Exchange, Place};
-use crate::generation::{Asked, Site};
+use crate::generation::{Asked, Routed, Site};
 use http::StatusCode;
-use model::Share;
+use model::{Rule, Share};
 use route::path::Canonical;
 use route::{Found, Rank};
 use std::sync::Arc;
+use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
 /// path it is the Ingress's.
@@ -16,23 +18,39 @@ pub(super) fn choose(
     exchange: &Exchange,
     canonical: &Canonical<'_>,
     of_ingress: Option<&Arc<Site>>,
-) -> Option<Place> {
+) -> Result<Option<Place>, Error> {
     let routes = &exchange.generation.routes;
     if routes.is_empty() || !is_on_main_port(exchange) {
-        return None;
+        return Ok(None);
     }
-    let asked = Asked::of(exchange);
-    let mut hosts = routes.find(&exchange.host);
-    let found = hosts.find_map(|routed| Some((routed, routed.rule(&asked, &canonical.path)?)));
-    let (routed, rule) = found?;
+    let hosts = routes.find(&exchange.host);
+    let Some((routed, rule)) = first(exchange, hosts, canonical)? else { return Ok(None) };
     if routed.host.name.as_str() == "_" && find_location::is_health(exchange, &canonical.path) {
-        return None;
+        return Ok(None);
     }
-    let own = Rank::of(&routed.host.name, rule.matches.kind, &rule.matches.path);
+    let own = Rank::of_rule(&routed.host.name, &rule.matches);
     if of_ingress.is_some_and(|site| stands_before(exchange, site, canonical, own)) {
-        return None;
+        return Ok(None);
     }
-    Some(Place { site: routed.site.clone(), index: drawn(exchange, &rule.shares)? })
+    let index = drawn(exchange, &rule.shares);
+    Ok(index.map(|index| Place { site: routed.site.clone(), index }))
+}
+
+/// The first rule that a request meets, of the most special host that has one. What is too hard to tell is nobody's.
+fn first<'a>(
+    exchange: &Exchange,
+    hosts: impl Iterator<Item = &'a Arc<Routed>>,
+    canonical: &Canonical<'_>,
+) -> Result<Option<(&'a Arc<Routed>, &'a Rule)>, Error> {
+    let asked = Asked::of(exchange);
+    for routed in hosts {
+        let found = routed.rule(&asked, &canonical.path);
+        let too_hard = |_| Error::TooHard(format!("routes (host {})", exchange.host));
+        if let Some(rule) = found.map_err(too_hard)? {
+            return Ok(Some((routed, rule)));
+        }
+    }
+    Ok(None)
 }
 
 /// Ports of servers that snippets have are theirs alone.
@@ -43,8 +61,8 @@ fn is_on_main_port(exchange: &Exchange) -> bool {
 
 /// Where the most special listener of the Gateway's address leads, which alone has the request; refused as misdirected
 /// where the handshake was another listener's (RFC 9110 section 15.5.20).
-pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, StatusCode> {
-    let nobody = || StatusCode::NOT_FOUND;
+pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<Place, Stop> {
+    let nobody = || Response::page(StatusCode::NOT_FOUND);
     let connection = &exchange.connection;
     let door = exchange.generation.doors.get(&connection.local).ok_or_else(nobody)?;
     let listener = door.listener(&exchange.host).ok_or_else(nobody)?;
@@ -52,13 +70,11 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
         let named = session.server_name.as_deref().unwrap_or_default().to_ascii_lowercase();
         let shown = door.listener(named.trim_end_matches('.'));
         if shown.is_none_or(|shown| !std::ptr::eq(&raw const **shown, &raw const **listener)) {
-            return Err(StatusCode::MISDIRECTED_REQUEST);
+            return Err(Response::page(StatusCode::MISDIRECTED_REQUEST).into());
         }
     }
-    let asked = Asked::of(exchange);
-    let mut hosts = listener.routes.find(&exchange.host);
-    let found = hosts.find_map(|routed| Some((routed, routed.rule(&asked, &canonical.path)?)));
-    let (routed, rule) = found.ok_or_else(nobody)?;
+    let hosts = listener.routes.find(&exchange.host);
+    let (routed, rule) = first(exchange, hosts, canonical)?.ok_or_else(nobody)?;
     let index = drawn(exchange, &rule.shares).ok_or_else(nobody)?;
     Ok(Place { site: routed.site.clone(), index })
 }

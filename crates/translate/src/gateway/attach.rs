@@ -91,7 +91,9 @@ pub(super) fn attach(
                 Condition::holds("Accepted", "Accepted")
             }
         };
-        told.push((parent.clone(), vec![accepted, attached.draft.resolved()]));
+        let partial = attached.draft.partial().filter(|_| accepted.holds);
+        let conditions = [accepted, attached.draft.resolved()].into_iter().chain(partial);
+        told.push((parent.clone(), conditions.collect::<Vec<_>>()));
     }
     if attached.spots.len() * attached.draft.rules.len() > PLACES {
         let message = format!(

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod attach;
+mod expressions;
 mod grants;
 mod hosts;
 mod listeners;
@@ -427,8 +428,10 @@ impl Work {
 
 /// What is wrong, said by conditions that should hold.
 fn failing(conditions: &[Condition]) -> Vec<String> {
-    let wrong = conditions.iter().filter(|condition| {
-        !condition.holds && !matches!(condition.kind, "Conflicted" | "Programmed")
+    let wrong = conditions.iter().filter(|condition| match condition.kind {
+        "Conflicted" | "Programmed" => false,
+        "PartiallyInvalid" => condition.holds,
+        _ => !condition.holds,
     });
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
 }

@@ -1,15 +1,16 @@
 //! From the rules of an HTTPRoute to those of a host: matches, shares with their filters, and what is wrong.
 
+use super::expressions::Expressions;
 use super::grants::permits;
 use super::listeners::key_of;
-use super::status::Condition;
-use super::texts;
+use super::{status, texts};
+use crate::pattern_budget::Refused;
 use model::policy::{
-    Body, HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect, TlsRedirect,
+    Body, Condition, HeaderEdits, PathChange, Policy, Retries, RouteFilters, RouteRedirect,
+    TlsRedirect,
 };
 use model::{
-    Backend, Kind, Location, Origin, Part, PathKind, RuleMatch, Scheme, ServiceRef, Template,
-    UpstreamId,
+    Backend, Kind, Location, Origin, Part, PathKind, RuleMatch, ServiceRef, Template, UpstreamId,
 };
 use objects::gateway::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, PathMatch, PathModifier, RouteFilter,
@@ -21,6 +22,9 @@ use std::sync::Arc;
 
 /// Matches times backends of a route at most: each becomes a place of its own.
 const PLACES: usize = 4096;
+
+/// Tries of a request after the first one at most.
+const ATTEMPTS: u32 = 100;
 
 /// A port of a Service that rules lead to.
 pub(super) type Port = (ObjectKey, u16);
@@ -38,6 +42,8 @@ pub(super) struct Draft {
     pub(super) ports: BTreeSet<Port>,
     /// The Services that it names, whether or not they are there.
     pub(super) services: BTreeSet<ObjectKey>,
+    /// Rules that are left out, each with its reason.
+    pub(super) dropped: Vec<String>,
 }
 
 /// A match with where it leads.
@@ -52,7 +58,9 @@ pub(super) struct DraftRule {
 impl Draft {
     /// Reads a route.
     pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
-        let mut reader = Reader { route, snapshot, draft: Self::default(), policies: Vec::new() };
+        let expressions = Expressions::default();
+        let (draft, policies) = (Self::default(), Vec::new());
+        let mut reader = Reader { route, snapshot, draft, policies, expressions };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
@@ -65,6 +73,9 @@ impl Draft {
         for (index, rule) in route.rules.iter().enumerate() {
             reader.rule(index, rule);
         }
+        if reader.draft.rules.is_empty() && !reader.draft.dropped.is_empty() {
+            reader.refuse("UnsupportedValue", reader.draft.dropped.join("; "));
+        }
         let mut draft = reader.draft;
         if draft.refused.is_some() {
             draft.rules.clear();
@@ -73,11 +84,24 @@ impl Draft {
         draft
     }
 
+    /// The condition about rules that are left out, if there are any.
+    pub(super) fn partial(&self) -> Option<status::Condition> {
+        let message = || format!("Dropped Rule: {}", self.dropped.join("; "));
+        (!self.dropped.is_empty()).then(|| status::Condition {
+            kind: "PartiallyInvalid",
+            holds: true,
+            reason: "UnsupportedValue",
+            message: message(),
+        })
+    }
+
     /// The condition about its references.
-    pub(super) fn resolved(&self) -> Condition {
+    pub(super) fn resolved(&self) -> status::Condition {
         match &self.unresolved {
-            Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message.clone()),
-            None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
+            Some((reason, message)) => {
+                status::Condition::fails("ResolvedRefs", reason, message.clone())
+            }
+            None => status::Condition::holds("ResolvedRefs", "ResolvedRefs"),
         }
     }
 }
@@ -146,6 +170,7 @@ struct Reader<'a> {
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
+    expressions: Expressions,
 }
 
 impl Reader<'_> {
@@ -157,15 +182,26 @@ impl Reader<'_> {
         let at = format!("spec.rules[{index}]");
         self.policies.clear();
         let backends: Vec<_> = rule.backends.iter().map(|one| (one, self.backend(one))).collect();
-        for found in &rule.matches {
-            if let Err(why) = texts::path(path_of(found).1) {
+        let matches: Result<Vec<_>, _> =
+            rule.matches.iter().map(|found| self.expressions.read(found)).collect();
+        let matches = match matches {
+            Ok(matches) => matches,
+            Err(Refused::Invalid(why)) => {
+                return self.draft.dropped.push(format!("{at}.matches: {why}"));
+            }
+            Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
+        };
+        for (found, matches) in rule.matches.iter().zip(matches) {
+            if !matches!(found.path, PathMatch::Expression(_))
+                && let Err(why) = texts::path(path_of(found).1)
+            {
                 self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
             }
             let mut shares = Vec::new();
             let weighty = backends.iter().filter(|(one, _)| one.weight > 0);
             for (one, backend) in weighty {
                 let filters = rule.filters.iter().chain(&one.filters);
-                let place = self.place(&at, found, filters, backend.clone(), Some(one));
+                let place = self.place((&at, rule), found, filters, backend.clone(), Some(one));
                 shares.push((one.weight, place));
             }
             if shares.is_empty() || has_redirect(&rule.filters) {
@@ -175,25 +211,9 @@ impl Reader<'_> {
                 } else {
                     Backend::Broken(reason)
                 };
-                let place = self.place(&at, found, rule.filters.iter(), backend, None);
+                let place = self.place((&at, rule), found, rule.filters.iter(), backend, None);
                 shares = vec![(1, place)];
             }
-            let (kind, path) = path_of(found);
-            let lower = |(name, value): (&String, &String)| {
-                (name.to_ascii_lowercase(), value.clone().into())
-            };
-            let matches = RuleMatch {
-                scheme: Scheme::Http,
-                kind,
-                path: path.to_owned(),
-                method: found.method.clone(),
-                headers: found.headers.iter().map(|one| lower((&one.name, &one.value))).collect(),
-                query: found
-                    .query
-                    .iter()
-                    .map(|one| (one.name.clone(), one.value.clone().into()))
-                    .collect(),
-            };
             self.draft.rules.push(DraftRule { matches, shares });
         }
     }
@@ -221,7 +241,7 @@ impl Reader<'_> {
 
     fn place<'f>(
         &mut self,
-        at: &str,
+        (at, rule): (&str, &RouteRule),
         found: &RouteMatch,
         filters: impl Iterator<Item = &'f RouteFilter>,
         backend: Backend,
@@ -234,6 +254,7 @@ impl Reader<'_> {
             ..Policy::default()
         };
         let mut does = RouteFilters::default();
+        bound(&mut does, &mut policy, rule);
         for filter in filters {
             if let Err(why) = add(&mut does, &mut policy, filter, kind, path) {
                 self.refuse(why.0, format!("{at}.filters: {}", why.1));
@@ -269,6 +290,27 @@ impl Reader<'_> {
     }
 }
 
+/// Adds how long requests of a rule may take, and how often they are tried.
+fn bound(does: &mut RouteFilters, policy: &mut Policy, rule: &RouteRule) {
+    (does.time, does.time_of_try) = (rule.request_timeout, rule.backend_timeout);
+    // What the route allows is not cut short by what stands for all.
+    if let Some(allowed) = rule.backend_timeout.or(rule.request_timeout) {
+        let timeouts = &mut policy.timeouts;
+        (timeouts.read, timeouts.send) = (allowed.max(timeouts.read), allowed.max(timeouts.send));
+    }
+    let Some(retry) = &rule.retry else { return };
+    does.pause = retry.backoff;
+    let codes = retry.codes.iter().filter(|code| (400..600).contains(*code));
+    let conditions = [Condition::Error, Condition::Timeout, Condition::NonIdempotent];
+    let conditions = conditions.into_iter().chain(codes.map(|code| Condition::Status(*code)));
+    let is_on = retry.attempts > 0;
+    policy.retries = Retries {
+        conditions: conditions.filter(|_| is_on).collect(),
+        tries: retry.attempts.min(ATTEMPTS) + 1,
+        timeout: rule.request_timeout.unwrap_or_default(),
+    };
+}
+
 fn literal(text: String) -> Template {
     Template::from_parts(vec![Part::Text(text)])
 }
@@ -277,9 +319,9 @@ fn has_redirect(filters: &[RouteFilter]) -> bool {
     filters.iter().any(|filter| matches!(filter, RouteFilter::Redirect(_)))
 }
 
-fn path_of(found: &RouteMatch) -> (PathKind, &str) {
+pub(super) fn path_of(found: &RouteMatch) -> (PathKind, &str) {
     match &found.path {
-        PathMatch::Exact(path) => (PathKind::Exact, path),
+        PathMatch::Exact(path) | PathMatch::Expression(path) => (PathKind::Exact, path),
         PathMatch::Prefix(path) => (PathKind::Prefix, path),
     }
 }

@@ -1,0 +1,288 @@
+//! From the JSON of a rule of an HTTPRoute to what is kept of it: matches, filters, backends, time-outs and retries.
+
+use super::duration::duration;
+use super::parse::RawRef;
+use super::route::{
+    BackendRef, HeaderChange, HeaderChanges, NameMatch, PathMatch, PathModifier, Redirect, Retry,
+    Rewrite, RouteFilter, RouteMatch, RouteRule, ValueMatch,
+};
+use crate::trim::port_number;
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::Duration;
+
+/// What is there and is not read: its content does not matter.
+pub(super) type Unread = Option<Value>;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawRule {
+    matches: Vec<RawMatch>,
+    filters: Vec<RawFilter>,
+    backend_refs: Vec<RawBackend>,
+    timeouts: RawTimeouts,
+    retry: Option<RawRetry>,
+    session_persistence: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawTimeouts {
+    request: Option<String>,
+    backend_request: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawRetry {
+    codes: Vec<u16>,
+    attempts: Option<i64>,
+    backoff: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMatch {
+    path: Option<RawPath>,
+    method: Option<String>,
+    headers: Vec<RawNamed>,
+    query_params: Vec<RawNamed>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawPath {
+    r#type: Option<String>,
+    value: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawNamed {
+    r#type: Option<String>,
+    name: String,
+    value: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawFilter {
+    r#type: String,
+    request_header_modifier: Option<RawChanges>,
+    response_header_modifier: Option<RawChanges>,
+    request_redirect: Option<RawRedirect>,
+    url_rewrite: Option<RawRewrite>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawChanges {
+    set: Vec<RawNamed>,
+    add: Vec<RawNamed>,
+    remove: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRedirect {
+    scheme: Option<String>,
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+    port: Option<i32>,
+    status_code: Option<u16>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawRewrite {
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawModifier {
+    replace_full_path: Option<String>,
+    replace_prefix_match: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawBackend {
+    #[serde(flatten)]
+    object: RawRef,
+    port: Option<i32>,
+    weight: Option<i32>,
+    filters: Vec<RawFilter>,
+}
+
+/// The first field that is not read.
+#[derive(Default)]
+pub(super) struct Unsaid(pub(super) Option<String>);
+
+impl Unsaid {
+    pub(super) fn note(&mut self, is_there: bool, field: impl FnOnce() -> String) {
+        if is_there && self.0.is_none() {
+            self.0 = Some(field());
+        }
+    }
+}
+
+impl RawRule {
+    pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
+        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
+        let matches = self.matches.into_iter().enumerate();
+        let mut matches: Vec<_> = matches
+            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
+            .collect();
+        if matches.is_empty() {
+            matches.push(RouteMatch::default());
+        }
+        let filters = filters(self.filters, at, unread)?;
+        let backends = self.backend_refs.into_iter().enumerate();
+        let backends =
+            backends.map(|(index, one)| one.read(&format!("{at}.backendRefs[{index}]"), unread));
+        let backends = backends.collect::<Result<_, _>>()?;
+        let RawTimeouts { request, backend_request } = self.timeouts;
+        let time = |text: Option<String>, field: &str| {
+            duration(text.as_deref(), || format!("{at}.{field}"))
+        };
+        // Zero is none.
+        let bound = |time: Option<Duration>| time.filter(|time| !time.is_zero());
+        let retry = self.retry.map(|raw| {
+            let backoff = time(raw.backoff, "retry.backoff")?.unwrap_or_default();
+            let attempts = u32::try_from(raw.attempts.unwrap_or(1)).unwrap_or(0);
+            Ok(Retry { codes: raw.codes, attempts, backoff })
+        });
+        Ok(RouteRule {
+            matches,
+            filters,
+            backends,
+            request_timeout: bound(time(request, "timeouts.request")?),
+            backend_timeout: bound(time(backend_request, "timeouts.backendRequest")?),
+            retry: retry.transpose().map_err(|error: String| error)?,
+        })
+    }
+}
+
+impl RawMatch {
+    fn read(self, at: &str, unread: &mut Unsaid) -> RouteMatch {
+        let RawPath { r#type: kind, value } = self.path.unwrap_or_default();
+        let value = value.unwrap_or_else(|| "/".to_owned());
+        let path = match kind.as_deref() {
+            None | Some("PathPrefix") => PathMatch::Prefix(value),
+            Some("Exact") => PathMatch::Exact(value),
+            Some("RegularExpression") => PathMatch::Expression(value),
+            Some(other) => {
+                unread.note(true, || format!("{at}.path.type {other}"));
+                PathMatch::Exact(value)
+            }
+        };
+        let mut all = |raw: Vec<RawNamed>, field: &str| -> Vec<NameMatch> {
+            let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
+            for RawNamed { r#type: kind, name, value } in raw {
+                let value = match kind.as_deref() {
+                    None | Some("Exact") => ValueMatch::Exact(value),
+                    Some("RegularExpression") => ValueMatch::Expression(value),
+                    Some(other) => {
+                        unread.note(true, || format!("{at}.{field}.type {other}"));
+                        ValueMatch::Exact(value)
+                    }
+                };
+                // Of two with the same name only the first counts.
+                let is_same = |found: &NameMatch| match field {
+                    "headers" => found.name.eq_ignore_ascii_case(&name),
+                    _ => found.name == name,
+                };
+                if !kept.iter().any(is_same) {
+                    kept.push(NameMatch { name, value });
+                }
+            }
+            kept
+        };
+        let headers = all(self.headers, "headers");
+        let query = all(self.query_params, "queryParams");
+        RouteMatch { path, method: self.method, headers, query }
+    }
+}
+
+impl RawBackend {
+    pub(super) fn read(self, at: &str, unread: &mut Unsaid) -> Result<BackendRef, String> {
+        let field = || format!("{at}.port");
+        Ok(BackendRef {
+            object: self.object.read("", "Service"),
+            port: self.port.map(|port| port_number(port, field)).transpose()?,
+            weight: u32::try_from(self.weight.unwrap_or(1)).unwrap_or(0),
+            filters: filters(self.filters, at, unread)?,
+        })
+    }
+}
+
+fn filters(raw: Vec<RawFilter>, at: &str, unread: &mut Unsaid) -> Result<Vec<RouteFilter>, String> {
+    let mut kept = Vec::with_capacity(raw.len());
+    for (index, filter) in raw.into_iter().enumerate() {
+        let at = format!("{at}.filters[{index}]");
+        let RawFilter {
+            r#type: kind,
+            request_header_modifier,
+            response_header_modifier,
+            request_redirect,
+            url_rewrite,
+        } = filter;
+        let read = match kind.as_str() {
+            "RequestHeaderModifier" => {
+                request_header_modifier.map(|raw| RouteFilter::RequestHeaders(raw.read()))
+            }
+            "ResponseHeaderModifier" => {
+                response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
+            }
+            "RequestRedirect" => match request_redirect {
+                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
+                None => None,
+            },
+            "URLRewrite" => url_rewrite.map(|raw| {
+                let path = raw.path.and_then(RawModifier::read);
+                RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
+            }),
+            _ => None,
+        };
+        match read {
+            Some(read) => kept.push(read),
+            None => unread.note(true, || format!("{at} of type {kind}")),
+        }
+    }
+    Ok(kept)
+}
+
+impl RawChanges {
+    fn read(self) -> HeaderChanges {
+        let all = |raw: Vec<RawNamed>| {
+            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
+        };
+        HeaderChanges {
+            set: all(self.set).collect(),
+            add: all(self.add).collect(),
+            remove: self.remove,
+        }
+    }
+}
+
+impl RawRedirect {
+    fn read(self, at: &str) -> Result<Redirect, String> {
+        let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
+        Ok(Redirect {
+            scheme: self.scheme,
+            hostname: self.hostname,
+            path: self.path.and_then(RawModifier::read),
+            port: port.transpose()?,
+            status: self.status_code,
+        })
+    }
+}
+
+impl RawModifier {
+    fn read(self) -> Option<PathModifier> {
+        let full = self.replace_full_path.map(PathModifier::Full);
+        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
+    }
+}
