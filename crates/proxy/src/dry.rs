@@ -1,5 +1,5 @@
-//! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and what
-//! was decided is told as values instead of lines. Made for the verdict on access logs.
+//! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and
+//! what was decided is told as values instead of lines. Made for the verdict on access logs.
 
 use crate::compile::Compiler;
 use crate::connection::Connection;

@@ -1,5 +1,5 @@
-//! Why something differs: a row of docs/migration.md, what is closed, objects that have changed since, or nothing that is
-//! known.
+//! Why something differs: a row of docs/migration.md, what is closed, objects that have changed since, or nothing that
+//! is known.
 
 use crate::judge::Answer;
 use crate::known::{Finding, Known};

@@ -87,14 +87,14 @@ fn passed(
     logged: Logged,
 ) -> Found {
     if logged == Logged::Sent {
-        return upstreams(record, answer, known, location);
+        return upstreams(record, answer, location);
     }
     if logged == Logged::Either {
         return match record.status {
             301..=308 | 400..=599 => Found::Unknown(
                 "the status may be the upstream's or the controller's: add $upstream_addr to log-format-upstream",
             ),
-            _ => upstreams(record, answer, known, location),
+            _ => upstreams(record, answer, location),
         };
     }
     let is_guarded = location.is_some_and(|location| {
@@ -145,12 +145,7 @@ fn is_certified(answer: &Answer, known: &Known, location: Option<&Location>) -> 
 }
 
 /// Both sent it to an upstream: to the same?
-fn upstreams(
-    record: &Record,
-    answer: &Answer,
-    known: &Known,
-    location: Option<&Location>,
-) -> Found {
+fn upstreams(record: &Record, answer: &Answer, location: Option<&Location>) -> Found {
     let ours = match location.map(|location| &location.backend) {
         // Of a canary's location the log names the main side; who was chosen, it says elsewhere.
         Some(Backend::Upstream(id)) if location.is_some_and(|it| it.canary.is_some()) => {
@@ -175,13 +170,12 @@ fn upstreams(
             _ => Found::Alike,
         };
     }
-    services(record, known, location)
+    services(record, location)
         .unwrap_or(Found::Unknown("the log names neither upstream nor Service: add $proxy_upstream_name to log-format-upstream"))
 }
 
 /// Where the format has other names than the upstream's.
-fn services(record: &Record, known: &Known, location: Option<&Location>) -> Option<Found> {
-    let _ = known;
+fn services(record: &Record, location: Option<&Location>) -> Option<Found> {
     let location = location?;
     let service = record.service.as_deref()?;
     let ours = location.service.as_ref()?;
@@ -209,7 +203,7 @@ fn answered(
     if record.status == 503 && logged != Logged::Sent && is_vacant && answer.end == End::Access {
         return Found::Alike;
     }
-    if answer.end == End::Access && record.client.is_none() {
+    if answer.end == End::Access && answer.status == 403 && record.client.is_none() {
         return Found::Unknown(NO_CLIENT);
     }
     if answer.status != record.status
@@ -252,6 +246,11 @@ fn answered(
             "the status may be the upstream's or the controller's: add $upstream_addr to log-format-upstream",
         );
     }
+    same_answer(record, answer, location)
+}
+
+/// The same status: from the same location, and to the same place?
+fn same_answer(record: &Record, answer: &Answer, location: Option<&Location>) -> Found {
     // The location is the same one if its upstream is.
     let backend = location.and_then(|location| match &location.backend {
         Backend::Upstream(id) => Some(id.as_str()),

@@ -1,5 +1,5 @@
-//! One request: what the log says was decided, beside what Fairway decides. What a log does not show is never guessed in
-//! Fairway's favour: it is either named as a condition, or the verdict is that nothing can be told.
+//! One request: what the log says was decided, beside what Fairway decides. What a log does not show is never guessed
+//! in Fairway's favour: it is either named as a condition, or the verdict is that nothing can be told.
 
 mod compare;
 mod conditions;
