@@ -100,7 +100,7 @@ fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<()> {
     let cannot = || format!("cannot read {}", path.display());
     let mut lines = open(path).with_context(cannot)?;
     let (mut read, mut unread, mut first) = (0_u64, 0_u64, None);
-    while let Some((number, line)) = lines.next().with_context(cannot)? {
+    while let Some((number, line)) = lines.read().with_context(cannot)? {
         let record = match line {
             Line::Other => continue,
             Line::TooLong => None,

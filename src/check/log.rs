@@ -193,7 +193,7 @@ impl Reading<'_> {
         };
         let cannot = || format!("cannot read {name}");
         let mut lines = open(path).with_context(cannot)?;
-        while let Some((number, line)) = lines.next().with_context(cannot)? {
+        while let Some((number, line)) = lines.read().with_context(cannot)? {
             let at = || format!("{name}:{number}");
             match line {
                 Line::Other => self.tally.other_line(),

@@ -5,7 +5,7 @@ use crate::judge::Answer;
 use crate::known::{Finding, Known};
 use crate::log::Record;
 use model::policy::Policy;
-use model::{Origin, Part};
+use model::{Origin, Part, Printable};
 use serde::Serialize;
 
 /// Why.
@@ -99,7 +99,8 @@ pub(crate) fn of_difference(record: &Record, answer: &Answer, known: &Known) -> 
         named.filter(|name| !known.has_upstream(name) && !name.contains("default-backend"))
     {
         return Cause::Objects(format!(
-            "no Ingress has an upstream {name}; give `check` the objects of that time"
+            "no Ingress has an upstream {}; give `check` the objects of that time",
+            Printable(name)
         ));
     }
     let ours = origin_of(answer, known);

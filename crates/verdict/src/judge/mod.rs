@@ -149,6 +149,10 @@ pub fn judge(record: &Record, known: &Known, oracle: &impl Oracle) -> Verdict {
             None => return unknown(record, NO_HOST),
         },
     };
+    let texts = [&record.method, &record.target, &host];
+    if texts.iter().any(|text| text.contains(['\r', '\n', '\0'])) {
+        return unknown(record, "the request has a line break in it: it cannot be asked as it was");
+    }
     // Whom peers are believed about the scheme, the port's own says little.
     let is_told = !known.believes_some()
         && record.headers.iter().any(|(name, _)| name == "x-forwarded-proto");

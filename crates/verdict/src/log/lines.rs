@@ -56,7 +56,7 @@ impl Lines {
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn next(&mut self) -> io::Result<Option<(u64, Line)>> {
+    pub fn read(&mut self) -> io::Result<Option<(u64, Line)>> {
         let mut bytes = Vec::new();
         let read = self.from.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut bytes)?;
         if read == 0 {
@@ -147,7 +147,7 @@ mod tests {
         let path = folder.path().join("log");
         std::fs::write(&path, bytes).unwrap();
         let mut lines = open(&path).unwrap();
-        std::iter::from_fn(|| lines.next().unwrap()).collect()
+        std::iter::from_fn(|| lines.read().unwrap()).collect()
     }
 
     fn line(number: u64, text: &str) -> (u64, Line) {
