@@ -161,9 +161,8 @@ fn end(end: proxy::End) -> End {
     use proxy::End as Of;
     match end {
         Of::Unread => End::Unread,
-        Of::Blocks | Of::Location | Of::Preflight | Of::Redirect | Of::HttpsRedirect => {
-            End::Decided
-        }
+        Of::Blocks => End::Blocks,
+        Of::Location | Of::Preflight | Of::Redirect | Of::HttpsRedirect => End::Decided,
         Of::Body => End::Decided,
         Of::Snippet => End::Snippet,
         Of::Endpoints => End::Endpoints,

@@ -1,5 +1,5 @@
-//! The recorded cases as logs: what was recorded differently on purpose is never called alike, and what goes as recorded
-//! is never called different.
+//! The recorded cases as logs: what was recorded differently on purpose is never called alike, and what goes as
+//! recorded is never called different.
 
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 
 use model::policy::{Limits as OfPolicy, Policy};
 use model::snippet::{Limits, Scope};
-use model::{Backend, Configuration, Endpoints, Location, Origin, Server, Upstream};
+use model::{Backend, Block, Configuration, Endpoints, Location, Origin, Server, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -106,6 +106,11 @@ impl Known {
     /// Whether the port's scheme may be another one than the request's, since peers are believed about it.
     pub(crate) fn believes_peers(&self) -> bool {
         self.configuration.global.real_ip.forwarded_headers
+    }
+
+    /// Who is refused whatever is asked for.
+    pub(crate) fn block(&self) -> &Block {
+        &self.configuration.global.block
     }
 
     /// Whether only some of them are.

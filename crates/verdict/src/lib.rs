@@ -1,8 +1,8 @@
 //! Proof before a move: what access logs of ingress-nginx say was decided, beside what Fairway decides.
 //!
 //! `log` makes records of lines, `known` is what the objects say, `judge` compares one record with one answer, `tally`
-//! counts, and `report` tells; `compare` asks two controllers the same. Who answers is behind the trait [`Oracle`]: this
-//! crate knows no engine.
+//! counts, and `report` tells; `compare` asks two controllers the same. Who answers is behind the trait [`Oracle`]:
+//! this crate knows no engine.
 
 mod cause;
 pub mod compare;

@@ -5,7 +5,7 @@ use super::{Answer, Compared, End, If};
 use crate::known::Known;
 use crate::log::Record;
 use model::policy::Satisfy;
-use model::{Backend, Location};
+use model::{Backend, BlockList, Location};
 use std::collections::BTreeSet;
 
 /// The name of ingress-nginx's own default backend.
@@ -58,6 +58,15 @@ fn found(record: &Record, answer: &Answer, known: &Known) -> Found {
             "the client went away, or was too slow, before anything was decided",
         );
     }
+    let block = known.block();
+    let lacks = |list: &BlockList, name: &str| !list.is_empty() && !has(record, name);
+    let is_unsure = lacks(&block.user_agents, "user-agent") || lacks(&block.referers, "referer");
+    let refused_then = record.status == 403 && record.tried != Some(true) && answer.sent;
+    if is_unsure && (answer.end == End::Blocks || refused_then) {
+        return Found::Unknown(
+            "it hangs on a block list, and the log lacks $http_user_agent or $http_referer, or the request did",
+        );
+    }
     let place = answer.place.as_ref().filter(|_| !answer.routed);
     let location = place.and_then(|(server, index)| known.location(server, *index));
     let errors = location.and_then(|location| location.policy.errors.as_ref());
@@ -76,6 +85,10 @@ fn found(record: &Record, answer: &Answer, known: &Known) -> Found {
     } else {
         answered(record, answer, known, location.map(AsRef::as_ref), logged)
     }
+}
+
+fn has(record: &Record, name: &str) -> bool {
+    record.headers.iter().any(|(known, _)| known == name)
 }
 
 /// Fairway sends it to an upstream.

@@ -53,6 +53,8 @@ pub struct Answer {
 pub enum End {
     /// It cannot be read.
     Unread,
+    /// A block list.
+    Blocks,
     /// By what is written down in objects alone.
     Decided,
     /// By a program of a snippet.
