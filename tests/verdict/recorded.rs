@@ -53,11 +53,10 @@ fn no_verdict_on_a_recorded_request_is_false() {
     let mut wrong = Vec::new();
     let mut used = BTreeSet::new();
     for Said { name, standing, text, decision } in &said {
-        let is_false = match (standing.as_str(), decision) {
-            ("alike" | "alike-if", Some(_)) => true,
-            ("differs", None) => true,
-            _ => false,
-        };
+        let is_false = matches!(
+            (standing.as_str(), decision),
+            ("alike" | "alike-if", Some(_)) | ("differs", None)
+        );
         if is_false && unseen.contains_key(name) {
             used.insert(name.clone());
         } else if is_false {

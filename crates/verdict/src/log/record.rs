@@ -57,6 +57,12 @@ impl Record {
     /// The record of these variables; none where what a record must have is not there.
     pub(super) fn of(values: Vec<(&str, String)>) -> Option<Self> {
         let mut record = Self::default();
+        // A request may be empty, but the line has to have a place for it.
+        let is_request =
+            |name: &str| matches!(name, "request" | "request_uri" | "uri" | "document_uri");
+        if !values.iter().any(|(name, _)| is_request(name)) {
+            return None;
+        }
         let mut status = None;
         let (mut uri, mut args, mut request) = (None, String::new(), None);
         let mut secure = Secure::default();
