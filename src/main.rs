@@ -4,6 +4,7 @@ mod admin;
 mod bodies;
 mod check;
 mod cluster_writes;
+mod compare;
 mod configuration;
 mod counted;
 mod dbg;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Run(flags) => run::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Translate(flags) => run::translate(&flags).map(|()| ExitCode::SUCCESS),
         Command::Check(flags) => check::run(*flags),
+        Command::Compare(flags) => compare::run(*flags),
         Command::Explain(flags) => explain::run(*flags).map(|()| ExitCode::SUCCESS),
         Command::Top(flags) => top::run(&flags).map(|()| ExitCode::SUCCESS),
         Command::WaitShutdown(flags) => hook::run(&flags).map(|()| ExitCode::SUCCESS),

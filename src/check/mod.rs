@@ -1,11 +1,12 @@
 //! `fairway check`: what becomes of each Ingress that moves from ingress-nginx.
 
+mod log;
 mod markdown;
 mod table;
 
 use crate::flags::{Check as Flags, FailOn, Format};
 use crate::reading;
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -13,7 +14,11 @@ use translate::{Check, Finding, Other, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let Flags { paths, format, fail_on, all, mut source, classes } = flags;
+    if !flags.log.is_empty() {
+        return log::run(flags);
+    }
+    let Flags { paths, format, fail_on, all, mut source, classes, .. } = flags;
+    ensure!(format != Format::Lines, "--format lines has a line for each request: it needs --log");
     source.manifests.extend(paths);
     let started = Instant::now();
     eprintln!("reading the objects …");
@@ -28,7 +33,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let check = translate::check(&snapshot, &options, now.cast_signed());
     eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
-        Format::Table => print!("{}", table::page(&check, all)),
+        Format::Table | Format::Lines => print!("{}", table::page(&check, all)),
         Format::Markdown => print!("{}", markdown::page(&check, all)),
         Format::Json => println!("{}", serde_json::to_string_pretty(&check)?),
     }

@@ -23,6 +23,7 @@ const DOORS: &[(&str, &str)] = &[
     ("crates/stream/src/udp.rs", "the same for UDP"),
     ("crates/upstream/src/connect.rs", "endpoints, and addresses that the door has judged"),
     ("crates/proxy/src/log/syslog.rs", "the log server that the ConfigMap names"),
+    ("crates/verdict/src/compare/send.rs", "the controllers that a person names"),
     ("src/dbg.rs", "the admin port of this machine, asked by a person"),
 ];
 /// Functions that resolve names or open connections, by type (none: a free function) and name.

@@ -88,22 +88,11 @@ async fn follow(
     question: Question,
 ) -> Result<Vec<Decision>, Unanswerable> {
     let Question { head, http2, tls, client, ports } = question;
-    let (http_port, https_port) = ports;
-    let listening = Listening {
-        http_port,
-        https_port,
-        health_path: "".into(),
-        trace_secret: None,
-        hostname: "".into(),
-    };
     let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
-    let port = if session.is_some() { https_port } else { http_port };
+    let port = if session.is_some() { ports.1 } else { ports.0 };
     let local = SocketAddr::new(client.ip(), port);
     let connection = Rc::new(Connection::new(1, client, local, None, session));
-    let log = Writer::start("access-log", LogTarget::Stderr)
-        .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
-    let shared = Arc::new(Shared::new(generation.clone(), listening, 1, &Outside::default()));
-    let worker = Rc::new(Worker::new(shared, AccessLog::new(log)));
+    let worker = worker(&generation, ports)?;
     let request = request(head, http2, &generation)?;
     let mut exchange = Exchange::new(request, connection, worker, generation);
     exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
@@ -111,7 +100,29 @@ async fn follow(
     Ok(decisions(&exchange, &response))
 }
 
-fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
+/// A thread that serves nobody.
+pub(crate) fn worker(
+    generation: &Arc<Generation>,
+    (http_port, https_port): (u16, u16),
+) -> Result<Rc<Worker>, Unanswerable> {
+    let listening = Listening {
+        http_port,
+        https_port,
+        health_path: "".into(),
+        trace_secret: None,
+        hostname: "".into(),
+    };
+    let log = Writer::start("access-log", LogTarget::Stderr)
+        .map_err(|error| Unanswerable::Configuration(error.to_string()))?;
+    let shared = Arc::new(Shared::new(generation.clone(), listening, 1, &Outside::default()));
+    Ok(Rc::new(Worker::new(shared, AccessLog::new(log))))
+}
+
+pub(crate) fn request(
+    head: Bytes,
+    http2: bool,
+    generation: &Generation,
+) -> Result<Request, Unanswerable> {
     let limits = limits_of(generation);
     let parsed =
         parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;

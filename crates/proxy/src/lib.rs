@@ -11,6 +11,7 @@ mod authenticator;
 mod compile;
 mod connection;
 mod credentials;
+mod dry;
 mod engine;
 mod error;
 mod exchange;
@@ -37,6 +38,7 @@ mod variables;
 mod worker;
 mod young;
 
+pub use dry::{DryRun, End, Outcome};
 pub use engine::{Native, StartError};
 pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;

@@ -1,0 +1,177 @@
+//! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and
+//! what was decided is told as values instead of lines. Made for the verdict on access logs.
+
+use crate::compile::Compiler;
+use crate::connection::Connection;
+use crate::exchange::Exchange;
+use crate::explain::{Question, Unanswerable, request, worker};
+use crate::generation::Generation;
+use crate::phases;
+use crate::trace::{Phase, Trace};
+use crate::worker::Worker;
+use model::{Changes, Configuration, Location, ServerName};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use tls::TlsSession;
+use tokio::task::LocalSet;
+use wire::Source;
+
+/// A Configuration, ready to be asked about many requests by one thread.
+#[derive(Debug)]
+pub struct DryRun {
+    runtime: tokio::runtime::Runtime,
+    local: LocalSet,
+    generation: Arc<Generation>,
+    worker: Rc<Worker>,
+    ports: (u16, u16),
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The status, if the upstream answered 200.
+    pub status: u16,
+    /// Whether it went to an upstream.
+    pub sent: bool,
+    /// Where it ended.
+    pub end: End,
+    /// The server that answers, and the number of its location; a location of a Gateway has the host of its route.
+    pub server: Option<(ServerName, usize)>,
+    /// The location that answers.
+    pub location: Option<Arc<Location>>,
+    /// The upstream that it went to, or would have gone to from that location.
+    pub upstream: Option<String>,
+    /// Whether `default-backend` stood in.
+    pub stands_in: bool,
+    /// The Location of the answer.
+    pub leads_to: Option<String>,
+    /// Whether the path had dot segments, so that another one than the client's is forwarded.
+    pub dotted: bool,
+}
+
+/// Where a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is no request that can be read.
+    Unread,
+    /// A block list.
+    Blocks,
+    /// Before or at the choice of the location: a path that is none, a closed location, a redirect of the host.
+    Location,
+    /// An answer to a preflight request.
+    Preflight,
+    /// A redirect that is configured.
+    Redirect,
+    /// A snippet.
+    Snippet,
+    /// The redirect to HTTPS, or a certificate that was asked for.
+    HttpsRedirect,
+    /// Nobody is there.
+    Endpoints,
+    /// Rates and connections.
+    Limits,
+    /// Addresses, passwords, authenticators; or nothing is behind the location.
+    Access,
+    /// The request's body.
+    Body,
+    /// An upstream.
+    Upstream,
+}
+
+impl From<Phase> for End {
+    fn from(phase: Phase) -> Self {
+        match phase {
+            Phase::Client | Phase::Blocks => Self::Blocks,
+            Phase::Location | Phase::AppRoot => Self::Location,
+            Phase::Preflight => Self::Preflight,
+            Phase::Redirect => Self::Redirect,
+            Phase::Rewrite => Self::Snippet,
+            Phase::HttpsRedirect => Self::HttpsRedirect,
+            Phase::Endpoints => Self::Endpoints,
+            Phase::Limits => Self::Limits,
+            Phase::Access => Self::Access,
+            Phase::Body => Self::Body,
+            Phase::Upstream => Self::Upstream,
+        }
+    }
+}
+
+impl DryRun {
+    /// Compiles a Configuration; `ports` are those for HTTP and HTTPS, as clients see them.
+    pub fn new(configuration: &Configuration, ports: (u16, u16)) -> Result<Self, Unanswerable> {
+        let wrong = |error: String| Unanswerable::Configuration(error);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| wrong(error.to_string()))?;
+        let local = LocalSet::new();
+        let (generation, worker) = local.block_on(&runtime, async {
+            let compiler = Compiler::default();
+            let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
+            let changes = Changes::between(&nothing.configuration, configuration);
+            let generation = compiler.next(&nothing, configuration, &changes);
+            let generation = Arc::new(generation.map_err(|error| wrong(error.to_string()))?);
+            let worker = worker(&generation, ports)?;
+            Ok((generation, worker))
+        })?;
+        Ok(Self { runtime, local, generation, worker, ports })
+    }
+
+    /// What would become of a request.
+    pub fn ask(&self, question: Question) -> Outcome {
+        self.local.block_on(&self.runtime, self.follow(question))
+    }
+
+    async fn follow(&self, question: Question) -> Outcome {
+        let Question { head, http2, tls, client, ports: _ } = question;
+        let request = match request(head, http2, &self.generation) {
+            Ok(request) => request,
+            Err(Unanswerable::BadRequest(status)) => return unread(status.as_u16()),
+            Err(Unanswerable::Configuration(_)) => return unread(500),
+        };
+        let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
+        let port = if session.is_some() { self.ports.1 } else { self.ports.0 };
+        let local = SocketAddr::new(client.ip(), port);
+        let connection = Rc::new(Connection::new(1, client, local, None, session));
+        let generation = self.generation.clone();
+        let mut exchange = Exchange::new(request, connection, self.worker.clone(), generation);
+        exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
+        let response = phases::serve(&mut exchange).await;
+        let leads_to = response.headers.get("location");
+        Outcome {
+            status: response.status.as_u16(),
+            sent: response.source == Source::Upstream,
+            end: exchange.phase.into(),
+            upstream: upstream(&exchange),
+            stands_in: exchange.visit.stands_in,
+            leads_to: leads_to.map(|value| String::from_utf8_lossy(value).into_owned()),
+            dotted: exchange.dotted,
+            location: exchange.place.as_ref().map(|place| place.spot().location.clone()),
+            server: exchange.place.map(|place| (place.site.server.name.clone(), place.index)),
+        }
+    }
+}
+
+fn unread(status: u16) -> Outcome {
+    Outcome {
+        status,
+        sent: false,
+        end: End::Unread,
+        server: None,
+        location: None,
+        upstream: None,
+        stands_in: false,
+        leads_to: None,
+        dotted: false,
+    }
+}
+
+/// The upstream that a request is sent to: the canary, who stands in, whom a snippet names, or the location's.
+fn upstream(exchange: &Exchange) -> Option<String> {
+    let spot = exchange.place.as_ref()?.spot();
+    let group = match spot.canary.as_deref().filter(|_| exchange.visit.canary) {
+        Some(canary) => Some(&canary.group),
+        None if exchange.visit.stands_in => spot.stand_in.as_ref(),
+        None => exchange.visit.named.as_ref().or(spot.group.as_ref()),
+    };
+    group.map(|group| group.id.as_str().to_owned())
+}

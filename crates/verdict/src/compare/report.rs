@@ -1,0 +1,127 @@
+//! What came of a comparison, for people and for programs.
+
+use super::page::{cell, escaped};
+use super::run::{Outcome, Report};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// Writing to a string cannot fail.
+macro_rules! line {
+    ($page:expr, $($format:tt)*) => {{ let _ = writeln!($page, $($format)*); }};
+}
+
+/// How many requests each kind of difference shows.
+const EXAMPLES: usize = 3;
+
+/// Sums in words.
+fn sums(report: &Report) -> Vec<String> {
+    let mut sums = vec![
+        format!("{} requests sent to both", report.outcomes.len()),
+        format!("{} answered alike", report.alike),
+        format!("{} answered otherwise", report.different),
+    ];
+    let unstable = report.outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).count();
+    let left_out = [
+        (
+            unstable as u64,
+            "where the old side itself answers otherwise each time: that part was not compared",
+        ),
+        (report.unsafe_methods, "not sent: their method may change something (--unsafe-methods)"),
+        (report.hostless, "not sent: the log does not have their host"),
+        (report.beyond, "not sent: too many different requests"),
+    ];
+    for (count, words) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+        sums.push(format!("{count} {words}"));
+    }
+    if let Some(stopped) = &report.stopped {
+        sums.push(format!(
+            "STOPPED: the new side failed {} times where the old one did not; {} requests were not sent",
+            stopped.harms, stopped.left
+        ));
+    }
+    sums
+}
+
+/// Outcomes by what differs, the most frequent first.
+fn kinds(report: &Report) -> Vec<(&str, Vec<(&Outcome, &str)>)> {
+    let mut kinds: BTreeMap<&str, Vec<(&Outcome, &str)>> = BTreeMap::new();
+    for outcome in &report.outcomes {
+        for (what, how) in &outcome.differences {
+            kinds.entry(what).or_default().push((outcome, how));
+        }
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
+    kinds
+}
+
+/// Markdown.
+pub fn markdown(report: &Report) -> String {
+    let mut page = format!("# {} beside {}\n\n", report.new, report.old);
+    sums(report).iter().for_each(|sum| line!(page, "- {sum}"));
+    for (what, all) in kinds(report) {
+        line!(page, "\n## {} ({})\n\n| Request | How |\n|---|---|", cell(what), all.len());
+        for (outcome, how) in all.iter().take(EXAMPLES) {
+            line!(page, "| {} | {} |", cell(&outcome.request), cell(how));
+        }
+    }
+    page
+}
+
+/// A page that loads nothing.
+pub fn html(report: &Report) -> String {
+    let title = escaped(&format!("{} beside {}", report.new, report.old));
+    let mut page = format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
+         body{{font:1rem/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}}\
+         td,th{{text-align:left;vertical-align:top;padding:.2rem .8rem .2rem 0;overflow-wrap:anywhere}}</style></head>\n\
+         <body><h1>{title}</h1>\n<ul>\n"
+    );
+    sums(report).iter().for_each(|sum| line!(page, "<li>{}</li>", escaped(sum)));
+    line!(page, "</ul>");
+    for (what, all) in kinds(report) {
+        line!(page, "<h2>{} ({})</h2>", escaped(what), all.len());
+        line!(page, "<table><tr><th>Request</th><th>How</th></tr>");
+        for (outcome, how) in all.iter().take(EXAMPLES) {
+            line!(page, "<tr><td>{}</td><td>{}</td></tr>", escaped(&outcome.request), escaped(how));
+        }
+        line!(page, "</table>");
+    }
+    page.push_str("</body></html>\n");
+    page
+}
+
+/// An object with every outcome.
+///
+/// # Errors
+/// Never to be expected.
+pub fn json(report: &Report) -> Result<String, serde_json::Error> {
+    serde_json::to_string_pretty(report)
+}
+
+/// A test case for each request, as pipelines show them.
+pub fn junit(report: &Report) -> String {
+    let errors = usize::from(report.stopped.is_some());
+    let mut page = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"fairway compare\" tests=\"{}\" failures=\"{}\" \
+         errors=\"{errors}\">\n",
+        report.outcomes.len() + errors,
+        report.different
+    );
+    for outcome in &report.outcomes {
+        let name = escaped(&outcome.request);
+        if outcome.differences.is_empty() {
+            line!(page, "<testcase name=\"{name}\"/>");
+            continue;
+        }
+        let all = outcome.differences.iter().map(|(what, how)| format!("{what}: {how}"));
+        let message = escaped(&all.collect::<Vec<_>>().join("; "));
+        line!(page, "<testcase name=\"{name}\"><failure message=\"{message}\"/></testcase>");
+    }
+    if report.stopped.is_some() {
+        let why = sums(report).pop().map(|sum| escaped(&sum)).unwrap_or_default();
+        line!(page, "<testcase name=\"stopped\"><error message=\"{why}\"/></testcase>");
+    }
+    page.push_str("</testsuite>\n");
+    page
+}

@@ -1,0 +1,229 @@
+//! One request over HTTP/1.1 to an address that is given, whatever host it asks for.
+
+use super::requests::Send;
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// The longest body that is compared.
+const LONGEST: usize = 8 << 20;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Whether TLS is spoken.
+    pub secure: bool,
+    /// Name or address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+/// Why a URL names no controller.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error(
+    "{0:?} names no controller: write scheme, address and port, such as https://192.0.2.10 or http://127.0.0.1:8080"
+)]
+pub struct TargetError(String);
+
+impl std::str::FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let wrong = || TargetError(text.to_owned());
+        let (secure, rest) = match text.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            _ => return Err(wrong()),
+        };
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        if rest.is_empty() || rest.contains(['/', '?', '#', '@', ' ']) {
+            return Err(wrong());
+        }
+        let (host, port) = match rest.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().map_err(|_| wrong())?),
+            _ => (rest, if secure { 443 } else { 80 }),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        (!host.is_empty()).then(|| Self { secure, host: host.to_owned(), port }).ok_or_else(wrong)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scheme = if self.secure { "https" } else { "http" };
+        let bracket = self.host.contains(':');
+        let (open, close) = if bracket { ("[", "]") } else { ("", "") };
+        write!(f, "{scheme}://{open}{}{close}:{}", self.host, self.port)
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    /// Names in lower case, in their order.
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Bytes,
+    /// Why there is none.
+    pub(super) error: Option<String>,
+}
+
+/// Sends requests.
+#[derive(Clone, Debug)]
+pub struct Client {
+    tls: Arc<ClientConfig>,
+}
+
+impl Client {
+    /// A client that believes the authorities of this machine; or anybody, where certificates are not looked at.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(insecure: bool) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let builder = ClientConfig::builder_with_provider(provider.clone())
+            .with_safe_default_protocol_versions()?;
+        let config = if insecure {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anybody(provider)))
+        } else {
+            let mut roots = RootCertStore::empty();
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            builder.with_root_certificates(roots)
+        };
+        Ok(Self { tls: Arc::new(config.with_no_client_auth()) })
+    }
+
+    /// Sends a request to a controller.
+    pub(super) async fn send(&self, target: &Target, send: &Send) -> Answer {
+        let answer = tokio::time::timeout(PATIENCE, self.exchange(target, send)).await;
+        let failed = |error| Answer { error: Some(error), ..Answer::default() };
+        match answer {
+            Err(_) => failed(format!("no answer within {} s", PATIENCE.as_secs())),
+            Ok(Err(error)) => failed(error),
+            Ok(Ok(answer)) => answer,
+        }
+    }
+
+    async fn exchange(&self, target: &Target, send: &Send) -> Result<Answer, String> {
+        let address = (target.host.as_str(), target.port);
+        let cannot = |error: std::io::Error| format!("cannot connect: {error}");
+        let stream = TcpStream::connect(address).await.map_err(cannot)?;
+        if !target.secure {
+            return talk(stream, send).await;
+        }
+        let name = send.host.rsplit_once(':').map_or(send.host.as_str(), |(name, _)| name);
+        let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
+        let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
+        talk(stream.map_err(|error| format!("TLS: {error}"))?, send).await
+    }
+}
+
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + std::marker::Send + 'static,
+    send: &Send,
+) -> Result<Answer, String> {
+    let text = |error: hyper::Error| error.to_string();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
+    let connection = tokio::spawn(connection);
+    let answer = async {
+        let mut answer = sender.send_request(request(send)?).await.map_err(text)?;
+        let status = answer.status().as_u16();
+        let headers = answer.headers().iter();
+        let headers = headers
+            .map(|(name, value)| {
+                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
+            })
+            .collect();
+        let body = Limited::new(answer.body_mut(), LONGEST).collect().await;
+        let body = body.map_err(|error| format!("its body: {error}"))?.to_bytes();
+        Ok(Answer { status, headers, body, error: None })
+    };
+    let answer = answer.await;
+    connection.abort();
+    answer
+}
+
+fn request(send: &Send) -> Result<Request<Full<Bytes>>, String> {
+    let method = Method::from_bytes(send.method.as_bytes()).map_err(|error| error.to_string())?;
+    let mut request =
+        Request::builder().method(method).uri(send.target.as_str()).header("host", &send.host);
+    for (name, value) in &send.headers {
+        let pair =
+            HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
+        if let Some((name, value)) = pair {
+            request = request.header(name, value);
+        }
+    }
+    let body = Full::new(Bytes::copy_from_slice(send.body.as_bytes()));
+    request.body(body).map_err(|error| error.to_string())
+}
+
+/// Takes any certificate: for controllers that have not got the real ones yet.
+#[derive(Debug)]
+struct Anybody(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anybody {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn controllers_are_named_by_scheme_address_and_port() {
+        let of = |text: &str| text.parse::<Target>().map(|target| target.to_string());
+        assert_eq!(of("https://192.0.2.1"), Ok("https://192.0.2.1:443".to_owned()));
+        assert_eq!(of("http://[::1]:8080/"), Ok("http://[::1]:8080".to_owned()));
+        for wrong in ["192.0.2.1", "ftp://a", "http://", "http://a/b", "http://a:x", "http://u@a"] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! `fairway check --log`: the verdict on requests that ingress-nginx has logged.
+
+use crate::flags::{Check as Flags, FailOn, Format as Output};
+use crate::reading;
+use anyhow::{Context, Result, bail, ensure};
+use model::Configuration;
+use objects::Snapshot;
+use proxy::{DryRun, Question};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use translate::{Options, Standing as OfIngress};
+use verdict::log::{DEFAULT, Escape, Format, Line, Record, open};
+use verdict::{Answer, Asked, End, Finding, Known, Oracle, Standing, Tally, Verdict, judge, text};
+
+/// How often progress is told.
+const PULSE: Duration = Duration::from_millis(500);
+/// So many lines that cannot be read, and none that can, are of another format.
+const PATIENCE: u64 = 100;
+/// The ports as clients see them.
+const PORTS: (u16, u16) = (80, 443);
+
+/// Reads the logs, asks about each request, and prints what came of it.
+pub(super) fn run(flags: Flags) -> Result<ExitCode> {
+    let Flags {
+        paths,
+        format: output,
+        fail_on,
+        all,
+        log,
+        log_format,
+        show_queries,
+        mut source,
+        classes,
+    } = flags;
+    ensure!(
+        output != Output::Markdown,
+        "--format markdown is for objects; with --log choose table, json or lines"
+    );
+    let stdin = Path::new("-");
+    let twice = paths.iter().chain(&source.manifests).any(|path| path == stdin)
+        && log.iter().any(|path| path == stdin);
+    ensure!(!twice, "standard input is either objects or a log: give one of them as a file");
+    source.manifests.extend(paths);
+    let (snapshot, options) = reading::read(source, &classes)?;
+    let format = format(log_format.as_deref(), &snapshot, &options)?;
+    let (configuration, findings) = meaning(&snapshot, &options)?;
+    let known = Known::new(configuration, findings);
+    let native = Native(DryRun::new(&known.asked(), PORTS)?);
+    let mut reading = Reading {
+        known: &known,
+        native: &native,
+        format: &format,
+        queries: show_queries,
+        each: output == Output::Lines,
+        tally: Tally::default(),
+        progress: Progress::new(),
+    };
+    for path in &log {
+        reading.file(path)?;
+    }
+    let Reading { mut tally, progress, .. } = reading;
+    progress.end();
+    tally.finish(&known);
+    ensure!(tally.requests > 0, "no request was found in the logs: nothing was compared");
+    match output {
+        Output::Json => println!("{}", serde_json::to_string_pretty(&tally)?),
+        Output::Table => print!("{}", text(&tally, all)),
+        Output::Lines | Output::Markdown => {}
+    }
+    Ok(match fail_on {
+        _ if tally.unread > 0 => {
+            eprintln!("not everything was compared: {} lines could not be read", tally.unread);
+            ExitCode::FAILURE
+        }
+        FailOn::Never => ExitCode::SUCCESS,
+        _ if tally.of(Standing::Differs) > 0 => ExitCode::from(2),
+        _ => ExitCode::SUCCESS,
+    })
+}
+
+/// The format that the flag names, that of the controller's ConfigMap, or the default.
+fn format(flag: Option<&str>, snapshot: &Snapshot, options: &Options) -> Result<Format> {
+    let map = options.config_map.as_ref().and_then(|key| snapshot.config_maps.get(key));
+    let of_map = |key: &str| map.and_then(|map| map.data.get(key)).map(ToString::to_string);
+    let is_on = |key: &str| of_map(key).is_some_and(|value| value == "true");
+    let escape = match () {
+        () if is_on("log-format-escape-none") => Escape::None,
+        () if is_on("log-format-escape-json") => Escape::Json,
+        () => Escape::Default,
+    };
+    let own = of_map("log-format-upstream").filter(|text| !text.is_empty());
+    if let (None, Some(_)) = (flag, &own) {
+        eprintln!("using log-format-upstream of the ConfigMap (--log-format names another)");
+    }
+    let text = flag.map(ToOwned::to_owned).or(own);
+    Ok(Format::new(text.as_deref().unwrap_or(DEFAULT), escape)?)
+}
+
+/// What is to be served, and what `check` finds about Ingresses.
+fn meaning(
+    snapshot: &Snapshot,
+    options: &Options,
+) -> Result<(Configuration, BTreeMap<String, Finding>)> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let check = translate::check(snapshot, options, now.cast_signed());
+    for remark in &check.unread {
+        let key = remark.key.as_deref().unwrap_or_default();
+        eprintln!("not read: {key}: {}", remark.message);
+    }
+    if check.ingresses.is_empty() {
+        bail!("no Ingress is ours among the objects: there is nothing to compare the log with");
+    }
+    let findings = check.ingresses.into_iter().filter(|it| it.standing != OfIngress::Identical);
+    let findings = findings.map(|finding| {
+        let reasons = finding.reasons.into_iter().map(|remark| match remark.key {
+            Some(key) => format!("{key}: {}", remark.message),
+            None => remark.message,
+        });
+        let closed = finding.standing > OfIngress::Differs;
+        (finding.ingress, Finding { closed, reasons: reasons.collect() })
+    });
+    let findings = findings.collect();
+    Ok((translate::translate(snapshot, options).configuration, findings))
+}
+
+/// The native engine, asked without sending anything.
+struct Native(DryRun);
+
+impl Oracle for Native {
+    fn ask(&self, asked: Asked) -> Answer {
+        let Asked { head, http2, tls, client } = asked;
+        let question = Question {
+            head: head.into(),
+            http2,
+            tls: tls.map(Some),
+            client: SocketAddr::new(client, 40_000),
+            ports: PORTS,
+        };
+        let outcome = self.0.ask(question);
+        let routed = outcome.location.as_ref().is_some_and(|it| it.policy.route.is_some());
+        Answer {
+            status: outcome.status,
+            sent: outcome.sent,
+            end: end(outcome.end),
+            place: outcome.server.map(|(name, index)| (name.as_str().to_owned(), index)),
+            routed,
+            upstream: outcome.upstream,
+            stands_in: outcome.stands_in,
+            leads_to: outcome.leads_to,
+            dotted: outcome.dotted,
+        }
+    }
+}
+
+fn end(end: proxy::End) -> End {
+    use proxy::End as Of;
+    match end {
+        Of::Unread => End::Unread,
+        Of::Blocks => End::Blocks,
+        Of::Location | Of::Preflight | Of::Redirect | Of::HttpsRedirect => End::Decided,
+        Of::Body => End::Decided,
+        Of::Snippet => End::Snippet,
+        Of::Endpoints => End::Endpoints,
+        Of::Limits => End::Limits,
+        Of::Access => End::Access,
+        Of::Upstream => End::Upstream,
+    }
+}
+
+/// Logs as they are read.
+struct Reading<'a> {
+    known: &'a Known,
+    native: &'a Native,
+    format: &'a Format,
+    queries: bool,
+    each: bool,
+    tally: Tally,
+    progress: Progress,
+}
+
+impl Reading<'_> {
+    fn file(&mut self, path: &Path) -> Result<()> {
+        let name = if path == Path::new("-") {
+            "standard input".to_owned()
+        } else {
+            path.display().to_string()
+        };
+        let cannot = || format!("cannot read {name}");
+        let mut lines = open(path).with_context(cannot)?;
+        while let Some((number, line)) = lines.read().with_context(cannot)? {
+            let at = || format!("{name}:{number}");
+            match line {
+                Line::Other => self.tally.other_line(),
+                Line::TooLong => self
+                    .tally
+                    .unread(|| format!("{}: longer than {} bytes", at(), verdict::log::LONGEST)),
+                Line::Text(text) => match self.format.record(&text) {
+                    Some(record) => self.record(&record, at)?,
+                    None => self.tally.unread(|| {
+                        format!(
+                            "{}: not of the log format; --log-format names it, as nginx has it",
+                            at()
+                        )
+                    }),
+                },
+            }
+            let Tally { requests, unread, .. } = &self.tally;
+            ensure!(
+                *requests > 0 || *unread < PATIENCE,
+                "{name}: its first {PATIENCE} lines are not of the log format: give log-format-upstream of your \
+                 ConfigMap as --log-format, or the ConfigMap among the objects"
+            );
+            self.progress.tell(*requests);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &Record, at: impl Fn() -> String) -> Result<()> {
+        let verdict = judge(record, self.known, self.native);
+        self.tally.count(record, &verdict, &at, self.queries);
+        if !self.each {
+            return Ok(());
+        }
+        let Verdict { standing, cause, conditions, words, .. } = &verdict;
+        let cause = cause.as_ref().map(verdict::Cause::words);
+        let value = json!({
+            "at": at(), "standing": standing, "cause": cause, "conditions": conditions, "what": words,
+        });
+        // Whoever has read enough may go.
+        match writeln!(io::stdout().lock(), "{value}") {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => bail!("nobody reads on"),
+            written => Ok(written?),
+        }
+    }
+}
+
+/// How far it is, on a terminal.
+struct Progress {
+    begun: Instant,
+    told: Instant,
+    is_terminal: bool,
+}
+
+impl Progress {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { begun: now, told: now, is_terminal: io::stderr().is_terminal() }
+    }
+
+    fn tell(&mut self, requests: u64) {
+        if !self.is_terminal || self.told.elapsed() < PULSE {
+            return;
+        }
+        self.told = Instant::now();
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let rate = requests as f64 / seconds;
+        eprint!("\r{requests} requests compared in {seconds:.0} s, {rate:.0}/s ");
+    }
+
+    fn end(&self) {
+        if self.is_terminal {
+            eprintln!();
+        }
+    }
+}
