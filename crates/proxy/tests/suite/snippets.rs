@@ -449,7 +449,7 @@ async fn an_explanation_tells_what_programs_did() {
             "line 1, column 1: if: entered",
             "line 1, column 15: set $y to \"1\"",
             "line 1, column 1: rewrite: now at \"/b/c\" with \"x=1\"",
-            "line 1, column 1: return: Text(200, \"/b/c\")",
+            "line 1, column 1: return: 200 with the text \"/b/c\"",
         ]
     );
 }

@@ -149,14 +149,22 @@ impl<R: Request> Run<'_, '_, R> {
             }
             Task::Return(answer) => {
                 let answer = self.answer(answer)?;
-                self.machine.state.trace(step.at, || format!("return: {answer:?}"));
+                self.machine.state.trace(step.at, || format!("return: {}", in_words(&answer)));
                 Ok(Flow::Answer(answer))
             }
             Task::Rewrite(rewrite) => {
                 let flow = self.rewrite(rewrite)?;
                 let state = &mut self.machine.state;
+                let Some(flow) = flow else {
+                    state.trace(step.at, || "rewrite: does not match".to_owned());
+                    return Ok(Flow::Go);
+                };
                 let (path, query) = (state.path.clone(), state.query.clone());
-                state.trace(step.at, || format!("rewrite: now at \"{path}\" with \"{query}\""));
+                state.trace(step.at, || match (&flow, query.as_str()) {
+                    (Flow::Answer(answer), _) => format!("rewrite: {}", in_words(answer)),
+                    (_, "") => format!("rewrite: now at \"{path}\""),
+                    (_, query) => format!("rewrite: now at \"{path}\" with \"{query}\""),
+                });
                 Ok(flow)
             }
             Task::Break => {
@@ -198,10 +206,11 @@ impl<R: Request> Run<'_, '_, R> {
         })
     }
 
-    fn rewrite(&mut self, rewrite: &Rewrite) -> Result<Flow, Exceeded> {
+    /// None if it does not match.
+    fn rewrite(&mut self, rewrite: &Rewrite) -> Result<Option<Flow>, Exceeded> {
         let path = self.machine.state.path.clone();
         if !self.machine.state.matches_or_forgets(&rewrite.regex, &path)? {
-            return Ok(Flow::Go);
+            return Ok(None);
         }
         let old = std::mem::take(&mut self.machine.state.query);
         let kept = if rewrite.keeps_query { old.as_str() } else { "" };
@@ -215,7 +224,7 @@ impl<R: Request> Run<'_, '_, R> {
                     location.push_str(kept);
                 }
                 let status = redirect.status;
-                Ok(Flow::Answer(Answer::Redirect(status, escape::header(&location))))
+                Ok(Some(Flow::Answer(Answer::Redirect(status, escape::header(&location)))))
             }
             Uri::Path { path, query, then } => {
                 self.machine.state.query.clone_from(&old);
@@ -229,15 +238,25 @@ impl<R: Request> Run<'_, '_, R> {
                     Some(new) => format!("{new}&{kept}"),
                 };
                 if path.is_empty() {
-                    return Ok(Flow::Answer(Answer::Status(500)));
+                    return Ok(Some(Flow::Answer(Answer::Status(500))));
                 }
                 state.path = path;
                 state.rewritten = true;
                 state.led_by.clone_from(&state.owner);
                 self.quotes = false;
                 self.changed = *then != Then::Break;
-                Ok(if *then == Then::Next { Flow::Go } else { Flow::End })
+                Ok(Some(if *then == Then::Next { Flow::Go } else { Flow::End }))
             }
         }
+    }
+}
+
+/// An answer as people say it.
+fn in_words(answer: &Answer) -> String {
+    match answer {
+        Answer::Close => "the connection ends without an answer".to_owned(),
+        Answer::Status(status) => status.to_string(),
+        Answer::Text(status, text) => format!("{status} with the text \"{text}\""),
+        Answer::Redirect(status, to) => format!("{status} to {to}"),
     }
 }
