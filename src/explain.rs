@@ -15,6 +15,10 @@ use translate::{Options, Translation};
 pub(crate) fn run(flags: Flags) -> Result<()> {
     let Flags { url, method, headers, client, sni, http2, format, source, classes } = flags;
     let url = Url::parse(&url)?;
+    ensure!(
+        sni.is_none() || url.secure,
+        "--sni is about the TLS handshake, and http:// has none: write https://"
+    );
     let tls = match sni {
         Some(name) => Some(name).filter(|name| !name.is_empty()),
         None => Some(url.host.clone()),
@@ -159,6 +163,11 @@ impl Url {
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, target) = rest.split_at(end);
         ensure!(!authority.is_empty(), "{text:?} has no host");
+        // A client sends them in a header; here they would only be repeated on the screen.
+        ensure!(
+            !authority.contains('@'),
+            "the URL has a name or a password before its host: leave them out, and say -H 'Authorization: …' instead"
+        );
         let target = if target.starts_with('/') { target.to_owned() } else { format!("/{target}") };
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => {

@@ -22,6 +22,9 @@ use stream::Streams;
 use tokio::sync::watch;
 use translate::Options;
 
+/// How long tasks may take to end once all is over.
+const LAST_TASKS: Duration = Duration::from_millis(500);
+
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     if flags.version {
@@ -39,12 +42,17 @@ pub(crate) fn run(flags: Run) -> Result<()> {
     }
     let control =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    control.context("cannot start the event loop")?.block_on(serve(flags, log))
+    let control = control.context("cannot start the event loop")?;
+    let outcome = control.block_on(serve(flags, log));
+    // After a second signal, somebody may still wait for the last requests; nobody waits for that.
+    control.shutdown_timeout(LAST_TASKS);
+    outcome
 }
 
 /// Prints what a folder means.
 pub(crate) fn translate(flags: &Translate) -> Result<()> {
-    let source = Source { manifests: flags.manifests.clone(), ..Source::default() };
+    let manifests = [&flags.manifests[..], &flags.paths[..]].concat();
+    let source = Source { manifests, ..Source::default() };
     let options = options(&flags.classes);
     let translation = translate::translate(&first_snapshot(source, &options)?, &options);
     for problem in translation.problems.iter() {
@@ -77,7 +85,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     accepted.tell(&words);
     cluster_writes::check_flags(&status)?;
     let (ready, shutdown) = (Ready::new(), Shutdown::new());
-    signal::watch(shutdown.clone()).context("cannot watch signals")?;
+    follow_signals(&shutdown)?;
     let following = Following::default();
     let blocked = ready.block_saying(first_configuration(following.clone()));
     let room = Room::find(worker_threads)?;
@@ -101,6 +109,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         () = shutdown.first() => return Ok(()),
     };
     let seen = feed.snapshots.borrow().clone();
+    tell_config_map(&options, &seen);
     let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
     let streams =
@@ -135,6 +144,25 @@ fn follow_pressure(
     match engine.native() {
         Some(native) => overload::follow(native, memory_limit, room.files),
         None => front::tell_without_effect(listeners, memory_limit, body_files_limit),
+    }
+}
+
+/// The end comes by signals; those that reload other servers are answered with a line.
+fn follow_signals(shutdown: &Shutdown) -> Result<()> {
+    let ending = signal::watch(shutdown.clone());
+    ending.and_then(|_| signal::ignore_reloads()).context("cannot watch signals")?;
+    Ok(())
+}
+
+/// A word about a ConfigMap that is named and is not there; once it is there, it counts.
+fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
+    if let Some(key) =
+        options.config_map.as_ref().filter(|key| !seen.config_maps.contains_key(*key))
+    {
+        let objects::ObjectKey { namespace, name } = key;
+        tracing::warn!(
+            "there is no ConfigMap {namespace}/{name}, which --configmap names: defaults count until there is"
+        );
     }
 }
 

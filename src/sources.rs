@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The objects as they are now.
 pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapshot> {
-    let _logs = log::init(0, log::Format::Text)?;
+    let _logs = log::init_quiet()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let cluster = client(&source);
     let is_cluster = source.manifests.is_empty();

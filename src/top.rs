@@ -130,7 +130,7 @@ impl Asked {
         let routes = self.ask(runtime, &path)?;
         ensure!(
             overview["counted"] == true,
-            "requests are not counted: start Fairway with --enable-metrics=true"
+            "requests are not counted: start Fairway with --enable-metrics=true (in the chart: controller.metrics.enabled)"
         );
         let terminal = io::stdout().is_terminal() && !flags.once;
         Ok(screen(&overview, &routes, width(terminal)))

@@ -312,6 +312,56 @@ fn the_hook_ends_the_controller_and_waits_for_it() {
 }
 
 #[test]
+fn a_second_signal_ends_at_once_whatever_runs_and_a_reload_ends_nothing() {
+    // The upstream of the request: it takes it, and never answers.
+    let upstream = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = upstream.local_addr().expect("an address").port();
+    let mut running = Running::start("fairway", &["--allow-target-networks=127.0.0.0/8"]);
+    let slice = format!(
+        "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {{name: shop-1, namespace: demo, labels: \
+         {{kubernetes.io/service-name: shop}}}}\naddressType: IPv4\nports: [{{port: {port}}}]\n\
+         endpoints: [{{addresses: [127.0.0.1]}}]\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\n\
+         metadata: {{name: slow, namespace: demo}}\nspec:\n  ingressClassName: nginx\n  rules:\n  - host: slow.test\n    \
+         http: {{paths: [{{path: /, pathType: Prefix, backend: {{service: {{name: shop, port: {{number: 80}}}}}}}}]}}\n"
+    );
+    fs::write(running.folder.path().join("objects/slow.yaml"), slice).expect("a file");
+    running.until("it serves the new host", || {
+        running.get("/configuration").is_some_and(|(_, page)| text(&page).contains("slow.test"))
+    });
+    let log = running.log();
+    let http = log.split(" http=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let http: u16 = http.and_then(|port| port.parse().ok()).expect("the port");
+    let mut client = TcpStream::connect(("127.0.0.1", http)).expect("a connection");
+    client.write_all(b"GET / HTTP/1.1\r\nHost: slow.test\r\n\r\n").expect("it is sent");
+    let (_taken, _) = upstream.accept().expect("the request is under way");
+    let id = rustix::process::Pid::from_raw(running.child.id().cast_signed()).expect("a process");
+    let send = |signal| rustix::process::kill_process(id, signal).expect("it may be signalled");
+    for (signal, word) in [
+        (rustix::process::Signal::HUP, "SIGHUP: nothing to reload"),
+        (rustix::process::Signal::USR2, "SIGUSR2: nothing to reload"),
+        (rustix::process::Signal::TERM, "SIGTERM: finishing what runs"),
+    ] {
+        send(signal);
+        running.until(word, || running.log().contains(word));
+    }
+    assert!(running.child.try_wait().expect("a state").is_none(), "{}", running.log());
+    send(rustix::process::Signal::TERM);
+    let stat = format!("/proc/{}/stat", running.child.id());
+    running.until("it has ended", || {
+        fs::read_to_string(&stat).is_ok_and(|stat| stat.contains(") Z "))
+    });
+    let ended = running.child.wait().expect("a state");
+    assert!(ended.success(), "{ended}\n{}", running.log());
+    assert!(running.log().contains("running requests were cut off"), "{}", running.log());
+}
+
+#[test]
+fn a_config_map_that_is_not_there_is_told() {
+    let running = Running::start("fairway", &["--configmap=demo/nowhere"]);
+    assert!(running.log().contains("there is no ConfigMap demo/nowhere"), "{}", running.log());
+}
+
+#[test]
 fn a_hook_that_is_not_obeyed_in_time_says_so() {
     let running = Running::start("fairway", &["--shutdown-grace-period=60"]);
     let output = Command::new(running.program("fairway"))

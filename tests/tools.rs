@@ -122,13 +122,63 @@ fn what_was_not_read_is_never_green() {
     assert!(page.contains("default/cert, for one"), "{page}");
     let (code, _, said) = checked(&[&site, &site], &[]);
     assert!(code == Some(1) && said.contains("kustomize build"), "{said}");
+    let item = "{apiVersion: v1, kind: List, items: [17]}";
+    let near = "{apiVersion: networking.k8s.io/v1, kind: ingress, metadata: {name: a}}";
+    for unread in [item, near, &near.replace("ingress,", "Ingres,"), "just words"] {
+        let (code, page, said) = checked(&[&site, unread], &["--fail-on", "never"]);
+        assert!(code == Some(1) && said.contains("not everything was checked"), "{said}");
+        assert!(page.contains("1.yaml"), "{page}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("in.yaml"), &site).expect("a file");
+    std::os::unix::fs::symlink("nowhere", folder.path().join("x.yaml")).expect("a link");
+    let output = fairway(&["check", folder.path().to_str().expect("a path")]);
+    let page = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{page}");
+    assert!(page.contains("x.yaml") && !page.contains("its last content counts"), "{page}");
+}
+
+/// A Gateway of a class, and a route of a Gateway.
+fn gateway(class: &str, parent: &str, path: &str) -> String {
+    format!(
+        "{{apiVersion: gateway.networking.k8s.io/v1, kind: GatewayClass, metadata: {{name: fairway}}, spec: \
+         {{controllerName: fairway/gateway-controller}}}}\n---\n{{apiVersion: gateway.networking.k8s.io/v1, kind: \
+         Gateway, metadata: {{name: web, namespace: shop}}, spec: {{gatewayClassName: {class}, listeners: [{{name: \
+         http, protocol: HTTP, port: 80}}]}}}}\n---\n{{apiVersion: gateway.networking.k8s.io/v1, kind: HTTPRoute, \
+         metadata: {{name: all, namespace: shop}}, spec: {{parentRefs: [{{name: {parent}}}], rules: [{{matches: \
+         [{{path: {{type: Exact, value: {path}}}}}], backendRefs: [{{name: web, port: 80}}]}}]}}}}\n"
+    )
+}
+
+#[test]
+fn gateways_and_routes_are_checked_too_and_names_of_nothing_are_told() {
+    let service = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {ports: [{port: 80}]}}";
+    let (code, page, said) = checked(&[&gateway("fairway", "web", "/"), service], &[]);
+    assert_eq!(code, Some(0), "{page}{said}");
+    assert!(page.contains("2  of 2 Gateways and routes are of a class of ours"), "{page}");
+    for format in ["table", "markdown", "json"] {
+        let flags = ["--format", format];
+        let (code, page, _) = checked(&[&gateway("fairway", "web", "/")], &flags);
+        assert!(code == Some(2) && page.contains("HTTPRoute shop/all"), "{page}");
+        let (code, page, said) = checked(&[&gateway("fairwy", "wob", "/"), service], &flags);
+        assert!(
+            code == Some(1) && said.contains("none of 2 Gateways and routes is ours"),
+            "{said}"
+        );
+        assert!(page.contains("there is no GatewayClass fairwy; did you mean fairway?"), "{page}");
+        assert!(page.contains("there is no Gateway shop/wob; did you mean web?"), "{page}");
+    }
+    let policy =
+        "{apiVersion: gateway.networking.k8s.io/v1, kind: BackendTLSPolicy, metadata: {name: a}}";
+    let (code, page, _) = checked(&[&gateway("fairway", "web", "/"), service, policy], &[]);
+    assert!(code == Some(1) && page.contains("BackendTLSPolicy"), "{page}");
 }
 
 #[test]
 fn ingresses_that_are_not_ours_are_named_with_the_reason() {
     for format in ["table", "markdown", "json"] {
         let (code, page, said) = checked(&[&ingress("ngnix")], &["--format", format]);
-        assert!(code == Some(1) && said.contains("none of 1 Ingresses is ours"), "{said}");
+        assert!(code == Some(1) && said.contains("the only Ingress is not ours"), "{said}");
         assert!(page.contains("default/site"), "{page}");
         assert!(page.contains("there is no IngressClass ngnix; did you mean nginx?"), "{page}");
     }
@@ -290,6 +340,11 @@ fn decisions_come_as_json_and_bad_urls_as_one_line() {
     assert!(decisions.as_array().expect("a list").iter().any(|one| one["step"] == "location"));
     let output = fairway(&["explain", "plain.test/foo", "--manifests", "."]);
     assert!(text(&output.stderr).contains("is no URL: write one such as https://"));
+    let output = fairway(&["explain", "http://user:hidden@a.test/", "--manifests", "."]);
+    let said = text(&output.stderr);
+    assert!(said.contains("-H 'Authorization") && !said.contains("hidden"), "{said}");
+    let output = fairway(&["explain", "http://a.test/", "--sni=b.test", "--manifests", "."]);
+    assert!(text(&output.stderr).contains("--sni is about the TLS handshake"));
 }
 
 /// Two Ingresses, one with TLS, under a ConfigMap that asks for what is not there.

@@ -49,6 +49,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     for (reason, names) in by_reason(check) {
         line!(page, "| {} | {reason} |", some(&names, all));
     }
+    for (what, remarks) in super::of_gateway_api(check) {
+        if !remarks.is_empty() {
+            line!(page, "\n## Gateway API: {what}\n");
+        }
+        remarks.iter().for_each(|remark| line!(page, "- {}", text(remark)));
+    }
     if !check.objects.is_empty() {
         line!(page, "\n## Other objects\n");
         for remark in &check.objects {

@@ -10,7 +10,7 @@ use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
-use translate::{Check, Finding, Other, Standing};
+use translate::{Check, Finding, Other, Remark, Standing};
 
 /// Checks, prints, and says by the exit code what was found.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
@@ -24,9 +24,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     eprintln!("reading the objects …");
     let (snapshot, options) = reading::read(source, &classes)?;
     eprintln!(
-        "{} Ingresses and {} Services read in {:.1} s",
-        snapshot.ingresses.len(),
-        snapshot.services.len(),
+        "{} and {} read in {:.1} s",
+        counted(snapshot.ingresses.len(), "Ingress", "Ingresses"),
+        counted(snapshot.services.len(), "Service", "Services"),
         started.elapsed().as_secs_f64()
     );
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -44,10 +44,21 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     Ok(if fails(&check, fail_on) { ExitCode::from(2) } else { ExitCode::SUCCESS })
 }
 
+/// So many of them.
+fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
 /// What was not checked, in words: then nothing that was found is the whole truth.
 fn gap(check: &Check) -> Option<String> {
     match (check.unread.len(), check.ingresses.len(), check.others.len()) {
+        (0, 0, _) if check.gateway.ours > 0 => None,
+        (0, 0, 0) if check.gateway.found > 0 => {
+            let found = check.gateway.found;
+            Some(format!("none of {found} Gateways and routes is ours: nothing was checked"))
+        }
         (0, 0, 0) => Some("no Ingress was found: nothing was checked".to_owned()),
+        (0, 0, 1) => Some("the only Ingress is not ours: nothing was checked".to_owned()),
         (0, 0, others) => Some(format!("none of {others} Ingresses is ours: nothing was checked")),
         (0, _, _) => None,
         (unread, _, _) => {
@@ -85,7 +96,13 @@ fn fails(check: &Check, fail_on: FailOn) -> bool {
         FailOn::NeedsNginx => Standing::NeedsNginx,
         FailOn::Differs => Standing::Differs,
     };
-    check.ingresses.iter().any(|finding| finding.standing >= least)
+    let is_refused = !check.gateway.refused.is_empty();
+    is_refused || check.ingresses.iter().any(|finding| finding.standing >= least)
+}
+
+/// What there is to say about objects of the Gateway API, and how it is called.
+fn of_gateway_api(check: &Check) -> [(&'static str, &[Remark]); 2] {
+    [("refused", &check.gateway.refused), ("note", &check.gateway.notes)]
 }
 
 /// The order of pages: the worst first.

@@ -24,6 +24,12 @@ pub(super) fn page(check: &Check, all: bool) -> String {
             finding.notes.iter().for_each(|remark| push(&mut page, "note", remark));
         }
     }
+    for (what, remarks) in super::of_gateway_api(check) {
+        for remark in remarks {
+            let key = remark.key.as_deref().unwrap_or_default();
+            line!(page, "{what:<24}{key}: {}", remark.message);
+        }
+    }
     for remark in &check.objects {
         let key = remark.key.as_deref().unwrap_or_default();
         line!(page, "{:<24}{key}: {}", "note", remark.message);
@@ -42,6 +48,10 @@ pub(super) fn page(check: &Check, all: bool) -> String {
     }
     if !check.others.is_empty() {
         line!(page, "{:>6}  not ours, not looked at", check.others.len());
+    }
+    if check.gateway.found > 0 {
+        let (ours, all) = (check.gateway.ours, check.gateway.found);
+        line!(page, "{ours:>6}  of {all} Gateways and routes are of a class of ours");
     }
     if !check.unread.is_empty() {
         line!(page, "{:>6}  not read: nothing is known about them", check.unread.len());

@@ -18,7 +18,7 @@ pub(crate) struct Classes {
     #[arg(long, value_name = "NAME", default_value = "k8s.io/ingress-nginx")]
     pub(crate) controller_class: String,
     /// spec.controllerName of the GatewayClasses to serve.
-    #[arg(long, value_name = "NAME", default_value = translate::GATEWAY_CONTROLLER)]
+    #[arg(long, value_name = "NAME", default_value = translate::GATEWAY_CONTROLLER, value_parser = controller)]
     pub(crate) gateway_controller_name: String,
     /// Addresses or networks of this machine of which each Gateway gets one of its own, comma separated; none: all
     /// Gateways share the addresses and ports of Ingresses.
@@ -75,6 +75,23 @@ pub(crate) struct Classes {
     /// (169.254.0.0/16) or where clouds give credentials to nodes; separated by commas.
     #[arg(long, value_name = "NETWORK", value_delimiter = ',', value_parser = network)]
     pub(crate) allow_target_networks: Vec<IpNet>,
+}
+
+/// A name as `spec.controllerName` has to be.
+fn controller(text: &str) -> Result<String, String> {
+    let is_plain = |text: &str, more: &[u8]| {
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || more.contains(&byte);
+        !text.is_empty() && text.bytes().all(fits)
+    };
+    let is_name = text.len() <= 253
+        && text.split_once('/').is_some_and(|(domain, path)| {
+            is_plain(domain, b"-.") && is_plain(path, b"-._~%/!$&'()*+,;=:")
+        });
+    if is_name {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("expected domain/path, such as {}", translate::GATEWAY_CONTROLLER))
+    }
 }
 
 /// A network, or an address, which is a network of one.

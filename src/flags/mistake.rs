@@ -9,8 +9,8 @@ pub(super) fn line(error: &Error) -> Option<String> {
     let near = |kind| {
         let near = context(kind).map(|near| format!("; did you mean {near}?"));
         let list = match kind {
-            ContextKind::SuggestedSubcommand => "fairway help",
-            _ => "fairway run --help",
+            ContextKind::SuggestedSubcommand => "fairway help".to_owned(),
+            _ => format!("fairway {} --help", command(context(ContextKind::Usage))),
         };
         near.unwrap_or_else(|| format!("; `{list}` lists what there is"))
     };
@@ -20,7 +20,9 @@ pub(super) fn line(error: &Error) -> Option<String> {
         | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => return None,
         ErrorKind::UnknownArgument => {
             let flag = context(ContextKind::InvalidArg).unwrap_or_default();
-            format!("there is no flag {flag}{}", near(ContextKind::SuggestedArg))
+            let what =
+                if flag.starts_with('-') { "there is no flag" } else { "there is no place for" };
+            format!("{what} {flag}{}", near(ContextKind::SuggestedArg))
         }
         ErrorKind::InvalidSubcommand => {
             let command = context(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -28,6 +30,14 @@ pub(super) fn line(error: &Error) -> Option<String> {
         }
         _ => first_paragraph(&error.render().to_string()),
     })
+}
+
+/// The command at hand, by the usage that clap would print: `Usage: fairway check …`.
+fn command(usage: Option<String>) -> String {
+    let usage = usage.unwrap_or_default();
+    let mut words = usage.split_whitespace().skip_while(|word| *word != "fairway").skip(1);
+    let is_name = |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-');
+    words.next().filter(is_name).unwrap_or("run").to_owned()
 }
 
 /// clap's own words, without the usage below them.

@@ -116,7 +116,7 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) profiling: Profiling,
     /// Threads that serve traffic; by default one for each processor that the cgroup grants.
-    #[arg(long, value_name = "N", help_heading = "Process")]
+    #[arg(long, value_name = "N", value_parser = threads, help_heading = "Process")]
     pub(crate) worker_threads: Option<std::num::NonZeroUsize>,
     /// Memory that the process may use, such as 512Mi; by default what its cgroup grants. Near it load is shed.
     #[arg(long, value_name = "SIZE", value_parser = bytes, help_heading = "Process")]
@@ -157,7 +157,10 @@ pub(crate) struct WaitShutdown {
 #[derive(Args, Debug)]
 pub(crate) struct Translate {
     /// Folders (or files) of YAML or JSON.
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "manifests", value_name = "PATH")]
+    pub(crate) paths: Vec<std::path::PathBuf>,
+    /// The same, as the other commands have it; may be repeated.
+    #[arg(long, value_name = "PATH")]
     pub(crate) manifests: Vec<std::path::PathBuf>,
     #[command(flatten)]
     pub(crate) classes: Classes,
@@ -204,6 +207,16 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     number
         .and_then(|number| number.checked_mul(unit))
         .ok_or_else(|| "expected a number of bytes, such as 512Mi or 1G".to_owned())
+}
+
+/// A number of threads.
+fn threads(text: &str) -> Result<std::num::NonZeroUsize, String> {
+    const MOST: usize = 1024;
+    let number = pflag::integer::<u32>(text).ok().and_then(|number| usize::try_from(number).ok());
+    number
+        .filter(|number| *number <= MOST)
+        .and_then(std::num::NonZeroUsize::new)
+        .ok_or_else(|| format!("expected a number from 1 to {MOST}"))
 }
 
 /// `text` or `json`.

@@ -31,6 +31,10 @@ fn spelled(arg: Arg) -> Arg {
         arg.value_parser(integer::<u16>)
     } else if kind == TypeId::of::<u32>() {
         arg.value_parser(integer::<u32>)
+    } else if kind == TypeId::of::<usize>() {
+        arg.value_parser(integer::<usize>)
+    } else if kind == TypeId::of::<f64>() {
+        arg.value_parser(float)
     } else {
         arg
     }
@@ -69,6 +73,11 @@ pub(super) fn integer<T: TryFrom<i128>>(text: &str) -> Result<T, String> {
     let number = number.ok_or("expected a whole number")?;
     T::try_from(if negative { -number } else { number })
         .map_err(|_| "the number is too large or too small".to_owned())
+}
+
+/// A number with or without a fraction.
+fn float(text: &str) -> Result<f64, String> {
+    text.parse().map_err(|_| "expected a number, such as 0.5".to_owned())
 }
 
 /// Whole seconds, or a duration as Go writes it.

@@ -176,6 +176,27 @@ fn mistakes_are_one_line_with_what_to_write_instead() {
         let line = run(arguments).expect_err("a mistake");
         assert!(line.contains(wanted) && !line.contains('\n'), "{line}");
     }
+    for (arguments, wanted) in [
+        (
+            &["check", "--zzz"][..],
+            "there is no flag --zzz; `fairway check --help` lists what there is",
+        ),
+        (
+            &["explain", "http://a.test/", "more"],
+            "there is no place for more; `fairway explain --help` lists what there is",
+        ),
+        (&["translate", "--worker-threads=1"], "`fairway translate --help`"),
+        (&["run", "--worker-threads=-1"], "expected a number from 1 to 1024"),
+        (&["run", "--worker-threads=0"], "expected a number from 1 to 1024"),
+        (&["run", "--worker-threads=100000"], "expected a number from 1 to 1024"),
+        (&["run", "--time-buckets=x"], "expected a number, such as 0.5"),
+        (&["run", "--gateway-controller-name=bad name"], "expected domain/path"),
+    ] {
+        let arguments = [&["fairway"], arguments].concat();
+        let error = read(arguments.iter().map(OsString::from).collect()).expect_err("a mistake");
+        let line = mistake::line(&error).expect("a mistake");
+        assert!(line.contains(wanted) && !line.contains('\n'), "{line}");
+    }
     let error = read(["fairway", "chekc"].map(OsString::from).into()).expect_err("no command");
     let line = mistake::line(&error).expect("a mistake");
     let unlike = read(["fairway", "zzz"].map(OsString::from).into()).expect_err("no command");

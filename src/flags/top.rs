@@ -9,11 +9,11 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   fairway top                                          (the Fairway of this machine)
-  kubectl exec deployment/fairway -- /fairway top
-  kubectl port-forward deployment/fairway 10254 & fairway top --by errors
-  kubectl fairway top --pod fairway/fairway-0 --token-file token
+  kubectl -n ingress-nginx exec -it deployment/ingress-nginx-controller -- /fairway top
+  kubectl -n ingress-nginx port-forward deployment/ingress-nginx-controller 10254 & fairway top --by errors
+  kubectl fairway top --pod ingress-nginx/POD --token-file token
 
-Requests are counted with --enable-metrics=true. Through the API server, Fairway has to know the token
+Requests are counted with --enable-metrics=true (in the chart: controller.metrics.enabled). Through the API server, Fairway has to know the token
 (--admin-token-file), and whoever asks needs the right to get pods/proxy.")]
 pub(crate) struct Top {
     /// What the list begins with.

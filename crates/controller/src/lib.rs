@@ -116,6 +116,8 @@ impl<E: Engine> Controller<E> {
             Ok(applied) => {
                 let took = began.elapsed() - translated;
                 report::served(applied.generation, changes, translated, took);
+                let (before, after) = (&known.serving, &known.configuration);
+                self.reporter.report_lost(before, after, changes, &known.snapshot);
                 self.fingerprint =
                     self.fingerprint.after(&known.serving, &known.configuration, changes);
                 self.metrics.applied(applied.generation, self.fingerprint, took);

@@ -3,7 +3,8 @@
 
 use crate::clock::Moment;
 use imbl::ordmap::DiffItem;
-use model::{Changes, Problem, Severity};
+use model::{Changes, Configuration, Problem, Severity, UpstreamId};
+use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,15 @@ struct Told {
     closed: bool,
 }
 
+impl Told {
+    /// Whether there may be one more line.
+    fn take(&mut self) -> bool {
+        let may = self.lines < LINES;
+        *(if may { &mut self.lines } else { &mut self.left_out }) += 1;
+        may
+    }
+}
+
 impl Reporter {
     /// Logs what is new and what is gone; costs time by what differs.
     pub(crate) fn report(&mut self, problems: &Problems) {
@@ -42,6 +52,46 @@ impl Reporter {
                 _ => tracing::info!("{line}"),
             }
         }
+    }
+
+    /// Warns of upstreams that had endpoints and have none now: their requests are answered 503.
+    pub(crate) fn report_lost(
+        &mut self,
+        before: &Configuration,
+        after: &Configuration,
+        changes: &Changes,
+        snapshot: &Snapshot,
+    ) {
+        for line in self.lost(before, after, changes, snapshot) {
+            tracing::warn!("{line}");
+        }
+    }
+
+    fn lost(
+        &mut self,
+        before: &Configuration,
+        after: &Configuration,
+        changes: &Changes,
+        snapshot: &Snapshot,
+    ) -> Vec<String> {
+        let is_served = |all: &Configuration, id: &UpstreamId| {
+            let upstream = all.upstreams.get(id)?;
+            Some(upstream.external.is_some() || !upstream.endpoints.usable().is_empty())
+        };
+        let lost = changes.upstreams.iter().filter(|id| {
+            is_served(before, id) == Some(true) && is_served(after, id) == Some(false)
+        });
+        let mut lines = Vec::new();
+        for id in lost {
+            let told = self.told.entry(namespace_of(id.as_str(), snapshot)).or_default();
+            if told.take() {
+                let line = format!(
+                    "upstream {id} has lost all its endpoints: its requests are answered 503"
+                );
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     fn lines(&mut self, problems: &Problems, now: Moment) -> Vec<(Level, String)> {
@@ -65,7 +115,7 @@ impl Reporter {
             }
             for gone in before.iter().filter(|problem| !now.contains(problem)) {
                 if take(&mut self.told, gone) {
-                    lines.push((Level::INFO, format!("solved: {gone}")));
+                    lines.push((Level::INFO, solved(gone)));
                 }
             }
         }
@@ -82,10 +132,19 @@ impl Reporter {
 
 /// Whether there may be a line about this.
 fn take(told: &mut BTreeMap<Arc<str>, Told>, about: &Problem) -> bool {
-    let told = told.entry(about.origin.namespace.clone()).or_default();
-    let may = told.lines < LINES;
-    *(if may { &mut told.lines } else { &mut told.left_out }) += 1;
-    may
+    told.entry(about.origin.namespace.clone()).or_default().take()
+}
+
+/// The namespace of the Service that an upstream is named after, `namespace-service-port`; empty where it has none.
+fn namespace_of(id: &str, snapshot: &Snapshot) -> Arc<str> {
+    let dashes: Vec<usize> = id.match_indices('-').map(|(at, _)| at).collect();
+    let pairs = dashes
+        .iter()
+        .enumerate()
+        .flat_map(|(index, first)| dashes[index + 1..].iter().map(|second| (*first, *second)));
+    let keys = pairs.map(|(first, second)| ObjectKey::new(&id[..first], &id[first + 1..second]));
+    let mut known = keys.filter(|key| snapshot.services.contains_key(key));
+    known.next().map(|key| key.namespace).unwrap_or_default()
 }
 
 fn closing(namespace: &str, left_out: usize) -> (Level, String) {
@@ -94,6 +153,12 @@ fn closing(namespace: &str, left_out: usize) -> (Level, String) {
          or the metric fairway_problems"
     );
     (Level::WARN, line)
+}
+
+/// What was wrong, without the advice that followed.
+fn solved(gone: &Problem) -> String {
+    let brief = gone.message.split("; ").next().unwrap_or_default().to_owned();
+    format!("solved: {}", Problem { message: brief.into(), ..gone.clone() })
 }
 
 fn level(severity: Severity) -> Level {
@@ -112,10 +177,10 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
         ($level:ident) => {
             tracing::$level!(
                 generation,
-                hosts = changes.servers.len() + changes.routes.len(),
-                upstreams = changes.upstreams.len(),
-                certificates = changes.certificates.len(),
-                settings = changes.global,
+                changed_hosts = changes.servers.len() + changes.routes.len(),
+                changed_upstreams = changes.upstreams.len(),
+                changed_certificates = changes.certificates.len(),
+                changed_settings = changes.global,
                 translated_us = micros(translated),
                 applied_us = micros(applied),
                 "changes are being served"
@@ -135,7 +200,11 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
 mod tests {
     use super::{LINES, Reporter, SPAN};
     use crate::clock::Moment;
-    use model::{Kind, Origin, Problem, Severity};
+    use model::{
+        Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
+    };
+    use objects::Snapshot;
+    use std::sync::Arc;
     use std::time::Duration;
     use translate::Problems;
 
@@ -145,7 +214,7 @@ mod tests {
             origin: Origin::new(Kind::Ingress, namespace, format!("i{number:04}")),
             key: None,
             severity: Severity::Error,
-            message: "it is broken".to_owned().into(),
+            message: "it is broken; mend it".to_owned().into(),
         };
         (0..count).map(problem).collect()
     }
@@ -175,9 +244,34 @@ mod tests {
     }
 
     #[test]
+    fn an_upstream_that_loses_all_its_endpoints_is_told_once() {
+        let with = |endpoints: Endpoints| {
+            let id = UpstreamId::new("shop-web-80");
+            let (endpoints, external) = (Arc::new(endpoints), None);
+            let upstream = Upstream { id: id.clone(), endpoints, external };
+            let mut all = Configuration::default();
+            all.upstreams.insert(id, Arc::new(upstream));
+            all
+        };
+        let address = "192.0.2.1:80".parse().expect("an address");
+        let full = with(Endpoints { ready: vec![address], ..Endpoints::default() });
+        let empty = with(Endpoints::default());
+        let changes =
+            Changes { upstreams: vec![UpstreamId::new("shop-web-80")], ..Changes::default() };
+        let (mut reporter, snapshot) = (Reporter::default(), Snapshot::default());
+        let mut lost =
+            |before: &_, after: &_| reporter.lost(before, after, &changes, &snapshot).len();
+        assert_eq!((lost(&full, &empty), lost(&empty, &empty), lost(&empty, &full)), (1, 0, 0));
+        assert_eq!((0..2 * LINES).map(|_| lost(&full, &empty)).sum::<usize>(), LINES - 1);
+    }
+
+    #[test]
     fn a_problem_is_told_once_and_once_that_it_is_gone() {
         let (mut reporter, now) = (Reporter::default(), Moment::now());
-        assert_eq!(texts(&mut reporter, &of("a", 1), now), ["Ingress a/i0000: it is broken"]);
+        assert_eq!(
+            texts(&mut reporter, &of("a", 1), now),
+            ["Ingress a/i0000: it is broken; mend it"]
+        );
         assert!(texts(&mut reporter, &of("a", 1), now).is_empty());
         assert_eq!(texts(&mut reporter, &[], now), ["solved: Ingress a/i0000: it is broken"]);
     }

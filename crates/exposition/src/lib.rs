@@ -22,7 +22,6 @@ use kubernetes::Following;
 use page::Writer;
 use requests::Pieces;
 use runtime::admin::Page;
-use std::iter;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use stream::Streams;
@@ -114,7 +113,9 @@ impl Metrics {
         self.scraping.fetch_add(1, Ordering::Relaxed);
         let mut scrape = Scrape { metrics: self.clone(), traffic: None };
         let Some(requests) = self.engine.requests().cloned() else {
-            return Page::metrics(iter::once_with(move || scrape.section(sections::process)));
+            // What was turned away is told in any case: nothing else says why.
+            let sections = [sections::process, sections::shed].into_iter();
+            return Page::metrics(sections.map(move |section| scrape.section(section)));
         };
         scrape.traffic = Some(self.engine.traffic().await);
         let scrape = Arc::new(scrape);

@@ -207,7 +207,7 @@ fn admission(scrape: &Scrape, page: &mut Writer<'_>) {
 }
 
 /// What was turned away, and what broke.
-fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
+pub(super) fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
     let Some(within) = scrape.metrics.engine.within() else { return };
     page.single(&f::PRESSURE, f64::from(within.pressure));
     page.family(&f::REFUSED, within.refused.map(|(reason, count)| ([reason], count as f64)));

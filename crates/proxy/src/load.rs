@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::time::Instant;
 
 /// How hard the process is pressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,15 +49,36 @@ pub struct Shed {
     pub panics: u64,
 }
 
+/// Seconds between two lines about refusals of one kind.
+const QUIET: u64 = 60;
+
 /// What all threads know about the load.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Load {
+    start: Instant,
     pressure: AtomicU8,
     refusals: [AtomicU64; 3],
+    /// When refusals of each kind were told last, in seconds since the start and one; zero: never.
+    told: [AtomicU64; 3],
     requests: AtomicU64,
     unread: AtomicU64,
     accept_failures: AtomicU64,
     panics: AtomicU64,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Self {
+            start: Instant::now(),
+            pressure: AtomicU8::default(),
+            refusals: Default::default(),
+            told: Default::default(),
+            requests: AtomicU64::default(),
+            unread: AtomicU64::default(),
+            accept_failures: AtomicU64::default(),
+            panics: AtomicU64::default(),
+        }
+    }
 }
 
 impl Load {
@@ -72,8 +94,14 @@ impl Load {
         self.pressure.store(pressure as u8, Ordering::Relaxed);
     }
 
-    pub(crate) fn refused(&self, refusal: Refusal) {
+    /// Counts a refusal; whether it is to be told: of each kind, one in a while is.
+    pub(crate) fn refused(&self, refusal: Refusal) -> bool {
         self.refusals[refusal as usize].fetch_add(1, Ordering::Relaxed);
+        let now = self.start.elapsed().as_secs() + 1;
+        let told = &self.told[refusal as usize];
+        let last = told.load(Ordering::Relaxed);
+        let is_due = last == 0 || now >= last + QUIET;
+        is_due && told.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn refused_request(&self) {
@@ -136,9 +164,9 @@ mod tests {
     fn what_is_turned_away_is_counted_by_its_reason() {
         let load = Load::default();
         load.press(Pressure::Full);
-        [Refusal::Connections, Refusal::Pressure, Refusal::Pressure]
-            .into_iter()
-            .for_each(|refusal| load.refused(refusal));
+        let refused = [Refusal::Connections, Refusal::Pressure, Refusal::Pressure];
+        let told = refused.map(|refusal| load.refused(refusal));
+        assert_eq!(told, [true, true, false], "a line for each kind, not for each connection");
         load.refused_request();
         assert!(load.accept_failed() && !load.accept_failed());
         let shed = load.shed();

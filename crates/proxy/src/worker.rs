@@ -332,9 +332,33 @@ impl Worker {
         } else {
             Refusal::Pressure
         };
-        self.shared.load.refused(refusal);
+        self.refused(refusal);
         self.relieve();
         None
+    }
+
+    /// Counts a connection that is turned away, and tells of it now and then.
+    fn refused(&self, refusal: Refusal) {
+        if !self.shared.load.refused(refusal) {
+            return;
+        }
+        let places = self.places();
+        match refusal {
+            Refusal::Connections => tracing::warn!(
+                places,
+                "connections are refused: each thread has so many places, of which those before their first request \
+                 from one network have a quarter; raise the limit of open files (ulimit -n) or max-worker-connections \
+                 of the ConfigMap (told once a minute; fairway_connections_refused_total counts)"
+            ),
+            Refusal::Descriptors => tracing::warn!(
+                "connections are refused: file descriptors run out; raise the limit of open files (ulimit -n) (told \
+                 once a minute; fairway_connections_refused_total counts)"
+            ),
+            Refusal::Pressure => tracing::warn!(
+                "connections are refused: memory or file descriptors are used up, see docs/overload.md (told once a \
+                 minute; fairway_connections_refused_total counts)"
+            ),
+        }
     }
 
     /// A connection could not be accepted.
@@ -359,7 +383,7 @@ impl Worker {
     pub(crate) fn expect(self: &Rc<Self>, serial: u64, from: Option<IpAddr>) -> Option<Expected> {
         let admitted = self.young.borrow_mut().admit(serial, from, self.places());
         if !admitted {
-            self.shared.load.refused(Refusal::Connections);
+            self.refused(Refusal::Connections);
         }
         admitted.then(|| Expected { worker: self.clone(), serial })
     }
@@ -469,7 +493,7 @@ impl Expected {
         let places = self.worker.places();
         let stays = self.worker.young.borrow_mut().comes_from(self.serial, address, places);
         if !stays {
-            self.worker.shared.load.refused(Refusal::Connections);
+            self.worker.refused(Refusal::Connections);
         }
         stays
     }

@@ -62,6 +62,17 @@ type Reload = Box<dyn Fn(EnvFilter) + Send + Sync>;
 pub fn init(verbosity: u8, format: Format) -> Result<Control, LogError> {
     let own = std::env::var("RUST_LOG").ok();
     let (directives, fixed) = directives(own.as_deref(), verbosity);
+    start(directives, fixed, format)
+}
+
+/// Starts logging for a command that answers and ends: nothing is among its answer but what RUST_LOG asks for, and
+/// what goes wrong on the way to the objects.
+pub fn init_quiet() -> Result<Control, LogError> {
+    let own = std::env::var("RUST_LOG").ok().filter(|own| !own.trim().is_empty());
+    start(own.unwrap_or_else(|| "off,kubernetes=warn".to_owned()), true, Format::Text)
+}
+
+fn start(directives: String, fixed: bool, format: Format) -> Result<Control, LogError> {
     let stderr = Stderr::start(format).map_err(LogError::Thread)?;
     let outlet = Outlet { stderr, diverted: Arc::default() };
     // Who reads the log may go away; a line that cannot be written is no reason to stop serving, or not to stop.

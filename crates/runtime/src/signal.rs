@@ -22,6 +22,22 @@ pub fn watch(shutdown: Shutdown) -> io::Result<JoinHandle<()>> {
     }))
 }
 
+/// Answers SIGHUP and SIGUSR2, which reload or replace other servers and would end this one, with a line. Must be
+/// called within a tokio runtime.
+pub fn ignore_reloads() -> io::Result<JoinHandle<()>> {
+    let mut reload = signal(SignalKind::hangup())?;
+    let mut replace = signal(SignalKind::user_defined2())?;
+    Ok(tokio::spawn(async move {
+        loop {
+            let name = tokio::select! {
+                _ = reload.recv() => "SIGHUP",
+                _ = replace.recv() => "SIGUSR2",
+            };
+            tracing::info!("{name}: nothing to reload: changes are followed");
+        }
+    }))
+}
+
 /// Calls `reopen` for each SIGUSR1, which asks nginx to open its log files again. Must be called within a tokio
 /// runtime.
 pub fn on_reopen(reopen: impl Fn() + Send + 'static) -> io::Result<JoinHandle<()>> {

@@ -41,7 +41,7 @@ async fn run() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut fairway = start_fairway(&manifests, &endpoints, &ports)?;
     let outcome = tokio::select! {
-        done = serve(&mut fairway, &manifests, &ports) => done,
+        done = serve(&mut fairway, &manifests, &endpoints, &ports) => done,
         _ = interrupt.recv() => stop(&mut fairway).await,
         _ = terminate.recv() => stop(&mut fairway).await,
     };
@@ -130,6 +130,7 @@ fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Chi
     for (flag, port) in flags {
         command.arg(flag).arg(port.to_string());
     }
+    command.arg("--enable-metrics");
     // A demo is for this machine alone.
     command.args(["--bind-address", "127.0.0.1", "--healthz-host", "127.0.0.1"]);
     // In a process group of its own, Ctrl-C reaches it once: from here, as the signal of an orderly end.
@@ -140,7 +141,12 @@ fn start_fairway(manifests: &str, endpoints: &Path, ports: &Ports) -> Result<Chi
 }
 
 /// Waits until requests are answered, says how to send some, and waits for Fairway to end.
-async fn serve(fairway: &mut Child, manifests: &str, ports: &Ports) -> Result<()> {
+async fn serve(
+    fairway: &mut Child,
+    manifests: &str,
+    endpoints: &Path,
+    ports: &Ports,
+) -> Result<()> {
     let started = Instant::now();
     while !answers(ports.http).await {
         if let Some(status) = fairway.try_wait()? {
@@ -154,7 +160,7 @@ async fn serve(fairway: &mut Child, manifests: &str, ports: &Ports) -> Result<()
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("{}", instructions(manifests, ports));
+    println!("{}", instructions(manifests, endpoints, ports));
     let status = fairway.wait().await?;
     bail!("Fairway ended: {status}")
 }
@@ -173,7 +179,11 @@ async fn answers(port: u16) -> bool {
     matches!(tokio::time::timeout(Duration::from_secs(1), exchange).await, Ok(Ok(true)))
 }
 
-fn instructions(manifests: &str, Ports { http, https, health }: &Ports) -> String {
+fn instructions(
+    manifests: &str,
+    endpoints: &Path,
+    Ports { http, https, health }: &Ports,
+) -> String {
     let upgrade = "-H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Version: 13' \
                    -H 'Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=='";
     let call = "-H 'content-type: application/grpc' -H 'te: trailers' --data-binary @-";
@@ -184,6 +194,7 @@ fn instructions(manifests: &str, Ports { http, https, health }: &Ports) -> Strin
     };
     let fairway = build_folder().unwrap_or_default().join("fairway");
     let fairway = fairway.display();
+    let endpoints = endpoints.display();
     format!(
         "
 Fairway serves {manifests}
@@ -208,9 +219,14 @@ gRPC: the message comes back, then the status as trailers
 
 What it makes of the objects, why a request goes where it goes, and what it counts
   {fairway} check {manifests}
-  {fairway} explain --manifests {manifests} http://demo.localhost/green
+  {fairway} explain --manifests {manifests} --manifests {endpoints} \\
+    http://demo.localhost:{http}/green
   curl http://127.0.0.1:{health}/configuration
   curl http://127.0.0.1:{health}/metrics
+
+A page about it, and its routes in a terminal
+  http://127.0.0.1:{health}/ui
+  {fairway} top --healthz-port {health}
 
 Edit {manifests}/site.yaml
 (say, `name: blue` into `name: green`), save, and send a request again. Ctrl-C ends it.

@@ -52,7 +52,7 @@ impl Row {
         let Problem { origin: Origin { kind, namespace, name }, key, severity, message } = problem;
         Self {
             severity: severity_text(*severity),
-            kind: format!("{kind:?}"),
+            kind: kind.name().to_owned(),
             namespace: shown(namespace),
             name: shown(name),
             key: key.as_ref().map(shown),

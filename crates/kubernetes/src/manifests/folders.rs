@@ -92,7 +92,10 @@ impl Folders {
                 self.files.set(&file, parse(&file.path, &text));
                 self.versions.insert(file, Some(version));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound
+                    && (self.tree.is_root(&file) || !is_link(&file.path)) =>
+            {
                 if self.tree.is_root(&file) {
                     let root = file.root;
                     self.lost(root, &Error::Manifests { path: file.path, source: error });
@@ -102,7 +105,8 @@ impl Folders {
                 }
             }
             Err(error) => {
-                let message = format!("the file cannot be read: {error}; its last content counts");
+                let then = if self.files.holds(&file) { "; its last content counts" } else { "" };
+                let message = format!("the file cannot be read: {error}{then}");
                 self.files.unreadable(&file, message);
                 self.versions.insert(file, None);
             }
@@ -124,6 +128,11 @@ impl Folders {
         self.files.store().report(id.clone(), Malformed { kind: None, key, message });
         self.missing.insert(root, id);
     }
+}
+
+/// Whether there is a link, wherever it leads.
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|link| link.is_symlink())
 }
 
 fn read(path: &Path) -> io::Result<(Version, String)> {

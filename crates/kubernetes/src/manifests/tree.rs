@@ -127,8 +127,13 @@ impl Tree {
                 continue;
             }
             let path = entry.path();
-            // A dangling link, or gone already.
-            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let metadata = match (fs::metadata(&path), fs::symlink_metadata(&path)) {
+                (Ok(metadata), _) => metadata,
+                // A link that leads nowhere is told of, like a file that cannot be read.
+                (Err(_), Ok(link)) if link.is_symlink() => link,
+                // Gone already.
+                (Err(_), _) => continue,
+            };
             if metadata.is_dir() {
                 subfolders.push((path, (metadata.dev(), metadata.ino())));
             } else if is_manifest(&path) {

@@ -80,6 +80,11 @@ impl Files {
         }
     }
 
+    /// Whether a file holds an object.
+    pub fn holds(&self, file: &FileId) -> bool {
+        self.contents.get(file).is_some_and(|content| !content.objects.is_empty())
+    }
+
     /// A file that cannot be read at all keeps what it held.
     pub fn unreadable(&mut self, file: &FileId, message: String) {
         self.set(

@@ -94,10 +94,8 @@ impl Compiler {
         let mut changed = Vec::with_capacity(names.len());
         for name in names {
             let server = configuration.servers.get(name);
-            match server.and_then(|server| server.passthrough.as_ref()) {
-                Some(id) => drop(passthrough.insert(name.clone(), group(&mut groups, id))),
-                None => drop(passthrough.remove(name)),
-            }
+            let passed_to = server.and_then(|server| server.passthrough.as_ref());
+            put(&mut passthrough, name, passed_to.map(|id| group(&mut groups, id)));
             left_out.remove(name);
             let site = server.map(|server| {
                 let (site, problems) = self.site(server, &around, &mut groups);
@@ -106,9 +104,7 @@ impl Compiler {
                 }
                 Arc::new(site)
             });
-            own_heads.remove(name);
-            let said = site.as_deref().and_then(Site::own_heads);
-            own_heads.extend(said.map(|said| (name.clone(), said)));
+            put(&mut own_heads, name, site.as_deref().and_then(Site::own_heads));
             sites = sites.with(name, site.clone());
             let names = server.map(|server| server.other_names()).unwrap_or_default();
             if !names.is_empty() {
@@ -562,6 +558,14 @@ fn watch_of_all(global: &Global) -> Watch {
 }
 
 /// The group of an upstream, which may not have any endpoints yet.
+/// Keeps what is known under a name, or forgets it.
+fn put<V: Clone>(all: &mut OrdMap<ServerName, V>, name: &ServerName, known: Option<V>) {
+    match known {
+        Some(known) => drop(all.insert(name.clone(), known)),
+        None => drop(all.remove(name)),
+    }
+}
+
 fn group(groups: &mut OrdMap<UpstreamId, Arc<Group>>, id: &UpstreamId) -> Arc<Group> {
     groups
         .entry(id.clone())

@@ -24,10 +24,14 @@ pub(super) fn check(exchange: &mut Exchange) -> Result<(), Stop> {
         return Ok(());
     }
     if !may_come(limits, &gate, client) {
+        tell(exchange, "limiting requests: limit-rps or limit-rpm is exceeded");
         return Err(refusal(limits.request_status));
     }
     if let (Some(most), Some(slots)) = (limits.connections, &gate.connections) {
-        let slot = slots.take(client, most).ok_or_else(|| refusal(limits.connection_status))?;
+        let Some(slot) = slots.take(client, most) else {
+            tell(exchange, "limiting connections: limit-connections is exceeded");
+            return Err(refusal(limits.connection_status));
+        };
         exchange.slot = Some(slot.beside(exchange.slot.take()));
     }
     exchange.onward.counted.add(owner.as_ref());
@@ -76,6 +80,7 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         }
     });
     if said == "REJECTED" {
+        tell(exchange, "limiting requests: limit_req of a snippet is exceeded");
         return Err(refusal(requests));
     }
     if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
@@ -95,6 +100,7 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         }
     });
     if said == "REJECTED" {
+        tell(exchange, "limiting connections: limit_conn of a snippet is exceeded");
         return Err(refusal(connections));
     }
     if let Some(slot) = slot {
@@ -149,6 +155,13 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
             may
         }
     }
+}
+
+/// The line of the error log, of the level of what clients do wrong (`error-log-level: info` shows it): whoever is
+/// refused often could fill the log otherwise.
+fn tell(exchange: &Exchange, what: &'static str) {
+    let (client, host) = (exchange.client, exchange.host.as_str());
+    tracing::debug!(%client, host, request = %String::from_utf8_lossy(exchange.received()), "{what}");
 }
 
 fn refusal(status: u16) -> Stop {

@@ -2,7 +2,7 @@
 
 use super::{Phase, Story};
 use model::Steps;
-use model::policy::Satisfy;
+use model::policy::{RequestLimit, Satisfy};
 use wire::Response;
 
 pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
@@ -13,6 +13,9 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     if of_certificate(story, response) {
         story.say("client certificate", format!("asked for by auth-tls-secret: {status}"));
+    }
+    if story.reached(Phase::Limits) && story.exchange.place.is_some() {
+        limits(story);
     }
     if story.ended(Phase::Limits) {
         story.say_by(
@@ -26,6 +29,29 @@ pub(super) fn tell(story: &mut Story<'_>, response: &Response) {
     }
     if story.ended(Phase::Body) {
         story.say("body", format!("refused with {status}"));
+    }
+}
+
+/// What bounds requests and bodies of the location.
+fn limits(story: &mut Story<'_>) {
+    let policy = &story.exchange.spot().location.policy;
+    let limits = &policy.limits;
+    // Counted in thousandths of a request, each second.
+    let rate = |limit: &RequestLimit, seconds: u64| {
+        let (rate, burst) = (limit.rate * seconds / 1000, limit.burst / 1000);
+        format!("{rate}, {burst} more at once")
+    };
+    if let Some(limit) = &limits.per_second {
+        story.say_by("limits", format!("requests a second: {}", rate(limit, 1)), "limit-rps");
+    }
+    if let Some(limit) = &limits.per_minute {
+        story.say_by("limits", format!("requests a minute: {}", rate(limit, 60)), "limit-rpm");
+    }
+    if let Some(most) = limits.connections {
+        story.say_by("limits", format!("requests at a time: {most}"), "limit-connections");
+    }
+    if let Some(most) = policy.body.max_size {
+        story.say("body", format!("{most} bytes at most (proxy-body-size)"));
     }
 }
 

@@ -11,7 +11,7 @@ use crate::credentials;
 use crate::exchange::{Exchange, Place};
 use crate::generation::Spot;
 use bytes::Bytes;
-use model::{Backend, Part, ServiceRef, Template, UpstreamId, Variable};
+use model::{Backend, Kind, Location, Part, ServiceRef, Template, UpstreamId, Variable};
 use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -288,6 +288,8 @@ fn place(variable: &Variable, exchange: &Exchange, out: &mut String) {
         }
         V::ProxyUpstreamName => match &location.backend {
             Backend::Upstream(id) => out.push_str(id.as_str()),
+            // A route that leads nowhere, such as one that redirects, has no default backend.
+            Backend::NotFound if is_of_route(location) => out.push('-'),
             Backend::NotFound => out.push_str("upstream-default-backend"),
             // The template of ingress-nginx starts with this value.
             Backend::Denied(_) | Backend::Broken(_) => out.push('-'),
@@ -450,4 +452,9 @@ fn argument(exchange: &Exchange, name: &str, out: &mut String) {
         pair[..at].eq_ignore_ascii_case(name.as_bytes()).then(|| &pair[at + 1..])
     });
     text(found.unwrap_or_default(), out);
+}
+
+/// Whether a location is that of a route of the Gateway API.
+fn is_of_route(location: &Location) -> bool {
+    location.origin.as_ref().is_some_and(|origin| origin.kind != Kind::Ingress)
 }

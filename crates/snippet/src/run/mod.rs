@@ -170,13 +170,21 @@ impl<R: Request> Run<'_, '_, R> {
             Task::Rewrite(rewrite) => {
                 let flow = self.rewrite(rewrite)?;
                 let state = &mut self.machine.state;
+                let Some(flow) = flow else {
+                    state.trace(step.at, || "rewrite: does not match".to_owned());
+                    return Ok(Flow::Go);
+                };
                 let (path, query) = (state.path.clone(), state.query.clone());
                 // What a snippet says of a query may be a secret; what the client said is its own.
                 let is_own = matches!(&rewrite.to, Uri::Path { query: Some(_), .. });
-                state.trace(step.at, || {
-                    let query =
-                        if is_own { hide_in_url(&format!("?{query}")).split_off(1) } else { query };
-                    format!("rewrite: now at \"{path}\" with \"{query}\"")
+                state.trace(step.at, || match (&flow, query.as_str()) {
+                    (Flow::Answer(answer), _) => format!("rewrite: {answer}"),
+                    (_, "") => format!("rewrite: now at \"{path}\""),
+                    (_, query) => {
+                        let hidden = || hide_in_url(&format!("?{query}")).split_off(1);
+                        let query = if is_own { hidden() } else { query.to_owned() };
+                        format!("rewrite: now at \"{path}\" with \"{query}\"")
+                    }
                 });
                 Ok(flow)
             }
@@ -219,10 +227,11 @@ impl<R: Request> Run<'_, '_, R> {
         })
     }
 
-    fn rewrite(&mut self, rewrite: &Rewrite) -> Result<Flow, Exceeded> {
+    /// None if it does not match.
+    fn rewrite(&mut self, rewrite: &Rewrite) -> Result<Option<Flow>, Exceeded> {
         let path = self.machine.state.path.clone();
         if !self.machine.state.matches_or_forgets(&rewrite.regex, &path)? {
-            return Ok(Flow::Go);
+            return Ok(None);
         }
         let old = std::mem::take(&mut self.machine.state.query);
         let kept = if rewrite.keeps_query { old.as_str() } else { "" };
@@ -236,7 +245,7 @@ impl<R: Request> Run<'_, '_, R> {
                     location.push_str(kept);
                 }
                 let status = redirect.status;
-                Ok(Flow::Answer(Answer::Redirect(status, escape::header(&location))))
+                Ok(Some(Flow::Answer(Answer::Redirect(status, escape::header(&location)))))
             }
             Uri::Path { path, query, then } => {
                 self.machine.state.query.clone_from(&old);
@@ -250,14 +259,14 @@ impl<R: Request> Run<'_, '_, R> {
                     Some(new) => format!("{new}&{kept}"),
                 };
                 if path.is_empty() {
-                    return Ok(Flow::Answer(Answer::Status(500)));
+                    return Ok(Some(Flow::Answer(Answer::Status(500))));
                 }
                 state.path = path;
                 state.rewritten = true;
                 state.led_by.clone_from(&state.owner);
                 self.quotes = false;
                 self.changed = *then != Then::Break;
-                Ok(if *then == Then::Next { Flow::Go } else { Flow::End })
+                Ok(Some(if *then == Then::Next { Flow::Go } else { Flow::End }))
             }
         }
     }

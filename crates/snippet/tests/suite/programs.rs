@@ -473,7 +473,7 @@ fn the_story_says_what_was_done_where() {
     let expected = [
         "line 1, column 1: set $a to \"…\"",
         "line 2, column 1: if: entered",
-        "line 3, column 3: rewrite: now at \"/y\" with \"\"",
+        "line 3, column 3: rewrite: now at \"/y\"",
         "line 5, column 1: return: 204 with 0 bytes",
     ];
     assert_eq!(ran(text, "/x", &[]).story, expected);

@@ -1,6 +1,7 @@
 //! What becomes of each Ingress of a cluster that moves from ingress-nginx to Fairway: a pure function of its objects.
 
 mod differences;
+mod gateway;
 mod surprises;
 mod unused;
 
@@ -8,6 +9,7 @@ use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets, translate};
 use differences::Shared;
+pub use gateway::GatewayApi;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
 use objects::{Ingress, Malformed, ObjectKey, Reference, Snapshot};
 use serde::Serialize;
@@ -78,6 +80,8 @@ pub struct Check {
     pub unread: Vec<Remark>,
     /// What concerns no Ingress: the ConfigMap, Secrets that nobody uses.
     pub objects: Vec<Remark>,
+    /// Objects of the Gateway API: what is wrong with them.
+    pub gateway: GatewayApi,
 }
 
 /// Checks all objects at this second since 1970.
@@ -109,7 +113,8 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     others.sort();
     let mut unread = unread(snapshot);
     unread.extend(secrets(snapshot, &ours, options));
-    Check { ingresses, others, unread, objects }
+    let gateway = gateway::check(snapshot, &translation);
+    Check { ingresses, others, unread, objects, gateway }
 }
 
 /// Ingresses that name a host and are not ours.

@@ -7,6 +7,7 @@ mod expressions;
 mod grants;
 mod hosts;
 mod listeners;
+mod missing;
 mod places;
 mod rules;
 mod status;
@@ -115,9 +116,9 @@ impl Front {
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
         for key in std::mem::take(&mut work.routes) {
-            self.take_route(&key, new, &mut work);
+            self.take_route(&key, &around, &mut work);
         }
-        self.tell_gateways(&mut work);
+        self.tell_gateways(new, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
             let made = host(name, routes.filter_map(|key| self.routes.get(key)));
@@ -167,6 +168,12 @@ impl Front {
     fn take_gateways(&mut self, around: &mut Around<'_>, work: &mut Work) {
         let (old, new) = (around.old, around.new);
         work.gateways.extend(differing(&old.gateways, &new.gateways).cloned());
+        for key in differing(&old.gateways, &new.gateways) {
+            // Whosever it is: that it is there answers routes that name it.
+            if old.gateways.contains_key(key) != new.gateways.contains_key(key) {
+                work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
+            }
+        }
         let has_grants = differing(&old.grants, &new.grants).next().is_some();
         let touched = self.gateways.iter().filter(|(_, state)| {
             has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
@@ -296,7 +303,8 @@ impl Front {
         work.routes.extend(news);
     }
 
-    fn take_route(&mut self, key: &ObjectKey, snapshot: &Snapshot, work: &mut Work) {
+    fn take_route(&mut self, key: &ObjectKey, around: &Around<'_>, work: &mut Work) {
+        let snapshot = around.new;
         let route = snapshot.http_routes.get(key);
         let before = self.routes.remove(key);
         if let Some(before) = before {
@@ -329,6 +337,7 @@ impl Front {
         let conditions = attached.status.iter().flat_map(|status| &status.parents);
         let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
         work.tell(Kind::HttpRoute, key, failing(&conditions));
+        work.note(missing::of_route(route, snapshot, around.options));
         match &attached.status {
             Some(status) => self.statuses.routes.insert(key.clone(), Arc::new(status.clone())),
             None => self.statuses.routes.remove(key),
@@ -367,7 +376,7 @@ impl Front {
         }
     }
 
-    fn tell_gateways(&mut self, work: &mut Work) {
+    fn tell_gateways(&mut self, snapshot: &Snapshot, work: &mut Work) {
         for key in std::mem::take(&mut work.gateways) {
             let attached = |index| {
                 let at = (key.clone(), index);
@@ -385,6 +394,8 @@ impl Front {
                 }
             }
             work.tell(Kind::Gateway, &key, problems);
+            let gateway = snapshot.gateways.get(&key);
+            work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),
@@ -423,6 +434,14 @@ impl Work {
         problems.sort();
         problems.dedup();
         self.problems.push((kind, key.clone(), problems));
+    }
+
+    /// Adds to what was told last what its object should know.
+    fn note(&mut self, notes: impl IntoIterator<Item = Problem>) {
+        if let Some((_, _, problems)) = self.problems.last_mut() {
+            problems.extend(notes);
+            problems.sort();
+        }
     }
 }
 

@@ -78,6 +78,10 @@ impl Parsed {
     }
 
     fn item(&mut self, place: Place, mut value: Value) {
+        if !value.is_object() {
+            let message = "an item is no object; write apiVersion, kind and metadata".to_owned();
+            return self.faults.push(Fault { place, object: None, message });
+        }
         match head(&mut value) {
             Head::Foreign => {}
             Head::List { .. } => {
@@ -116,9 +120,11 @@ fn misfit(kind: Kind, document: &Document<'_>) -> Option<(Place, String)> {
 }
 
 fn head(value: &mut Value) -> Head {
-    let Value::Object(fields) = value else {
-        // Folders hold more than manifests; what is no mapping was never meant as one.
-        return Head::Foreign;
+    let fields = match value {
+        Value::Object(fields) => fields,
+        // Folders hold more than manifests; a list was never meant as one.
+        Value::Array(_) => return Head::Foreign,
+        _ => return Head::Wrong("is no object; write apiVersion, kind and metadata".to_owned()),
     };
     let api_version = fields.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     let kind = match (fields.get("kind"), api_version) {
@@ -129,6 +135,9 @@ fn head(value: &mut Value) -> Head {
     if let Some(known) = Kind::ALL.into_iter().find(|known| known.name() == kind) {
         return if known.is_read_as(api_version) {
             Head::Object(known)
+        } else if api_version.is_empty() {
+            let wanted = known.api_version();
+            Head::Wrong(format!("{kind} has no apiVersion; write apiVersion: {wanted}"))
         } else if is_meant(api_version) {
             Head::Wrong(format!(
                 "{kind} of apiVersion `{api_version}` is not read; write apiVersion: {}",
@@ -138,7 +147,7 @@ fn head(value: &mut Value) -> Head {
             Head::Foreign
         };
     }
-    let Some(item_kind) = kind.strip_suffix("List") else { return Head::Foreign };
+    let Some(item_kind) = kind.strip_suffix("List") else { return unknown(kind, api_version) };
     let item_kind = item_kind.to_owned();
     let api_version = api_version.to_owned();
     match fields.remove("items") {
@@ -147,6 +156,29 @@ fn head(value: &mut Value) -> Head {
         Some(_) => Head::Wrong("items is not a list; write one object per item".to_owned()),
     }
 }
+
+/// A kind that is none of ours: another controller's, a misspelt one, or one of the Gateway API that is not served.
+fn unknown(kind: &str, api_version: &str) -> Head {
+    if api_version.is_empty() || !is_meant(api_version) {
+        return Head::Foreign;
+    }
+    let is_near = |known: &Kind| {
+        kind.eq_ignore_ascii_case(known.name()) || strsim::osa_distance(kind, known.name()) == 1
+    };
+    if let Some(meant) = Kind::ALL.into_iter().find(is_near) {
+        return Head::Wrong(format!("there is no kind {kind}; did you mean {meant}?"));
+    }
+    if !api_version.starts_with(GATEWAY_GROUP) {
+        return Head::Foreign;
+    }
+    let served =
+        Kind::ALL.into_iter().filter(|known| known.api_version().starts_with(GATEWAY_GROUP));
+    let served = served.map(Kind::name).collect::<Vec<_>>().join(", ");
+    Head::Wrong(format!("{kind} of the Gateway API is not served; the kinds that are: {served}"))
+}
+
+/// The group of the Gateway API, as versions begin.
+const GATEWAY_GROUP: &str = "gateway.networking.k8s.io/";
 
 /// Whether somebody who wrote this version of a kind that we know meant the kind that we know.
 fn is_meant(api_version: &str) -> bool {

@@ -115,6 +115,36 @@ fn what_is_no_manifest_is_left_alone_and_an_old_version_is_not() {
 }
 
 #[test]
+fn what_was_meant_as_an_object_and_is_none_is_told() {
+    let parsed = yaml(
+        "apiVersion: v1\nkind: List\nitems:\n- 17\n- apiVersion: v1\n  kind: Pod\n\
+         ---\napiVersion: networking.k8s.io/v1\nkind: ingress\n---\napiVersion: networking.k8s.io/v1\n\
+         kind: Ingres\n---\njust words\n---\nkind: Ingress\n---\napiVersion: example.com/v1\nkind: ingress\n\
+         ---\napiVersion: gateway.networking.k8s.io/v1\nkind: BackendTLSPolicy\n---\napiVersion: v1\nkind: Pod\n",
+    );
+    assert_eq!(names(&parsed), [""; 0]);
+    let faults = faults(&parsed);
+    let told: Vec<_> = faults.iter().map(|(line, _, message)| (*line, *message)).collect();
+    assert_eq!(
+        told[..5],
+        [
+            (4, "an item is no object; write apiVersion, kind and metadata"),
+            (8, "there is no kind ingress; did you mean Ingress?"),
+            (11, "there is no kind Ingres; did you mean Ingress?"),
+            (14, "is no object; write apiVersion, kind and metadata"),
+            (16, "Ingress has no apiVersion; write apiVersion: networking.k8s.io/v1"),
+        ]
+    );
+    let (line, message) = told[5];
+    assert!(
+        line == 21 && message.starts_with("BackendTLSPolicy of the Gateway API is not"),
+        "{message}"
+    );
+    assert!(message.contains("HTTPRoute"), "{message}");
+    assert_eq!(told.len(), 6, "{told:?}");
+}
+
+#[test]
 fn an_endpoint_slice_may_point_at_loopback() {
     let parsed = yaml(
         "apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata:\n  name: web\n  labels:\n\

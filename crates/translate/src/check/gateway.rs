@@ -1,0 +1,49 @@
+//! Objects of the Gateway API: how many are ours, and what is wrong with them.
+
+use super::Remark;
+use crate::Translation;
+use model::{Printable, Severity};
+use objects::{Kind, Snapshot};
+use serde::Serialize;
+
+/// What was found about the objects of the Gateway API.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GatewayApi {
+    /// Gateways and routes that there are.
+    pub found: usize,
+    /// Gateways and routes of a class of ours.
+    pub ours: usize,
+    /// Objects that are refused, wholly or in part, by the object.
+    pub refused: Vec<Remark>,
+    /// What changes nothing and should be known, such as a name of nothing.
+    pub notes: Vec<Remark>,
+}
+
+pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayApi {
+    let statuses = &translation.statuses;
+    let mut found = GatewayApi {
+        found: snapshot.gateways.len() + snapshot.http_routes.len(),
+        ours: statuses.gateways.len() + statuses.routes.len(),
+        ..GatewayApi::default()
+    };
+    let is_of_it = |name: &str| {
+        let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name);
+        kind.is_some_and(|kind| kind.api_version().starts_with("gateway.networking.k8s.io/"))
+    };
+    for problem in translation.problems.iter() {
+        // What was not read is told as such.
+        if !is_of_it(problem.origin.kind.name()) || problem.key.is_none() {
+            continue;
+        }
+        let key = problem.key.as_deref().unwrap_or_default();
+        let remark = Remark {
+            key: Some(format!("{} {key}", problem.origin)),
+            message: Printable(&problem.message).to_string(),
+        };
+        match problem.severity {
+            Severity::Notice => found.notes.push(remark),
+            Severity::Error | Severity::Warning => found.refused.push(remark),
+        }
+    }
+    found
+}
