@@ -80,6 +80,7 @@ async fn tries_end_in_time_and_are_repeated_by_code() {
         ("/off", "0", "1", "500", 500, Some("1")),
         ("/again", "1", "0", "200", 200, Some("2")),
         ("/all", "9", "0", "200", 504, None),
+        ("/all", "0", "99", "500", 504, None),
     ] {
         for method in ["GET", "POST"] {
             id += 1;

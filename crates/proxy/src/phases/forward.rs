@@ -98,6 +98,12 @@ async fn tries(
                 journal.end();
                 drop(response);
             }
+            Ok(response)
+                if asks_for_another(exchange, &response, &policy.retries)
+                    && is_over(exchange, policy) =>
+            {
+                return Err(Error::Upstream(TryError::Timeout("trying again")).into());
+            }
             Ok(response) => return Ok(response),
             Err(failed) => {
                 journal.failed(failed.error.status());
@@ -128,6 +134,12 @@ fn deadline(exchange: &Exchange, policy: &Policy) -> Option<Instant> {
     let of_try = filters.time_of_try.map(|time| Instant::now() + time);
     let of_all = filters.time.map(|time| exchange.since + time);
     of_try.into_iter().chain(of_all).min()
+}
+
+/// Whether the time of a route is over, all tries together.
+fn is_over(exchange: &Exchange, policy: &Policy) -> bool {
+    let time = policy.route.as_ref().and_then(|filters| filters.time);
+    time.is_some_and(|time| Instant::now() >= exchange.since + time)
 }
 
 /// Until when the next try waits, where a route says so; not beyond the time of all.
