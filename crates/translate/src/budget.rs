@@ -23,7 +23,7 @@ const NAMES: [&str; KINDS] = [
     "problems",
     "snippet-bytes",
     "snippet-settings",
-    PLACES,
+    "route-places",
 ];
 const KINDS: usize = 10;
 const CERTIFICATE_BYTES: usize = 5;
@@ -31,8 +31,8 @@ const CERTIFICATE_BYTES: usize = 5;
 const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
 /// Problems are counted where they are published, not in objects.
 pub(crate) const PROBLEMS: usize = 6;
-/// What routes of Gateways take.
-pub(crate) const PLACES: &str = "route-places";
+const PATTERNS_COUNTED: usize = 3;
+const PATTERN_BYTES: usize = 4;
 /// Annotations that make regular expressions of the paths.
 const OF_PATHS: [&str; 2] = ["use-regex", "rewrite-target"];
 /// Annotations that are one themselves.
@@ -107,9 +107,10 @@ impl Budget {
         usize::try_from(self.0[PROBLEMS]).unwrap_or(usize::MAX)
     }
 
-    /// Matches times backends times host names of the routes of a namespace.
-    pub(crate) fn places(&self) -> u64 {
-        self.0[KINDS - 1]
+    /// What the routes of a namespace may have: places, and regular expressions with their text besides those of its
+    /// Ingresses.
+    pub(crate) fn of_routes(&self) -> [(&'static str, u64); 3] {
+        [KINDS - 1, PATTERNS_COUNTED, PATTERN_BYTES].map(|kind| (NAMES[kind], self.0[kind]))
     }
 
     /// The first that is exceeded.

@@ -11,6 +11,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 
+/// The longest pause between two tries: requests take places meanwhile.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
 /// What is there and is not read: its content does not matter.
 pub(super) type Unread = Option<Value>;
 
@@ -151,6 +154,10 @@ impl RawRule {
         let bound = |time: Option<Duration>| time.filter(|time| !time.is_zero());
         let retry = self.retry.map(|raw| {
             let backoff = time(raw.backoff, "retry.backoff")?.unwrap_or_default();
+            if backoff > LONGEST_PAUSE {
+                let most = LONGEST_PAUSE.as_secs();
+                return Err(format!("{at}.retry.backoff: at most {most}s; clients wait for it"));
+            }
             let attempts = u32::try_from(raw.attempts.unwrap_or(1)).unwrap_or(0);
             Ok(Retry { codes: raw.codes, attempts, backoff })
         });

@@ -74,7 +74,7 @@ pub(crate) struct Around<'a> {
     pub(crate) new: &'a Snapshot,
     pub(crate) options: &'a Options,
     /// What the routes of a namespace may take.
-    pub(crate) most_places: u64,
+    pub(crate) most: [(&'static str, u64); 3],
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -299,7 +299,7 @@ impl Front {
             let route = around.new.http_routes.get(key).filter(is_ours);
             (key, route.map(|route| &**route))
         });
-        let news = places.weigh(routes, around.most_places);
+        let news = places.weigh(routes, around.most);
         work.routes.extend(news);
     }
 

@@ -1,25 +1,31 @@
 //! What the routes of one namespace take together. Beyond it the newest of them wait, and nobody else does.
 
-use super::rules::places;
+use super::rules::{expressions, places};
 use crate::budget;
 use objects::ObjectKey;
 use objects::gateway::HttpRoute;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// The places of routes by namespace; costs time by what changes, unless a namespace has too much.
+/// What is counted, with how much of it there may be.
+type Most = [(&'static str, u64); 3];
+/// Places, regular expressions, and bytes of their text.
+type Amounts = [u64; 3];
+
+/// What routes take by namespace; costs time by what changes, unless a namespace has too much.
 #[derive(Debug, Default)]
 pub(super) struct Places {
     namespaces: BTreeMap<Arc<str>, Namespace>,
-    most: u64,
+    most: Most,
 }
 
 #[derive(Debug, Default)]
 struct Namespace {
     /// When a route was made, and what it takes.
-    routes: BTreeMap<Arc<str>, (i64, u64)>,
-    total: u64,
-    waiting: BTreeSet<Arc<str>>,
+    routes: BTreeMap<Arc<str>, (i64, Amounts)>,
+    total: Amounts,
+    /// Who waits, and for want of what.
+    waiting: BTreeMap<Arc<str>, &'static str>,
 }
 
 impl Places {
@@ -28,7 +34,7 @@ impl Places {
     pub(super) fn weigh<'r>(
         &mut self,
         routes: impl Iterator<Item = (&'r ObjectKey, Option<&'r HttpRoute>)>,
-        most: u64,
+        most: Most,
     ) -> BTreeSet<ObjectKey> {
         let mut touched = BTreeSet::new();
         for (key, route) in routes {
@@ -42,10 +48,12 @@ impl Places {
         let mut news = BTreeSet::new();
         for name in touched {
             let Some(namespace) = self.namespaces.get_mut(&name) else { continue };
-            let waiting = namespace.newest(most);
-            let differ = namespace.waiting.symmetric_difference(&waiting);
+            let waiting = namespace.newest(&most);
+            let before = std::mem::replace(&mut namespace.waiting, waiting);
+            let now = &namespace.waiting;
+            let differ = before.keys().chain(now.keys());
+            let differ = differ.filter(|route| before.get(*route) != now.get(*route));
             news.extend(differ.map(|route| ObjectKey::new(name.clone(), route.clone())));
-            namespace.waiting = waiting;
             if namespace.routes.is_empty() {
                 self.namespaces.remove(&name);
             }
@@ -55,42 +63,59 @@ impl Places {
 
     /// Why a route waits.
     pub(super) fn refused(&self, key: &ObjectKey) -> Option<(&'static str, String)> {
-        self.namespaces.get(&key.namespace)?.waiting.get(&key.name)?;
-        let message = format!(
-            "the older routes of its namespace leave too little of the {name} that it may have (matches times backends \
-             times host names); remove some, or raise {name} in {key} of the ConfigMap",
-            name = budget::PLACES,
-            key = budget::KEY
-        );
-        Some(("OverBudget", message))
+        let name = self.namespaces.get(&key.namespace)?.waiting.get(&key.name)?;
+        Some(over_budget(name))
     }
+}
+
+/// Reason and message for a route that waits.
+pub(super) fn over_budget(name: &str) -> (&'static str, String) {
+    let message = format!(
+        "the older routes of its namespace leave too little of the {name} that they may have; remove some, or raise \
+         {name} in {} of the ConfigMap",
+        budget::KEY
+    );
+    ("OverBudget", message)
 }
 
 impl Namespace {
     fn put(&mut self, key: &ObjectKey, route: Option<&HttpRoute>) {
-        if let Some((_, places)) = self.routes.remove(&key.name) {
-            self.total -= places;
+        if let Some((_, amounts)) = self.routes.remove(&key.name) {
+            self.total = with(self.total, amounts, u64::saturating_sub);
         }
         if let Some(route) = route {
-            let places = u64::try_from(places(route)).unwrap_or(u64::MAX >> 16);
-            self.total += places;
-            self.routes.insert(key.name.clone(), (route.meta.created, places));
+            let (number, bytes) = expressions(route);
+            let amounts = [places(route), number, bytes];
+            let amounts = amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX));
+            self.total = with(self.total, amounts, u64::saturating_add);
+            self.routes.insert(key.name.clone(), (route.meta.created, amounts));
         }
     }
 
     /// Those for whom the older ones leave too little.
-    fn newest(&self, most: u64) -> BTreeSet<Arc<str>> {
-        if self.total <= most {
-            return BTreeSet::new();
+    fn newest(&self, most: &Most) -> BTreeMap<Arc<str>, &'static str> {
+        let exceeded = |amounts: &Amounts| {
+            let mut kinds = most.iter().zip(amounts);
+            kinds.find(|((_, most), amount)| *amount > most).map(|((name, _), _)| *name)
+        };
+        let mut waiting = BTreeMap::new();
+        if exceeded(&self.total).is_none() {
+            return waiting;
         }
         let mut order: Vec<_> = self.routes.iter().collect();
         order.sort_by_key(|(name, (created, _))| (*created, *name));
-        let mut taken = 0;
-        let waits = order.into_iter().filter(|(_, (_, places))| {
-            let fits = taken + places <= most;
-            taken += if fits { *places } else { 0 };
-            !fits
-        });
-        waits.map(|(name, _)| name.clone()).collect()
+        let mut taken = Amounts::default();
+        for (name, (_, amounts)) in order {
+            let then = with(taken, *amounts, u64::saturating_add);
+            match exceeded(&then) {
+                Some(kind) => drop(waiting.insert(name.clone(), kind)),
+                None => taken = then,
+            }
+        }
+        waiting
     }
+}
+
+fn with(own: Amounts, other: Amounts, join: fn(u64, u64) -> u64) -> Amounts {
+    std::array::from_fn(|kind| join(own[kind], other[kind]))
 }

@@ -14,7 +14,7 @@ use model::{
 };
 use objects::gateway::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, PathMatch, PathModifier, RouteFilter,
-    RouteMatch, RouteRule,
+    RouteMatch, RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, ServicePort, Snapshot};
 use std::collections::BTreeSet;
@@ -110,6 +110,23 @@ impl Draft {
 pub(super) fn places(route: &HttpRoute) -> usize {
     let rules = route.rules.iter().map(|rule| rule.matches.len() * rule.backends.len().max(1));
     rules.sum::<usize>() * route.hostnames.len().max(1)
+}
+
+/// How many regular expressions a route has, and bytes of their text.
+pub(super) fn expressions(route: &HttpRoute) -> (usize, usize) {
+    let matches = route.rules.iter().flat_map(|rule| &rule.matches);
+    let all = matches.flat_map(|found| {
+        let path = match &found.path {
+            PathMatch::Expression(source) => Some(source),
+            PathMatch::Exact(_) | PathMatch::Prefix(_) => None,
+        };
+        let values = found.headers.iter().chain(&found.query);
+        path.into_iter().chain(values.filter_map(|one| match &one.value {
+            ValueMatch::Expression(source) => Some(source),
+            ValueMatch::Exact(_) => None,
+        }))
+    });
+    all.fold((0, 0), |(number, bytes), source| (number + 1, bytes + source.len()))
 }
 
 /// The upstream of a Service port; Ingresses name theirs otherwise.

@@ -4,6 +4,7 @@
 use super::Around;
 use super::attach::{Wish, hosts, is_gateway, listeners};
 use super::listeners::{State, key_of};
+use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus};
 use crate::upstream;
@@ -33,6 +34,8 @@ pub(super) struct Streams {
     services: BTreeSet<ObjectKey>,
     /// How many routes are attached to a listener.
     pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
+    /// What the routes of each namespace take: backends times host names.
+    taken: BTreeMap<Arc<str>, u64>,
     /// The status of each route that names a Gateway of ours.
     pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
 }
@@ -83,12 +86,17 @@ impl Streams {
             namespace: &key.namespace,
             hostnames: &route.hostnames,
         };
+        let waits = self.waits(route, around);
         let mut told = Vec::with_capacity(ours.len());
         let mut counted = BTreeSet::new();
         for (parent, state) in ours {
             let found = listeners(&wish, parent, state, around.new);
             let accepted = match (&route.unread, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
+                (_, Ok(_)) if waits.is_some() => {
+                    let (reason, message) = waits.clone().unwrap_or_default();
+                    Condition::fails("Accepted", reason, message)
+                }
                 (Some(field), Ok(_)) => {
                     let message = format!("{field} is not supported: take it out");
                     Condition::fails("Accepted", "UnsupportedValue", message)
@@ -108,6 +116,23 @@ impl Streams {
         }
         let status = RouteStatus { generation: route.meta.generation, parents: told };
         self.statuses.insert((route.kind, key.clone()), status);
+    }
+
+    /// Why a route has to wait, if the older ones of its namespace leave too little.
+    fn waits(
+        &mut self,
+        route: &StreamRoute,
+        around: &Around<'_>,
+    ) -> Option<(&'static str, String)> {
+        let (name, most) = around.most[0];
+        let takes = route.backends.len().max(1) * route.hostnames.len().max(1);
+        let taken = self.taken.entry(route.meta.key.namespace.clone()).or_default();
+        let then = taken.saturating_add(u64::try_from(takes).unwrap_or(u64::MAX));
+        if then > most {
+            return Some(over_budget(name));
+        }
+        *taken = then;
+        None
     }
 
     /// Leads a listener where a route says, unless an older one does already.

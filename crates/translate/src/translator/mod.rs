@@ -179,7 +179,7 @@ impl Translator {
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
         let budget = self.options.namespace_budget.with(&ground.permissions.budget);
-        self.make_routes(&old, &touched.services, &touched.secrets, budget.places(), &mut work);
+        self.make_routes(&old, &touched.services, &touched.secrets, budget.of_routes(), &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
         if make_streams {

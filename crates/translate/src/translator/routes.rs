@@ -13,7 +13,7 @@ impl Translator {
         old: &Snapshot,
         services: &BTreeSet<ObjectKey>,
         secrets: &[ObjectKey],
-        most_places: u64,
+        most: [(&'static str, u64); 3],
         work: &mut Work,
     ) {
         // What leads to another Service changes with it.
@@ -28,7 +28,7 @@ impl Translator {
             old,
             new: snapshot,
             options,
-            most_places,
+            most,
             services: &touched,
             secrets,
             certified: &mut certified,
