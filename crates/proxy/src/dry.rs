@@ -1,19 +1,15 @@
 //! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and
 //! what was decided is told as values instead of lines. Made for the verdict on access logs.
 
-use crate::compile::Compiler;
-use crate::connection::Connection;
 use crate::exchange::Exchange;
-use crate::explain::{Question, Unanswerable, request, worker};
+use crate::explain::{Question, Unanswerable, compiled, exchange, worker};
 use crate::generation::Generation;
 use crate::phases;
-use crate::trace::{Phase, Trace};
+use crate::trace::Phase;
 use crate::worker::Worker;
-use model::{Changes, Configuration, Location, ServerName};
-use std::net::SocketAddr;
+use model::{Configuration, Location, ServerName};
 use std::rc::Rc;
 use std::sync::Arc;
-use tls::TlsSession;
 use tokio::task::LocalSet;
 use wire::Source;
 
@@ -24,7 +20,6 @@ pub struct DryRun {
     local: LocalSet,
     generation: Arc<Generation>,
     worker: Rc<Worker>,
-    ports: (u16, u16),
 }
 
 /// What became of a request.
@@ -100,20 +95,15 @@ impl From<Phase> for End {
 impl DryRun {
     /// Compiles a Configuration; `ports` are those for HTTP and HTTPS, as clients see them.
     pub fn new(configuration: &Configuration, ports: (u16, u16)) -> Result<Self, Unanswerable> {
-        let wrong = |error: String| Unanswerable::Configuration(error);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| wrong(error.to_string()))?;
+        let runtime = runtime.map_err(|error| Unanswerable::Configuration(error.to_string()))?;
         let local = LocalSet::new();
         let (generation, worker) = local.block_on(&runtime, async {
-            let compiler = Compiler::default();
-            let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
-            let changes = Changes::between(&nothing.configuration, configuration);
-            let generation = compiler.next(&nothing, configuration, &changes);
-            let generation = Arc::new(generation.map_err(|error| wrong(error.to_string()))?);
+            let generation = compiled(configuration)?;
             let worker = worker(&generation, ports)?;
             Ok((generation, worker))
         })?;
-        Ok(Self { runtime, local, generation, worker, ports })
+        Ok(Self { runtime, local, generation, worker })
     }
 
     /// What would become of a request.
@@ -122,19 +112,11 @@ impl DryRun {
     }
 
     async fn follow(&self, question: Question) -> Outcome {
-        let Question { head, http2, tls, client, ports: _ } = question;
-        let request = match request(head, http2, &self.generation) {
-            Ok(request) => request,
+        let mut exchange = match exchange(question, &self.worker, self.generation.clone()) {
+            Ok(exchange) => exchange,
             Err(Unanswerable::BadRequest(status)) => return unread(status.as_u16()),
             Err(Unanswerable::Configuration(_)) => return unread(500),
         };
-        let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
-        let port = if session.is_some() { self.ports.1 } else { self.ports.0 };
-        let local = SocketAddr::new(client.ip(), port);
-        let connection = Rc::new(Connection::new(1, client, local, None, session));
-        let generation = self.generation.clone();
-        let mut exchange = Exchange::new(request, connection, self.worker.clone(), generation);
-        exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
         let response = phases::serve(&mut exchange).await;
         let leads_to = response.headers.get("location");
         Outcome {

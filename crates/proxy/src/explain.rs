@@ -55,14 +55,19 @@ pub async fn explain(
     configuration: &Configuration,
     question: Question,
 ) -> Result<Vec<Decision>, Unanswerable> {
+    let generation = compiled(configuration)?;
+    resolved(&generation).await;
+    LocalSet::new().run_until(follow(generation, question)).await
+}
+
+/// A Configuration as it would be served. Must be called within a tokio runtime.
+pub(crate) fn compiled(configuration: &Configuration) -> Result<Arc<Generation>, Unanswerable> {
     let wrong = |error: String| Unanswerable::Configuration(error);
     let compiler = Compiler::default();
     let nothing = compiler.nothing().map_err(|error| wrong(error.to_string()))?;
     let changes = Changes::between(&nothing.configuration, configuration);
     let generation = compiler.next(&nothing, configuration, &changes);
-    let generation = Arc::new(generation.map_err(|error| wrong(error.to_string()))?);
-    resolved(&generation).await;
-    LocalSet::new().run_until(follow(generation, question)).await
+    Ok(Arc::new(generation.map_err(|error| wrong(error.to_string()))?))
 }
 
 /// Waits until every ExternalName has addresses, or there is no more time.
@@ -87,15 +92,8 @@ async fn follow(
     generation: Arc<Generation>,
     question: Question,
 ) -> Result<Vec<Decision>, Unanswerable> {
-    let Question { head, http2, tls, client, ports } = question;
-    let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
-    let port = if session.is_some() { ports.1 } else { ports.0 };
-    let local = SocketAddr::new(client.ip(), port);
-    let connection = Rc::new(Connection::new(1, client, local, None, session));
-    let worker = worker(&generation, ports)?;
-    let request = request(head, http2, &generation)?;
-    let mut exchange = Exchange::new(request, connection, worker, generation);
-    exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
+    let worker = worker(&generation, question.ports)?;
+    let mut exchange = exchange(question, &worker, generation)?;
     let response = phases::serve(&mut exchange).await;
     Ok(decisions(&exchange, &response))
 }
@@ -118,7 +116,24 @@ pub(crate) fn worker(
     Ok(Rc::new(Worker::new(shared, AccessLog::new(log))))
 }
 
-pub(crate) fn request(
+/// A request that comes to this thread, and is only thought through.
+pub(crate) fn exchange(
+    question: Question,
+    worker: &Rc<Worker>,
+    generation: Arc<Generation>,
+) -> Result<Exchange, Unanswerable> {
+    let Question { head, http2, tls, client, ports } = question;
+    let session = tls.map(|server_name| TlsSession { server_name, ..TlsSession::default() });
+    let port = if session.is_some() { ports.1 } else { ports.0 };
+    let local = SocketAddr::new(client.ip(), port);
+    let connection = Rc::new(Connection::new(1, client, local, None, session));
+    let request = request(head, http2, &generation)?;
+    let mut exchange = Exchange::new(request, connection, worker.clone(), generation);
+    exchange.trace = Some(Box::new(Trace { dry: true, ..Trace::default() }));
+    Ok(exchange)
+}
+
+fn request(
     head: Bytes,
     http2: bool,
     generation: &Generation,
