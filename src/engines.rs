@@ -9,7 +9,6 @@ use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
 use std::path::Path;
 use std::sync::Arc;
-use translate::Options;
 
 /// Client connections at most, in percent of the file descriptors: each may need one more towards its upstream.
 const CONNECTION_SHARE: u64 = 45;
@@ -19,7 +18,7 @@ pub(crate) fn start(
     listeners: &Listeners,
     room: Room,
     geoip: GeoIp,
-    options: &Options,
+    options: &translate::Options,
     metrics: &flags::Metrics,
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
@@ -29,34 +28,29 @@ pub(crate) fn start(
         let nginx = front::nginx(listeners, room, directory, options, requests)?;
         return Ok(Front::Nginx(Arc::new(nginx)));
     }
-    let native = native(listeners, room, options.outside.clone(), metrics)?;
-    native.locate_geoip(GeoFiles { directory, editions });
-    let (environment, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
+    let (collector, wrong) = OtlpEnvironment::read(|name| std::env::var(name).ok());
     wrong.iter().for_each(|wrong| tracing::warn!("{wrong}"));
-    native.locate_collector(environment);
+    let native = Native::start(proxy::Options {
+        listen: listen(listeners, options.outside.clone())?,
+        threads: room.threads,
+        fixed_threads: room.fixed,
+        connections: (room.share(CONNECTION_SHARE) / room.threads).max(1),
+        descriptors: room.files,
+        metrics: metrics.settings()?,
+        geoip: GeoFiles { directory, editions },
+        collector,
+    })?;
     Ok(Front::Native(Arc::new(native)))
 }
 
-fn native(
-    listeners: &Listeners,
-    room: Room,
-    outside: Outside,
-    metrics: &flags::Metrics,
-) -> Result<Native> {
-    let listen = Listen {
+fn listen(listeners: &Listeners, outside: Outside) -> Result<Listen> {
+    Ok(Listen {
         addresses: listeners.bind_address.clone(),
         http_port: listeners.http_port,
         https_port: listeners.https_port,
         health_path: listeners.health_check_path.clone(),
         outside,
         trace_secret: listeners.trace_secret_file.as_deref().map(trace_secret).transpose()?,
-    };
-    let connections = (room.share(CONNECTION_SHARE) / room.threads).max(1);
-    let native = Native::start(&listen, room.threads, connections)?;
-    let native = native.with_fixed_threads(room.fixed);
-    Ok(match metrics.settings()? {
-        Some(settings) => native.with_metrics(settings),
-        None => native,
     })
 }
 

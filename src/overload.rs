@@ -6,9 +6,6 @@ use std::sync::Arc;
 
 /// Lets the engine follow memory and file descriptors from now on; `memory` is `--memory-limit`.
 pub(crate) fn follow(engine: &Arc<Native>, memory: Option<u64>, descriptors: Option<u64>) {
-    if let Some(descriptors) = descriptors {
-        engine.bound_descriptors(descriptors);
-    }
     let engine = engine.clone();
     let watched = Watched::of_this_process(memory, descriptors);
     tokio::spawn(watched.watch(move |level| {

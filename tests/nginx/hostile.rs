@@ -5,7 +5,7 @@ use crate::engine_bed::{PATIENCE, backend, folder, free_port, get, start};
 use crate::written::translated;
 use engine::Engine;
 use model::{Changes, Configuration, Outside};
-use proxy::{Listen, Native};
+use proxy::{Listen, Native, Options};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ async fn whatever_tenants_write_the_native_engine_takes_it_and_their_neighbour_i
         trace_secret: None,
         outside: Outside::default(),
     };
-    let engine = Arc::new(Native::start(&listen, 1, 1000).expect("ports chosen by the system"));
+    let engine = Arc::new(Native::start(Options::new(listen)).expect("ports chosen by the system"));
     let (backend, port) = (backend("honest"), engine.listening().http_port);
     let (mut before, mut wrong) = (Configuration::default(), Vec::new());
     for seed in seeds(NATIVE_SEEDS) {

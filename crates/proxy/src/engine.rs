@@ -2,7 +2,7 @@
 
 use crate::compile::Compiler;
 use crate::generation::Generation;
-use crate::geoip::GeoFiles;
+use crate::geoip::{GeoFiles, GeoIp};
 use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{Pressure, Shed};
 use crate::log::{AccessLog, Writer};
@@ -44,6 +44,44 @@ pub struct Native {
     global: watch::Sender<Arc<Global>>,
 }
 
+/// What the engine is told once, before it starts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where to listen.
+    pub listen: Listen,
+    /// Threads that carry traffic.
+    pub threads: usize,
+    /// Whether `worker-processes` leaves their number as it is, since a flag says it.
+    pub fixed_threads: bool,
+    /// Client connections at most, each thread.
+    pub connections: usize,
+    /// How many files the process may have open, if there is a bound: some of them are kept for other things than
+    /// traffic.
+    pub descriptors: Option<u64>,
+    /// How requests and connections are counted; none counts nothing.
+    pub metrics: Option<Settings>,
+    /// Where the databases about addresses are.
+    pub geoip: GeoFiles,
+    /// What the environment knows about collectors of spans.
+    pub collector: OtlpEnvironment,
+}
+
+impl Options {
+    /// One thread that counts nothing and knows no files.
+    pub fn new(listen: Listen) -> Self {
+        Self {
+            listen,
+            threads: 1,
+            fixed_threads: false,
+            connections: 1000,
+            descriptors: None,
+            metrics: None,
+            geoip: GeoFiles::default(),
+            collector: OtlpEnvironment::default(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Threads {
     /// The sockets of threads that have not started yet.
@@ -70,20 +108,23 @@ pub enum StartError {
 }
 
 impl Native {
-    /// Binds the listeners. Connections are accepted from the first [`Engine::apply`] on, by `threads` threads with at
-    /// most `connections` each.
-    pub fn start(listen: &Listen, threads: usize, connections: usize) -> Result<Self, StartError> {
-        let (waiting, listening) = bind(listen, threads)?;
-        let compiler = Compiler::new(listen.outside.clone());
+    /// Binds the listeners. Connections are accepted from the first [`Engine::apply`] on.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let Options { listen, threads, fixed_threads, connections, .. } = options;
+        if let Some(descriptors) = options.descriptors {
+            wire::descriptors::bound(descriptors);
+        }
+        let (waiting, listening) = bind(&listen, threads)?;
+        let metrics = options.metrics.map(|settings| Arc::new(Metrics::new(settings)));
+        let outside = listen.outside.clone();
+        let compiler = Compiler::new(outside.clone(), metrics.clone(), options.collector);
         let nothing = compiler.nothing().map_err(StartError::Certificate)?;
         let bound = Wanted { addresses: listen.addresses.clone(), threads };
+        let mut shared = Shared::new(Arc::new(nothing), listening, connections, &outside);
+        shared.metrics = metrics;
+        shared.geoip = Arc::new(GeoIp::new(options.geoip));
         Ok(Self {
-            shared: Arc::new(Shared::new(
-                Arc::new(nothing),
-                listening,
-                connections,
-                &listen.outside,
-            )),
+            shared: Arc::new(shared),
             compiler,
             stage: watch::Sender::new(Stage::Serving),
             threads: Mutex::new(Threads {
@@ -92,29 +133,14 @@ impl Native {
                 asked: bound.clone(),
                 bound,
             }),
-            listen: listen.clone(),
+            listen,
             connections: connections.saturating_mul(threads),
-            fixed_threads: false,
+            fixed_threads,
             access_log: Writer::start("access-log", LogTarget::Stdout)
                 .map_err(StartError::Thread)?,
             error_log: Writer::start("error-log", LogTarget::Stderr).map_err(StartError::Thread)?,
             global: watch::Sender::default(),
         })
-    }
-
-    /// The same engine, whose number of threads `worker-processes` does not change if `fixed`.
-    pub fn with_fixed_threads(self, fixed: bool) -> Self {
-        Self { fixed_threads: fixed, ..self }
-    }
-
-    /// The same engine, which counts requests and connections. Before anything is applied: no thread runs yet.
-    pub fn with_metrics(mut self, settings: Settings) -> Self {
-        let metrics = Arc::new(Metrics::new(settings));
-        self.compiler.metrics = Some(metrics.clone());
-        if let Some(shared) = Arc::get_mut(&mut self.shared) {
-            shared.metrics = Some(metrics);
-        }
-        self
     }
 
     /// What is counted, if that was asked for.
@@ -132,11 +158,6 @@ impl Native {
         &self.shared.listening
     }
 
-    /// Says where the databases about addresses are; before the first [`Engine::apply`].
-    pub fn locate_geoip(&self, files: GeoFiles) {
-        self.shared.geoip.locate(files);
-    }
-
     /// Where bodies are kept that are too large for memory.
     pub fn scratch(&self) -> &Scratch {
         &self.shared.scratch
@@ -148,11 +169,6 @@ impl Native {
         self.threads().running.iter().find_map(|running| running.ailment(now))
     }
 
-    /// Says what the environment knows about collectors of spans; before the first [`Engine::apply`].
-    pub fn locate_collector(&self, environment: OtlpEnvironment) {
-        self.compiler.locate_collector(environment);
-    }
-
     /// What became of spans since the process started.
     pub fn spans(&self) -> Spans {
         self.compiler.spans()
@@ -161,11 +177,6 @@ impl Native {
     /// The generation in force.
     pub fn current(&self) -> Arc<Generation> {
         self.shared.current.load_full()
-    }
-
-    /// Says how many files the process may have open: some of them are kept for other things than traffic.
-    pub fn bound_descriptors(&self, most: u64) {
-        wire::descriptors::bound(most);
     }
 
     /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.

@@ -133,11 +133,7 @@ pub(crate) fn exchange(
     Ok(exchange)
 }
 
-fn request(
-    head: Bytes,
-    http2: bool,
-    generation: &Generation,
-) -> Result<Request, Unanswerable> {
+fn request(head: Bytes, http2: bool, generation: &Generation) -> Result<Request, Unanswerable> {
     let limits = limits_of(generation);
     let parsed =
         parse_request(&head, limits).map_err(|refused| Unanswerable::BadRequest(refused.0))?;

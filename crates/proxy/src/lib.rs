@@ -39,7 +39,7 @@ mod worker;
 mod young;
 
 pub use dry::{DryRun, End, Outcome};
-pub use engine::{Native, StartError};
+pub use engine::{Native, Options, StartError};
 pub use explain::{Question, Unanswerable, explain};
 pub use generation::Generation;
 pub use geoip::GeoFiles;

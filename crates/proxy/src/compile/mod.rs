@@ -42,9 +42,16 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler for objects whose names may lead there.
-    pub(crate) fn new(outside: Outside) -> Self {
-        Self { resolver: Arc::new(Resolver::from(outside)), ..Self::default() }
+    /// A compiler for objects whose names may lead there, which counts requests here, and of which the environment says
+    /// where spans go.
+    pub(crate) fn new(
+        outside: Outside,
+        metrics: Option<Arc<Metrics>>,
+        collector: OtlpEnvironment,
+    ) -> Self {
+        let resolver = Arc::new(Resolver::from(outside));
+        let tracing = Tracing { environment: collector, ..Tracing::default() };
+        Self { resolver, metrics, tracing, ..Self::default() }
     }
 
     /// The generation before the first: it serves nothing.
@@ -197,12 +204,6 @@ impl Compiler {
         } else {
             self.tracing.tracer(&global.telemetry)
         }
-    }
-
-    /// Says what the environment knows about collectors; before the first generation.
-    pub(crate) fn locate_collector(&self, environment: OtlpEnvironment) {
-        // Who comes second is too late.
-        let _ = self.tracing.environment.set(environment);
     }
 
     /// What became of spans since the process started.

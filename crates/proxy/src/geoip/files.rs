@@ -11,7 +11,7 @@ use std::time::SystemTime;
 const LARGEST: u64 = 1 << 30;
 
 /// Where the databases are, and which.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct GeoFiles {
     /// `--geoip-directory`.
     pub directory: PathBuf,

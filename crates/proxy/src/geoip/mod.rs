@@ -12,7 +12,7 @@ use model::{GeoStep, GeoVariable};
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -22,16 +22,16 @@ const LOOK: Duration = Duration::from_secs(10);
 /// The databases of the process.
 #[derive(Debug, Default)]
 pub(crate) struct GeoIp {
-    files: OnceLock<GeoFiles>,
+    files: GeoFiles,
     databases: ArcSwap<Databases>,
     wanted: AtomicBool,
     watching: AtomicBool,
 }
 
 impl GeoIp {
-    /// Says where the files are; the first word counts.
-    pub(crate) fn locate(&self, files: GeoFiles) {
-        let _ = self.files.set(files);
+    /// Databases of which nothing is read yet.
+    pub(crate) fn new(files: GeoFiles) -> Self {
+        Self { files, ..Self::default() }
     }
 
     /// Reads the databases if they are wanted, and goes on looking for changes; forgets them if they are not.
@@ -51,11 +51,11 @@ impl GeoIp {
 
     /// Reads what is new.
     async fn look(&self, first: bool) {
-        let Some(files) = self.files.get() else {
-            tracing::warn!("use-geoip2 has no effect: nobody said where the databases are");
+        if self.files.editions.is_empty() {
+            tracing::warn!("use-geoip2 has no effect: nobody said which databases there are");
             return;
-        };
-        let (files, known) = (files.clone(), self.databases.load_full());
+        }
+        let (files, known) = (self.files.clone(), self.databases.load_full());
         let read = tokio::task::spawn_blocking(move || files.read(&known, first)).await;
         if let (Ok(Some(databases)), true) = (read, self.wanted.load(Ordering::Acquire)) {
             self.databases.store(Arc::new(databases));

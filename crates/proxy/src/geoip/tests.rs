@@ -118,10 +118,8 @@ fn says(geoip: &GeoIp, name: &str, address: &str) -> String {
 }
 
 fn geoip(directory: &std::path::Path, editions: &[&str]) -> Arc<GeoIp> {
-    let geoip = Arc::new(GeoIp::default());
     let editions = editions.iter().map(|name| (*name).to_owned()).collect();
-    geoip.locate(GeoFiles { directory: directory.to_owned(), editions });
-    geoip
+    Arc::new(GeoIp::new(GeoFiles { directory: directory.to_owned(), editions }))
 }
 
 #[tokio::test]

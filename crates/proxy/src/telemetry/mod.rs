@@ -21,7 +21,7 @@ use export::Exporter;
 use model::{Propagator, Telemetry};
 use propagation::{Carried, Incoming};
 use sampler::Decider;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 use wire::Headers;
 
@@ -37,7 +37,7 @@ pub struct Tracer {
 #[derive(Debug, Default)]
 pub(crate) struct Tracing {
     /// What the environment says about collectors.
-    pub environment: OnceLock<OtlpEnvironment>,
+    pub environment: OtlpEnvironment,
     /// What became of spans.
     pub counts: Arc<Counts>,
 }
@@ -66,8 +66,7 @@ pub trait Numbers {
 impl Tracing {
     /// A tracer with these settings.
     pub(crate) fn tracer(&self, settings: &Telemetry) -> Arc<Tracer> {
-        let environment = self.environment.get();
-        let destination = Destination::of(settings, environment);
+        let destination = Destination::of(settings, &self.environment);
         let exporter = destination
             .map(|destination| Exporter::new(destination, settings.batches, self.counts.clone()));
         Arc::new(Tracer {

@@ -72,21 +72,22 @@ fn the_sampler_decides_where_the_parent_does_not() {
 fn the_environment_counts_before_the_config_map() {
     let collector = Collector { host: "otel.svc".to_owned(), port: None, secure: false };
     let settings = Telemetry { collector: Some(collector), ..Telemetry::default() };
-    assert_eq!(Destination::of(&Telemetry::default(), None), None);
-    let name = |settings: &Telemetry, environment: Option<&OtlpEnvironment>| {
+    let none = OtlpEnvironment::default();
+    assert_eq!(Destination::of(&Telemetry::default(), &none), None);
+    let name = |settings: &Telemetry, environment: &OtlpEnvironment| {
         Destination::of(settings, environment).expect("a collector").name()
     };
-    assert_eq!(name(&settings, None), "http://otel.svc:4317");
+    assert_eq!(name(&settings, &none), "http://otel.svc:4317");
     let over_http = Telemetry { protocol: OtlpProtocol::Http, ..settings.clone() };
-    assert_eq!(name(&over_http, None), "http://otel.svc:4318");
+    assert_eq!(name(&over_http, &none), "http://otel.svc:4318");
     let variables = |name: &str| match name {
         "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("https://[::1]:1/base".to_owned()),
         "OTEL_RESOURCE_ATTRIBUTES" => Some("service.name=x,k8s.pod.name=y".to_owned()),
         _ => None,
     };
     let (environment, _) = OtlpEnvironment::read(variables);
-    assert_eq!(name(&settings, Some(&environment)), "https://[::1]:1/base");
-    let destination = Destination::of(&settings, Some(&environment)).expect("a collector");
+    assert_eq!(name(&settings, &environment), "https://[::1]:1/base");
+    let destination = Destination::of(&settings, &environment).expect("a collector");
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let expected = [pair("service.name", "nginx"), pair("k8s.pod.name", "y")];
     assert_eq!(destination.resource, expected);

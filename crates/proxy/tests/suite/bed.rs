@@ -6,7 +6,7 @@ use model::{
     Backend, Changes, Configuration, Endpoints, Global, Location, Outside, PathKind, Server,
     ServerName, Upstream, UpstreamId,
 };
-use proxy::{Listen, Native};
+use proxy::{Listen, Native, Options};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,15 +88,19 @@ pub(crate) async fn start(configuration: &Configuration) -> Arc<Native> {
 
 /// An engine of one thread that serves nothing yet.
 pub(crate) fn idle(addresses: Vec<IpAddr>) -> Native {
-    let listen = Listen {
+    Native::start(options(addresses)).expect("ports chosen by the system")
+}
+
+/// What an engine of one thread is told, with ports chosen by the system.
+pub(crate) fn options(addresses: Vec<IpAddr>) -> Options {
+    Options::new(Listen {
         addresses,
         http_port: 0,
         https_port: 0,
         health_path: "/healthz".to_owned(),
         trace_secret: None,
         outside: Outside::anywhere(),
-    };
-    Native::start(&listen, 1, 1000).expect("ports chosen by the system")
+    })
 }
 
 /// Lets the engine follow from one Configuration to the next.

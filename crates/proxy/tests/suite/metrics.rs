@@ -1,9 +1,9 @@
 //! What the engine counts of connections, of requests and of kept connections to upstreams.
 
-use crate::bed::{MAIN, answer, apply, configuration, idle, is_whole, talk, upstream};
+use crate::bed::{MAIN, answer, apply, configuration, is_whole, options, talk, upstream};
 use model::Configuration;
 use model::policy::Policy;
-use proxy::Native;
+use proxy::{Native, Options};
 use request_metrics::{Connections, Measure, Reading, Settings};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -31,7 +31,9 @@ async fn counting() -> (Arc<Native>, Configuration) {
         upstream(answer("200 OK", "Connection: close\r\n", "hello"), is_whole).await;
     tokio::spawn(async move { while seen.recv().await.is_some() {} });
     let configuration = configuration(&[(MAIN, vec![address])], Policy::default());
-    let native = Arc::new(idle(vec![Ipv4Addr::LOCALHOST.into()]).with_metrics(settings()));
+    let options = options(vec![Ipv4Addr::LOCALHOST.into()]);
+    let options = Options { metrics: Some(settings()), ..options };
+    let native = Arc::new(Native::start(options).expect("ports chosen by the system"));
     apply(&native, &Configuration::default(), &configuration).await;
     (native, configuration)
 }

@@ -2,7 +2,7 @@
 
 use crate::bed;
 use crate::bed::{
-    MAIN, answer, apply, configuration, idle, is_whole, put_upstream, start, talk, upstream,
+    MAIN, answer, apply, configuration, is_whole, options, put_upstream, start, talk, upstream,
 };
 use crate::collector::{Away, Collector, attribute};
 use engine::Engine;
@@ -14,7 +14,7 @@ use model::{
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
-use proxy::{Native, OtlpEnvironment, Spans};
+use proxy::{Native, Options, OtlpEnvironment, Spans};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
@@ -56,8 +56,9 @@ fn request(fields: &str) -> Vec<u8> {
 
 /// An engine of one thread in an environment.
 async fn start_in(environment: OtlpEnvironment, configuration: &Configuration) -> Arc<Native> {
-    let native = idle(vec![Ipv4Addr::LOCALHOST.into()]);
-    native.locate_collector(environment);
+    let options = options(vec![Ipv4Addr::LOCALHOST.into()]);
+    let options = Options { collector: environment, ..options };
+    let native = Native::start(options).expect("ports chosen by the system");
     apply(&native, &Configuration::default(), configuration).await;
     Arc::new(native)
 }

@@ -60,8 +60,8 @@ enum Outcome {
 
 impl Destination {
     /// Where spans go by these settings; nowhere if neither the environment nor the ConfigMap says so.
-    pub(crate) fn of(settings: &Telemetry, environment: Option<&OtlpEnvironment>) -> Option<Self> {
-        let environment = environment.cloned().unwrap_or_default();
+    pub(crate) fn of(settings: &Telemetry, environment: &OtlpEnvironment) -> Option<Self> {
+        let environment = environment.clone();
         let configured = settings.collector.clone().map(|collector| Endpoint {
             host: collector.host,
             port: collector.port,
