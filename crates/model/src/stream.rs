@@ -51,8 +51,11 @@ impl Serialize for StreamPort {
 /// Where a port leads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stream {
-    /// The Service port, as `namespace/name:port`.
+    /// The Service port, as `namespace/name:port`; or the route, as `TCPRoute namespace/name`.
     pub service: Arc<str>,
+    /// Whose places its connections and sessions take.
+    #[serde(skip)]
+    pub namespace: Arc<str>,
     /// Who is behind it; never nobody, unless `external` names somebody.
     pub endpoints: Arc<Endpoints>,
     /// A name to resolve instead of endpoints: host and port of an ExternalName Service.

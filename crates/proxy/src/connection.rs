@@ -1,15 +1,16 @@
 //! What is known about a client's connection, whatever it speaks.
 
 use bytes::Bytes;
+use model::Transport;
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use stream::own::{self, Turns};
 use stream::proxy_protocol::Announced;
 use tls::TlsSession;
 use tokio::time::Instant;
-use upstream::own::{self, Turns};
 use wire::{Control, canonical};
 
 /// How long a client may take between connecting and sending, if we would rather close.
@@ -44,7 +45,7 @@ pub(crate) struct Connection {
     pub guest: Option<Guest>,
     /// How it is told to end, and what it holds and waits for.
     pub control: Rc<Control>,
-    /// It comes from this machine's own address.
+    /// It may come from this machine.
     hairpin: bool,
     turns: OnceCell<Option<Turns>>,
 }
@@ -101,7 +102,7 @@ impl Connection {
             is_gateways: false,
             guest: None,
             control: Rc::default(),
-            hairpin: canonical(peer).ip() == canonical(local).ip(),
+            hairpin: own::may_be_one_machine(peer, local),
             turns: OnceCell::new(),
         }
     }
@@ -118,7 +119,7 @@ impl Connection {
         if !self.hairpin {
             return 0;
         }
-        let turns = self.turns.get_or_init(|| own::turns_of(self.peer));
+        let turns = self.turns.get_or_init(|| own::turns_of(Transport::Tcp, self.peer));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use stream::own;
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::Instant;
@@ -76,6 +77,9 @@ fn follow(worker: &Rc<Worker>, ports: Option<&mut OwnPorts>) {
     let nobody = generation.own_servers.is_none() && generation.doors.is_empty();
     if nobody && ports.is_empty() {
         return;
+    }
+    if !generation.doors.is_empty() {
+        own::listens_elsewhere();
     }
     let main = [worker.listen.http_port, worker.listen.https_port];
     let own = generation.own_servers.as_ref();

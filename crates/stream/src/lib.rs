@@ -4,9 +4,11 @@
 pub mod client_hello;
 mod door;
 mod names;
+pub mod own;
 mod pipe;
 pub mod proxy_protocol;
 mod reach;
+mod room;
 mod sockets;
 mod streams;
 mod tcp;

@@ -1,5 +1,6 @@
 //! Connecting to one of several endpoints: each in turn, the next one where one refuses.
 
+use crate::own::UnderWay;
 use balance::RoundRobin;
 use model::{Endpoints, StreamSettings};
 use std::io;
@@ -48,6 +49,7 @@ impl Reach {
         &self,
         endpoints: impl Future<Output = Arc<Endpoints>>,
         tries: Tries,
+        under_way: &UnderWay,
     ) -> io::Result<TcpStream> {
         let within = if tries.within.is_zero() { LONGEST } else { tries.within.min(LONGEST) };
         let deadline = Instant::now() + within;
@@ -57,7 +59,8 @@ impl Reach {
             0 => addresses.len(),
             most => most,
         };
-        connect(|| self.turn.next(addresses), most, deadline).await
+        let next = || self.turn.next(addresses).inspect(|to| under_way.leads_to(*to));
+        connect(next, most, deadline).await
     }
 }
 

@@ -1,7 +1,9 @@
 //! Every open port of TCP and UDP services: what appears is opened, what goes is closed, the rest is not touched.
 
 use crate::names::{Named, Resolver};
+use crate::own;
 use crate::reach::Reach;
+use crate::room::Room;
 use crate::traffic::{Counts, Traffic};
 use crate::{sockets, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
@@ -12,8 +14,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+/// Sessions of UDP have one place in so many.
+const SESSIONS: usize = 4;
 
 /// The ports of TCP and UDP services, on threads of their own that start with the first of them.
 #[derive(Debug)]
@@ -21,9 +27,10 @@ pub struct Streams {
     /// Addresses that flags name; none leaves it to the ConfigMap.
     addresses: Vec<IpAddr>,
     threads: usize,
-    /// Connections and sessions at most, over all ports.
-    room: Arc<Semaphore>,
-    most: usize,
+    /// For connections, over all ports.
+    connections: Arc<Room>,
+    /// For sessions of UDP, which begin with one datagram from anywhere: they cannot take what connections have.
+    sessions: Arc<Room>,
     resolver: Arc<Resolver>,
     state: Mutex<State>,
 }
@@ -93,7 +100,29 @@ pub(crate) struct Port {
     pub(crate) reach: Reach,
     /// Counts what came in, for who has shares.
     pub(crate) turn: AtomicU64,
-    pub(crate) room: Arc<Semaphore>,
+    pub(crate) room: Arc<Room>,
+    /// Says, at times, that somebody was turned away.
+    pub(crate) refused: Refused,
+}
+
+/// When it was said last that a port is full, in seconds since the first time; and how often it was not.
+#[derive(Debug, Default)]
+pub(crate) struct Refused(Mutex<Option<(Instant, u64)>>);
+
+impl Refused {
+    /// Says that there was no place, once a minute.
+    pub(crate) fn say(&self, port: &StreamPort, namespace: &str) {
+        const PAUSE: Duration = Duration::from_secs(60);
+        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match last.as_mut() {
+            Some((said, more)) if said.elapsed() < PAUSE => *more += 1,
+            _ => {
+                let refused = last.map_or(1, |(_, more)| more + 1);
+                *last = Some((Instant::now(), 0));
+                tracing::warn!(%port, namespace, refused, "turned away: as many as may be at a time (docs/limits.md)");
+            }
+        }
+    }
 }
 
 impl Streams {
@@ -101,9 +130,11 @@ impl Streams {
     pub fn new(addresses: Vec<IpAddr>, threads: usize, most: usize) -> Self {
         // All of them can be waited for at once.
         let most = most.min(1 << 30);
-        let room = Arc::new(Semaphore::new(most));
+        let sessions = most.div_ceil(SESSIONS);
+        let connections = Arc::new(Room::new(most.saturating_sub(sessions).max(1)));
+        let sessions = Arc::new(Room::new(sessions));
         let (resolver, state) = (Arc::default(), Mutex::default());
-        Self { addresses, threads, room, most, resolver, state }
+        Self { addresses, threads, connections, sessions, resolver, state }
     }
 
     /// The same, but names are looked up by `resolver`.
@@ -183,9 +214,7 @@ impl Streams {
             state.stopped = true;
             state.open.clear();
         }
-        let most = u32::try_from(self.most).unwrap_or(u32::MAX);
-        let all = self.room.acquire_many(most);
-        if tokio::time::timeout(deadline, all).await.is_err() {
+        if tokio::time::timeout(deadline, self.connections.is_empty()).await.is_err() {
             tracing::warn!("connections of TCP services were cut off");
         }
     }
@@ -216,13 +245,20 @@ impl Streams {
         };
         let _inside = runtime.enter();
         let (plan, follow) = watch::channel(plan);
-        let room = self.room.clone();
+        if ahead {
+            own::listens_elsewhere();
+        }
+        let room = match port.transport {
+            Transport::Tcp => self.connections.clone(),
+            Transport::Udp => self.sessions.clone(),
+        };
         let shared = Arc::new(Port {
             port,
             plan: follow,
             reach: Reach::default(),
             turn: AtomicU64::new(0),
             room,
+            refused: Refused::default(),
         });
         let mut loops = JoinSet::new();
         for socket in sockets {

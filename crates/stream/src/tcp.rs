@@ -1,5 +1,6 @@
 //! A connection of a TCP service, from the first byte to the last.
 
+use crate::own::{self, Own, UnderWay};
 use crate::pipe;
 use crate::proxy_protocol::{self, Announced};
 use crate::reach::Tries;
@@ -20,15 +21,19 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
     loop {
         match listener.accept().await {
             Ok((tcp, peer)) => {
-                // Those that come while there is no room wait in the system's queue.
-                let Ok(permit) = port.room.clone().acquire_owned().await else { return };
+                // Those that come meanwhile wait in the system's queue.
+                let namespace = port.plan.borrow().stream.namespace.clone();
+                let Some(place) = port.room.wait(&namespace).await else {
+                    port.refused.say(&port.port, &namespace);
+                    continue;
+                };
                 let port = port.clone();
                 tokio::spawn(async move {
                     let served = serve(tcp, peer, &port).await;
                     if let Err(error) = served {
                         tracing::debug!(port = %port.port, %peer, %error, "a connection ended");
                     }
-                    drop(permit);
+                    drop(place);
                 });
             }
             Err(error) => {
@@ -42,6 +47,7 @@ pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
 async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Result<()> {
     let Plan { stream, global, counts, named } = port.plan.borrow().clone();
     let session = counts.begin();
+    let turns = own::turns_at_once(peer, client.local_addr()?);
     client.set_nodelay(true)?;
     let announced = if stream.takes_proxy {
         let taking = proxy_protocol::take(&mut client);
@@ -50,10 +56,19 @@ async fn serve(mut client: TcpStream, peer: SocketAddr, port: &Port) -> io::Resu
         None
     };
     let tries = Tries::of(&global.streams);
-    let connecting = port.reach.connect(endpoints(&stream, named, &port.turn), tries);
+    let under_way = UnderWay::new(turns);
+    let endpoints = endpoints(&stream, named, &port.turn);
+    let connecting = port.reach.connect(endpoints, tries, &under_way);
     let mut upstream = connecting.await.inspect_err(|error| {
         tracing::warn!(port = %port.port, service = %stream.service, %error, "nobody takes a connection");
     })?;
+    let own = Own::of(&upstream);
+    let carries = own.as_ref().is_none_or(|own| own.carries(turns));
+    drop(under_way);
+    if !carries {
+        tracing::warn!(port = %port.port, service = %stream.service, "a connection comes back time and again");
+        return Ok(());
+    }
     if stream.gives_proxy {
         let (enabled, trusted) = (global.real_ip.enabled, &global.real_ip.trusted);
         let believed = enabled && trusted.iter().any(|net| net.contains(&peer.ip().to_canonical()));

@@ -1,12 +1,15 @@
 //! Sessions of a UDP service: a client's address has a socket towards one endpoint until its answers have come
 //! (nginx stream: proxy_responses), nothing moved for too long, or newer sessions took its place.
 
+use crate::own::{self, Own};
 use crate::streams::{Plan, Port, endpoints};
 use lru::LruCache;
+use model::Transport;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
@@ -43,17 +46,25 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
                 Err(mpsc::error::TrySendError::Closed(back)) => datagram = back,
             }
         }
+        let namespace = port.plan.borrow().stream.namespace.clone();
+        let Some(place) = port.room.now(&namespace) else {
+            // This datagram is lost, as on the way; the session that was quiet for longest gives way to the next one.
+            port.refused.say(&port.port, &namespace);
+            sessions.pop_lru();
+            continue;
+        };
+        let turns = own::turns_of(Transport::Udp, client);
+        let turns = turns.map_or(0, |turns| turns.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
         if sender.try_send(datagram).is_ok() {
             sessions.put(client, sender);
         }
         let (port, socket) = (port.clone(), socket.clone());
         tokio::spawn(async move {
-            // Above that, datagrams are lost: nobody can be told to wait.
-            let Ok(_permit) = port.room.clone().try_acquire_owned() else { return };
-            if let Err(error) = session(&socket, client, receiver, &port).await {
+            if let Err(error) = session(&socket, (client, turns), receiver, &port).await {
                 tracing::debug!(port = %port.port, %client, %error, "a session ended");
             }
+            drop(place);
         });
     }
 }
@@ -61,7 +72,7 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
 /// One session. It ends when the port or the listener's list of sessions drops the sender.
 async fn session(
     listener: &UdpSocket,
-    client: SocketAddr,
+    (client, turns): (SocketAddr, u8),
     mut datagrams: mpsc::Receiver<Vec<u8>>,
     port: &Port,
 ) -> io::Result<()> {
@@ -71,6 +82,11 @@ async fn session(
     let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
+    let own = Own::between(Transport::Udp, upstream.local_addr()?, endpoint);
+    if own.as_ref().is_some_and(|own| !own.carries(turns)) {
+        tracing::warn!(port = %port.port, service = %stream.service, "a datagram comes back time and again");
+        return Ok(());
+    }
     let (mut asked, mut answered): (u64, u64) = (0, 0);
     let mut ending = false;
     loop {

@@ -101,6 +101,7 @@ impl Reader<'_> {
         let tcp = self.transport == Transport::Tcp;
         let stream = Stream {
             service: entry.text().into(),
+            namespace: entry.service.namespace.clone(),
             endpoints: Arc::new(behind.endpoints),
             external: behind.external,
             takes_proxy: tcp && entry.takes_proxy,

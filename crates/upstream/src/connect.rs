@@ -1,13 +1,13 @@
 //! New connections to endpoints, in clear or under TLS.
 
 use super::TryError;
-use crate::own::Own;
 use bytes::BytesMut;
 use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use stream::own::Own;
 use tls::{Profile, ProfileId};
 use tokio::net::TcpSocket;
 use tokio::time::Instant;

@@ -1,7 +1,6 @@
 //! One try over HTTP/2, as gRPC wants it: many requests share a session.
 
 use super::{Connection, Failed, Head, Outgoing, Pool, Target, Try, TryError};
-use crate::own::Own;
 use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
@@ -13,6 +12,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use stream::own::Own;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use wire::http2::{BodyStream, StreamBody, from_map, poll_send_data, to_map};

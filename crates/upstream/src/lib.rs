@@ -10,7 +10,6 @@ mod http2;
 mod incoming;
 mod journal;
 mod names;
-pub mod own;
 mod pool;
 mod request;
 mod rule;

@@ -7,11 +7,11 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::client_hello::{self, Wish};
+use stream::own::Own;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 use upstream::Group;
-use upstream::own::Own;
 
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;

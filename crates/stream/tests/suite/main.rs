@@ -2,4 +2,5 @@
 
 mod named_services;
 mod names;
+mod places;
 mod services;

@@ -55,6 +55,7 @@ async fn a_tcp_service_follows_its_name_and_keeps_the_last_good_answer() {
     let port = StreamPort { transport: Transport::Tcp, number: ports::free(), address: None };
     let stream = |takes_proxy| Stream {
         service: "demo/db:5432".into(),
+        namespace: "demo".into(),
         endpoints: Arc::default(),
         external: Some(("db.example".to_owned(), one.port())),
         takes_proxy,

@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket};
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A port that nobody uses at this moment.
-fn free(transport: Transport) -> StreamPort {
+pub(crate) fn free(transport: Transport) -> StreamPort {
     let any = (HERE, 0);
     let address = match transport {
         Transport::Tcp => {
@@ -28,9 +28,10 @@ fn free(transport: Transport) -> StreamPort {
     }
 }
 
-fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
+pub(crate) fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
     Stream {
         service: "demo/s:1".into(),
+        namespace: "demo".into(),
         endpoints: Arc::new(Endpoints { ready: endpoints, draining: Vec::new() }),
         external: None,
         takes_proxy: false,
@@ -39,7 +40,10 @@ fn leads_to(endpoints: Vec<SocketAddr>) -> Stream {
     }
 }
 
-fn configuration(streams: Vec<(StreamPort, Stream)>, settings: StreamSettings) -> Configuration {
+pub(crate) fn configuration(
+    streams: Vec<(StreamPort, Stream)>,
+    settings: StreamSettings,
+) -> Configuration {
     let global = Arc::new(Global { streams: settings, ..Global::default() });
     let streams = streams.into_iter().map(|(port, stream)| (port, Arc::new(stream))).collect();
     Configuration { global, streams, ..Configuration::default() }
@@ -52,7 +56,7 @@ fn serving(port: StreamPort, stream: Stream, settings: StreamSettings) -> Stream
 }
 
 /// Greets each connection with its own name, and answers with everything that it sent, once that has ended.
-async fn tcp_upstream(name: &'static str) -> SocketAddr {
+pub(crate) async fn tcp_upstream(name: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((HERE, 0)).await.expect("sockets of this machine work");
     let address = listener.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
@@ -69,7 +73,7 @@ async fn tcp_upstream(name: &'static str) -> SocketAddr {
 }
 
 /// Answers each datagram with so many, each its name and the datagram.
-async fn udp_upstream(name: &'static str, answers: usize) -> SocketAddr {
+pub(crate) async fn udp_upstream(name: &'static str, answers: usize) -> SocketAddr {
     let socket = UdpSocket::bind((HERE, 0)).await.expect("sockets of this machine work");
     let address = socket.local_addr().expect("sockets of this machine work");
     tokio::spawn(async move {
@@ -85,7 +89,7 @@ async fn udp_upstream(name: &'static str, answers: usize) -> SocketAddr {
 }
 
 /// A connection that has reached the upstream called `a:`.
-async fn reach(port: StreamPort) -> TcpStream {
+pub(crate) async fn reach(port: StreamPort) -> TcpStream {
     let mut tcp =
         TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
     let mut name = [0; 2];
@@ -94,7 +98,7 @@ async fn reach(port: StreamPort) -> TcpStream {
     tcp
 }
 
-async fn ask(port: StreamPort, text: &str) -> String {
+pub(crate) async fn ask(port: StreamPort, text: &str) -> String {
     let mut tcp =
         TcpStream::connect((HERE, port.number)).await.expect("sockets of this machine work");
     tcp.write_all(text.as_bytes()).await.expect("sockets of this machine work");
@@ -104,13 +108,13 @@ async fn ask(port: StreamPort, text: &str) -> String {
     answer
 }
 
-async fn client(port: StreamPort) -> UdpSocket {
+pub(crate) async fn client(port: StreamPort) -> UdpSocket {
     let client = UdpSocket::bind((HERE, 0)).await.expect("sockets of this machine work");
     client.connect((HERE, port.number)).await.expect("sockets of this machine work");
     client
 }
 
-async fn hear(client: &UdpSocket) -> String {
+pub(crate) async fn hear(client: &UdpSocket) -> String {
     let mut buffer = [0; 2048];
     let hearing = tokio::time::timeout(Duration::from_secs(10), client.recv(&mut buffer));
     let length = hearing.await.expect("an answer comes").expect("sockets of this machine work");

@@ -14,6 +14,7 @@ use model::{
 use objects::gateway::StreamRoute;
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice::from_ref;
 use std::sync::Arc;
 
 /// Weights and Service ports; without a port nobody is there.
@@ -147,6 +148,7 @@ impl Streams {
         if let Some(port) = state.stream(index) {
             self.ports.entry(port).or_insert_with(|| Stream {
                 service: format!("{} {}/{}", route.kind.name(), key.namespace, key.name).into(),
+                namespace: key.namespace.clone(),
                 endpoints: Arc::default(),
                 external: None,
                 takes_proxy: false,
@@ -159,10 +161,13 @@ impl Streams {
         if route.kind != objects::Kind::TlsRoute {
             return;
         }
-        for host in hosts(&route.hostnames, listener.hostname.as_deref()) {
+        let listens = listener.hostname.as_deref();
+        for host in hosts(&route.hostnames, listens) {
+            // Of its host names those count that lead here.
+            let written = route.hostnames.iter();
+            let written = written.filter(|name| hosts(from_ref(*name), listens).contains(&host));
+            let rank = written.map(String::len).max().unwrap_or_default();
             let at = RouteKey { listener: Some(own.clone()), host };
-            let written = route.hostnames.iter().map(String::len);
-            let rank = written.max().unwrap_or_default();
             if self.ranks.get(&at).is_some_and(|known| *known >= rank) {
                 continue;
             }

@@ -198,6 +198,7 @@ fn layer_4(world: &mut World) {
     let transport = world.any(&[Transport::Tcp, Transport::Udp]);
     let stream = Stream {
         service: format!("demo/echo:{tries}").into(),
+        namespace: "demo".into(),
         endpoints: Arc::default(),
         external: None,
         takes_proxy: false,

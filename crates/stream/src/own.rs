@@ -1,0 +1,137 @@
+//! Connections of this process to its own machine. What comes over one of them was sent by this process: it goes round,
+//! and not for ever.
+
+use model::Transport;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::TcpStream;
+
+/// Times that something may come back: to an authenticator behind the same address, and to one of that.
+const MOST: u8 = 5;
+
+/// How often what comes over a connection has come back, as whoever sent it says.
+pub type Turns = Arc<AtomicU8>;
+
+type Known = HashMap<(Transport, SocketAddr), Turns>;
+
+/// Of the process as a whole: a connection leaves on one thread and comes in on another.
+static OWN: Mutex<Option<Known>> = Mutex::new(None);
+
+/// Whether there are listeners at addresses of their own: then both ends of a connection to this machine need not have
+/// the same address.
+static ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+/// A connection to this machine, or a socket of a UDP session, as long as it stands.
+#[derive(Debug)]
+pub struct Own {
+    from: (Transport, SocketAddr),
+    turns: Turns,
+}
+
+impl Own {
+    /// Notes a connection if it may lead to this machine.
+    pub fn of(tcp: &TcpStream) -> Option<Self> {
+        Self::between(Transport::Tcp, tcp.local_addr().ok()?, tcp.peer_addr().ok()?)
+    }
+
+    /// The same of any socket, by its own address and the one that it leads to.
+    pub fn between(transport: Transport, from: SocketAddr, to: SocketAddr) -> Option<Self> {
+        if !may_be_one_machine(from, to) {
+            return None;
+        }
+        let (from, turns) = ((transport, canonical(from)), Turns::new(AtomicU8::new(1)));
+        all().get_or_insert_default().insert(from, turns.clone());
+        Some(Self { from, turns })
+    }
+
+    /// Whether what has come back so often may go over it; then the other end knows of one turn more.
+    pub fn carries(&self, turns: u8) -> bool {
+        let carries = turns < MOST;
+        if carries {
+            self.turns.store(turns + 1, Ordering::Relaxed);
+        }
+        carries
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        if let Some(all) = all().as_mut() {
+            all.remove(&self.from);
+        }
+    }
+}
+
+/// How often what comes from a client has come back, if it is this process itself. It is in the books before it sends.
+pub fn turns_of(transport: Transport, peer: SocketAddr) -> Option<Turns> {
+    all().as_ref().and_then(|all| all.get(&(transport, canonical(peer))).cloned())
+}
+
+/// Whether both ends of a connection may be on this machine.
+pub fn may_be_one_machine(one: SocketAddr, other: SocketAddr) -> bool {
+    canonical(one).ip() == canonical(other).ip() || ELSEWHERE.load(Ordering::Relaxed)
+}
+
+/// TCP connections that are being made, whose own addresses are not known yet: where they lead, and how often what they
+/// will carry has come back.
+static UNDER_WAY: Mutex<BTreeMap<u64, (SocketAddr, u8)>> = Mutex::new(BTreeMap::new());
+
+/// A connection that is being made. Whoever it reaches may be this process, and sooner than we hear of it.
+#[derive(Debug)]
+pub(crate) struct UnderWay {
+    number: u64,
+    turns: u8,
+}
+
+impl UnderWay {
+    /// One for what has come back so often.
+    pub(crate) fn new(turns: u8) -> Self {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        Self { number: NUMBERS.fetch_add(1, Ordering::Relaxed), turns }
+    }
+
+    /// Where it is tried next.
+    pub(crate) fn leads_to(&self, to: SocketAddr) {
+        under_way().insert(self.number, (canonical(to), self.turns + 1));
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        under_way().remove(&self.number);
+    }
+}
+
+/// How often what a client sends has come back, asked as soon as it is connected.
+pub(crate) fn turns_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
+    if !may_be_one_machine(peer, local) {
+        return 0;
+    }
+    // Before the books: whoever was under way until now is in them.
+    let coming = under_way()
+        .values()
+        .filter(|(to, _)| *to == canonical(local))
+        .map(|(_, turns)| *turns)
+        .max();
+    let known = turns_of(Transport::Tcp, peer);
+    known.map(|turns| turns.load(Ordering::Relaxed)).or(coming).unwrap_or(0)
+}
+
+fn under_way() -> MutexGuard<'static, BTreeMap<u64, (SocketAddr, u8)>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says that there are listeners at addresses of their own, from now on.
+pub fn listens_elsewhere() {
+    ELSEWHERE.store(true, Ordering::Relaxed);
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+fn all() -> MutexGuard<'static, Option<Known>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
