@@ -500,6 +500,36 @@ impl Running {
     }
 }
 
+/// A host of its own namespace that takes a request a minute, and refuses that.
+const LIMITED: &str = include_str!("process/limited.yaml");
+
+#[test]
+fn who_is_turned_away_by_a_limit_is_told_once_a_minute_for_each_namespace() {
+    let running = Running::start("fairway", &[]);
+    let [http, _] = running.ports();
+    let limited = ["one", "two"].map(|name| LIMITED.replace("NAME", name)).concat();
+    fs::write(running.folder.path().join("objects/limited.yaml"), limited).expect("a file");
+    let ask = |name: &str| {
+        let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, http)).expect("it listens");
+        let request = format!("GET / HTTP/1.1\r\nHost: {name}.test\r\nConnection: close\r\n\r\n");
+        tcp.write_all(request.as_bytes()).expect("it is sent");
+        let mut answer = Vec::new();
+        tcp.read_to_end(&mut answer).expect("an answer");
+        text(&answer).split(' ').nth(1).map(str::to_owned).expect("a status")
+    };
+    for name in ["one", "two"] {
+        running.until("the limit is reached", || ask(name) == "503");
+        let refused = (0..20).filter(|_| ask(name) == "503").count();
+        assert!(refused > 10, "{refused} of 20");
+        let line = format!("namespace=\"{name}\"");
+        let told = || running.log().lines().filter(|said| said.contains(&line)).count();
+        running.until("it is told", || told() > 0);
+        // Should the test have taken longer than a minute, there may be one for each.
+        assert!(told() <= 2, "{}", running.log());
+    }
+    assert!(running.log().contains("limit-rps or limit-rpm is exceeded"), "{}", running.log());
+}
+
 /// What curl makes of the answer to an upload.
 fn upload(file: &Path, host: &str, port: u16, tls: bool) -> String {
     let (scheme, version) =
