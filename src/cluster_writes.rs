@@ -121,8 +121,8 @@ impl ClusterWrites {
             Some(leadership) => {
                 let client =
                     kubernetes::client(&client).await.context("for the status of Ingresses")?;
-                let controller = options.gateway_controller.as_str().into();
-                let own = status_options(flags, pod, client, (controller, sees_all));
+                let name = options.gateway_controller.as_str().into();
+                let own = status_options(flags, pod, client, (name, sees_all));
                 let recorder: Recorder = events.recorder();
                 status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
             }
