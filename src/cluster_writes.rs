@@ -10,12 +10,15 @@ use controller::{Controller, OwnPod};
 use engine::Engine;
 use kubernetes::ClientOptions;
 use objects::{ObjectKey, Snapshot};
+use std::sync::Arc;
 use translate::Options;
 
 /// This replica, and the way to the API server.
 pub(crate) struct Replica {
     pod: OwnPod,
     client: ClientOptions,
+    /// Whether it sees the objects of all namespaces.
+    sees_all: bool,
 }
 
 /// What writes; nothing where nobody may.
@@ -27,14 +30,14 @@ pub(crate) struct ClusterWrites {
 }
 
 impl Replica {
-    /// Who we are; none outside of a cluster, or of a Pod, where nothing is written. What flags name has to be there.
+    /// Who we are, given the way to the API server and whether all namespaces are seen; none outside of a cluster, or of a Pod, where nothing is written. What flags name has to be there.
     pub(crate) async fn find(
-        cluster: Option<ClientOptions>,
+        cluster: Option<(ClientOptions, bool)>,
         flags: &Status,
         options: &Options,
         snapshot: &Snapshot,
     ) -> Result<Option<Self>> {
-        let Some(client) = cluster else { return Ok(None) };
+        let Some((client, sees_all)) = cluster else { return Ok(None) };
         check(flags, options, snapshot)?;
         let Some((namespace, name)) = own_pod::find() else {
             ensure!(
@@ -54,7 +57,7 @@ impl Replica {
                 "cannot read Pod {namespace}/{name}, which {NAMESPACE} and {NAME} say this is: {reason}"
             )
         })?;
-        Ok(Some(Self { pod, client }))
+        Ok(Some(Self { pod, client, sees_all }))
     }
 }
 
@@ -90,7 +93,7 @@ impl ClusterWrites {
         options: &Options,
         controller: &Controller<E>,
     ) -> Result<Self> {
-        let Some(Replica { pod, client }) = replica else { return Ok(Self::default()) };
+        let Some(Replica { pod, client, sees_all }) = replica else { return Ok(Self::default()) };
         let election = if flags.disable_leader_election {
             None
         } else {
@@ -118,7 +121,8 @@ impl ClusterWrites {
             Some(leadership) => {
                 let client =
                     kubernetes::client(&client).await.context("for the status of Ingresses")?;
-                let own = status_options(flags, pod, client, &options.gateway_controller);
+                let name = options.gateway_controller.as_str().into();
+                let own = status_options(flags, pod, client, (name, sees_all));
                 let recorder: Recorder = events.recorder();
                 status = Some(StatusWriter::start(own, leadership, controller.known(), recorder));
             }
@@ -150,7 +154,7 @@ fn status_options(
     flags: Status,
     pod: OwnPod,
     client: kubernetes::Client,
-    gateway_controller: &str,
+    (gateway_controller, sees_all): (Arc<str>, bool),
 ) -> StatusOptions {
     let source = match (flags.publish_service, flags.publish_status_address) {
         (Some(service), _) => AddressSource::Service(service),
@@ -159,6 +163,5 @@ fn status_options(
     };
     let interval = flags.status_update_interval;
     let clear_at_end = flags.update_status_on_shutdown;
-    let gateway_controller = gateway_controller.into();
-    StatusOptions { client, source, pod, interval, gateway_controller, clear_at_end }
+    StatusOptions { client, source, pod, interval, gateway_controller, sees_all, clear_at_end }
 }

@@ -4,7 +4,7 @@ use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::room::Room;
-use crate::sources::{client, feed, first_snapshot, of_source, options};
+use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
 use crate::{admin, bodies, engines, explain, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result};
 use console::Console;
@@ -102,7 +102,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
     let options = Options { reserved_ports, http_ports, raw, ..of_source };
-    let cluster = source.manifests.is_empty().then(|| client(&source));
+    let cluster = source.manifests.is_empty().then(|| (client(&source), sees_all(&source)));
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
         feed = feed(source, &options, published, following, false) => feed?,

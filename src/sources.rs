@@ -83,6 +83,12 @@ pub(crate) async fn feed(
     Ok(kubernetes::cluster(cluster).await?)
 }
 
+/// Whether the objects of all namespaces are seen.
+pub(crate) fn sees_all(source: &Source) -> bool {
+    let is_unset = |flag: &Option<String>| flag.as_ref().is_none_or(String::is_empty);
+    is_unset(&source.watch_namespace) && is_unset(&source.watch_namespace_selector)
+}
+
 /// What flags say about the meaning of objects, with what depends on where these come from.
 pub(crate) async fn of_source(classes: &Classes, source: &Source) -> Options {
     let watch_namespace = source.watch_namespace.clone().filter(|name| !name.is_empty());

@@ -1,5 +1,8 @@
 //! The process as operators see it: its names, its probes and pages, its end.
 
+#[path = "process/crowd.rs"]
+mod crowd;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -491,6 +494,8 @@ fn who_cannot_write_bodies_anywhere_says_so_and_is_not_ready() {
 impl Running {
     /// Where it serves, without TLS and with.
     fn ports(&self) -> [u16; 2] {
+        // Probes may hear of it a moment earlier than the log.
+        self.until("it says so", || self.log().contains(" ready "));
         let log = self.log();
         ["http=", "https="].map(|name| {
             let ready = log.lines().find(|line| line.contains(" ready ")).expect("it is ready");
@@ -498,6 +503,36 @@ impl Running {
             word.and_then(|port| port.parse().ok()).expect("a port")
         })
     }
+}
+
+/// A host of its own namespace that takes a request a minute, and refuses that.
+const LIMITED: &str = include_str!("process/limited.yaml");
+
+#[test]
+fn who_is_turned_away_by_a_limit_is_told_once_a_minute_for_each_namespace() {
+    let running = Running::start("fairway", &[]);
+    let [http, _] = running.ports();
+    let limited = ["one", "two"].map(|name| LIMITED.replace("NAME", name)).concat();
+    fs::write(running.folder.path().join("objects/limited.yaml"), limited).expect("a file");
+    let ask = |name: &str| {
+        let mut tcp = TcpStream::connect((Ipv4Addr::LOCALHOST, http)).ok()?;
+        let request = format!("GET / HTTP/1.1\r\nHost: {name}.test\r\nConnection: close\r\n\r\n");
+        tcp.write_all(request.as_bytes()).ok()?;
+        let mut answer = Vec::new();
+        tcp.read_to_end(&mut answer).ok()?;
+        text(&answer).split(' ').nth(1).map(str::to_owned)
+    };
+    for name in ["one", "two"] {
+        running.until("the limit is reached", || ask(name).as_deref() == Some("503"));
+        let refused = (0..20).filter(|_| ask(name).as_deref() == Some("503")).count();
+        assert!(refused > 10, "{refused} of 20");
+        let line = format!("namespace=\"{name}\"");
+        let told = || running.log().lines().filter(|said| said.contains(&line)).count();
+        running.until("it is told", || told() > 0);
+        // Should the test have taken longer than a minute, there may be one for each.
+        assert!(told() <= 2, "{}", running.log());
+    }
+    assert!(running.log().contains("limit-rps or limit-rpm is exceeded"), "{}", running.log());
 }
 
 /// What curl makes of the answer to an upload.

@@ -26,7 +26,12 @@ fuzz_target!(|bytes: &[u8]| {
     }
     snapshot.ingresses.insert(key, Arc::new(ingress));
     let options = Options::default();
-    let first = translate(&snapshot, &options).configuration;
+    let made = translate(&snapshot, &options);
+    // What is said about a mistake ends no line of a log.
+    for problem in made.problems.iter() {
+        assert!(!problem.to_string().chars().any(char::is_control), "{problem:?}");
+    }
+    let first = made.configuration;
     assert_eq!(first, translate(&snapshot, &options).configuration);
     let plain = translate(&BASE, &options).configuration;
     let other = model::ServerName::new("other.test");

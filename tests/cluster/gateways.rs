@@ -184,6 +184,36 @@ fn a_gateway_keeps_the_address_that_its_status_names_and_is_served_as_soon_as_it
     });
 }
 
+#[test]
+fn what_is_left_of_us_in_a_route_goes_with_the_next_leader_and_others_words_stay() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        // It has left our Gateway while nobody led, and no word about that was written.
+        cluster.apply(&route("route.test").replace("{name: web}, ", "")).await?;
+        let told_by = |controller: &str, gateway: &str| {
+            let group = "gateway.networking.k8s.io";
+            json!({
+                "controllerName": controller,
+                "parentRef": {"group": group, "kind": "Gateway", "name": gateway},
+                "conditions": [{
+                    "type": "Accepted", "status": "True", "reason": "Accepted", "message": "",
+                    "observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }],
+            })
+        };
+        let foreign = told_by("example.com/theirs", "theirs");
+        let parents = json!([told_by("fairway/gateway-controller", "web"), foreign]);
+        let patch = Patch::Merge(json!({"status": {"parents": parents}}));
+        api(cluster, "HTTPRoute").patch_status("a", &PatchParams::default(), &patch).await?;
+        replica(cluster, "fairway-0").await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        told(cluster, "HTTPRoute", "a", |status| status["parents"] == json!([foreign])).await?;
+        fairway.stop().await
+    });
+}
+
 /// Whether a condition is true, and of this generation.
 fn holds(conditions: &Value, kind: &str, generation: u64) -> bool {
     let all = conditions.as_array().into_iter().flatten();

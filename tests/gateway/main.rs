@@ -187,6 +187,30 @@ async fn nothing_that_is_said_of_ingresses_counts_for_a_route_and_the_other_way_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn beside_routes_a_path_is_looked_up_once_among_ingresses() {
+    let bed = Bed::start(include_str!("lookups.yaml")).await;
+    assert_eq!(bed.get("beside.test", "/new").await.pod, "b");
+    let path = |length: usize| format!("/{}", "a".repeat(length));
+    // The longest path that a request's steps are enough for, where nothing else asks for them.
+    let (mut known, mut too_hard) = (1, 7000);
+    assert_eq!(bed.get("alone.test", &path(too_hard)).await.status, 500);
+    while too_hard - known > known / 50 + 1 {
+        let middle = usize::midpoint(known, too_hard);
+        match bed.get("alone.test", &path(middle)).await.status {
+            200 => known = middle,
+            status => {
+                assert_eq!(status, 500, "{middle}");
+                too_hard = middle;
+            }
+        }
+    }
+    // Steps grow with the square of the length: twice as many as this takes would be too many.
+    let answer = bed.get("beside.test", &path(known * 19 / 20)).await;
+    assert_eq!((answer.status, answer.pod.as_str()), (200, "a"), "of {known}");
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_route_takes_nothing_of_hosts_that_others_have_and_nothing_of_the_controller() {
     let bed = Bed::start(include_str!("hostile.yaml")).await;
     assert_eq!(bed.get("any.test", "/").await.pod, "b");

@@ -53,22 +53,6 @@ pub struct Ingress {
     pub addresses: Vec<(Option<String>, Option<String>)>,
 }
 
-impl Ingress {
-    /// Whether nothing but the status differs, and the numbers that the API server counts versions with.
-    pub fn asks_the_same_as(&self, other: &Self) -> bool {
-        let Self { meta, class, default_backend, rules, tls, addresses: _ } = self;
-        let Meta { key, uid, created, generation: _, resource_version: _, annotations } = meta;
-        *key == other.meta.key
-            && *uid == other.meta.uid
-            && *created == other.meta.created
-            && *annotations == other.meta.annotations
-            && *class == other.class
-            && *default_backend == other.default_backend
-            && *rules == other.rules
-            && *tls == other.tls
-    }
-}
-
 /// One of `spec.rules`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IngressRule {

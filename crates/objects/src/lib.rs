@@ -6,6 +6,7 @@ mod index;
 mod kind;
 mod kinds;
 pub mod manifests;
+mod same;
 mod snapshot;
 mod store;
 mod trim;
@@ -19,6 +20,7 @@ pub use kinds::{
     SliceEndpoint, SlicePort,
 };
 pub use manifests::snapshot_of;
+pub use same::Asks;
 pub use snapshot::{Malformed, Snapshot};
 pub use store::{Object, Store};
 pub use trim::{Trim, parse_ingress, parse_secret, parse_service};

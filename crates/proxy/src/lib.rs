@@ -33,6 +33,7 @@ mod set_headers;
 mod snippet;
 mod telemetry;
 mod thread;
+mod told;
 mod trace;
 mod variables;
 mod worker;

@@ -3,9 +3,13 @@
 use crate::phases::{choose_backend, client_address};
 use crate::telemetry::{Context, propagation};
 use crate::{credentials, variables};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
-use model::{Pattern, Propagator, RealIp, Steps};
+use model::policy::ClientCertificate;
+use model::{Backend, Configuration, Location, Pattern, Propagator, RealIp, Steps};
 use std::net::IpAddr;
+use std::sync::Arc;
 use upstream::{Records, Said, cgi_head_end, parse_cgi_head};
 use wire::http1::{Decoder, Framing, Limits, head_end, parse_request, parse_response};
 use wire::{Frame, Headers};
@@ -18,6 +22,26 @@ pub fn pattern(source: &str, text: &[u8]) -> Option<(usize, Option<bool>, Option
     let matches = matching.try_match(text, &Steps::default()).ok();
     let groups = capturing.captures(text, &Steps::default()).ok();
     Some((matching.size(), matches, groups.map(|groups| groups.is_some())))
+}
+
+/// Makes what certificates of upstreams and of clients are judged by, as serving a configuration does.
+pub fn trust(configuration: &Configuration) -> Result<(), rustls::Error> {
+    let profiles = tls::Profiles::default();
+    for server in configuration.servers.values() {
+        if let Some(ClientCertificate::Verified(settings)) = &server.client_certificate {
+            tls::Verifier::new(settings.clone()).subjects();
+        }
+        let open = |location: &&Arc<Location>| !matches!(location.backend, Backend::Denied(_));
+        for location in server.locations.iter().filter(open) {
+            profiles.profile(&location.policy.upstream_tls, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes as base64, for texts that fuzz targets make.
+pub fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
 }
 
 /// Reads a request head, if there is a whole one; whether it was accepted.

@@ -12,6 +12,7 @@ use crate::log::AccessLog;
 use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
+use crate::told::{About, Told};
 use crate::young::Youth;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub scratch: Scratch,
     /// How hard the process is pressed.
     pub(crate) load: Arc<Load>,
+    /// What the error log says of requests.
+    pub(crate) told: Told,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
 }
@@ -102,6 +105,7 @@ impl Shared {
             geoip: Arc::default(),
             scratch: Scratch::default(),
             load: Arc::default(),
+            told: Told::default(),
             metrics: None,
         }
     }
@@ -312,6 +316,13 @@ impl Worker {
         let refuses = self.is_overloaded() && !connection.guest.as_ref().is_some_and(Guest::asks);
         if refuses {
             self.shared.load.refused_request();
+            if let Some(line) = self.shared.told.line(None, About::Pressure) {
+                tracing::warn!(
+                    client = %connection.peer, before = line.left_out,
+                    "requests are answered 503: memory or file descriptors are used up, see docs/overload.md (told \
+                     once a minute; fairway_requests_refused_total counts)"
+                );
+            }
         }
         refuses
     }

@@ -22,6 +22,9 @@ pub struct Search {
     first: Vec<u32>,
     /// By text, the next one with the same bytes.
     same: Vec<u32>,
+    /// By text, the first one with the same bytes; and by that one the last so far.
+    group: Vec<u32>,
+    last: Vec<u32>,
 }
 
 /// The beginning of a text, or several.
@@ -54,6 +57,8 @@ impl Search {
             nodes: Vec::with_capacity(bytes + 1),
             first: vec![ROOT; 256],
             same: vec![NONE; texts.len()],
+            group: (0..texts.len()).map(number).collect(),
+            last: (0..texts.len()).map(number).collect(),
         };
         search.push(0, 0);
         for (which, text) in texts.iter().enumerate() {
@@ -94,10 +99,13 @@ impl Search {
             }
             node = next;
         }
-        let known = self.nodes[node as usize].text;
-        match self.equal(known as usize).last() {
-            None => self.nodes[node as usize].text = which,
-            Some(last) => self.same[last] = which,
+        match self.nodes[node as usize].text {
+            NONE => self.nodes[node as usize].text = which,
+            first => {
+                let last = std::mem::replace(&mut self.last[first as usize], which);
+                self.same[last as usize] = which;
+                self.group[which as usize] = first;
+            }
         }
     }
 
@@ -177,14 +185,14 @@ impl Search {
         })
     }
 
-    /// Those that have the same bytes, in order.
-    pub(super) fn equal(&self, first: usize) -> impl Iterator<Item = usize> {
-        let mut next = number(first);
-        std::iter::from_fn(move || {
-            let text = next as usize;
-            next = *self.same.get(text)?;
-            Some(text)
-        })
+    /// The first text that has the same bytes as this one.
+    pub(super) fn first_of(&self, text: usize) -> usize {
+        self.group[text] as usize
+    }
+
+    /// The next text that has the same bytes.
+    pub(super) fn next_equal(&self, text: usize) -> Option<usize> {
+        Some(self.same[text] as usize).filter(|next| *next < self.same.len())
     }
 
     /// How many bytes at the beginning of `data` begin no text.
@@ -212,7 +220,8 @@ mod tests {
             found.extend(search.ending(node).map(|(length, text)| (at + 1, length, text)));
         }
         assert_eq!(found, [(4, 3, 1), (4, 2, 0), (6, 4, 3)]);
-        assert_eq!(search.equal(0).collect::<Vec<_>>(), [0, 4]);
+        assert_eq!((search.next_equal(0), search.next_equal(4)), (Some(4), None));
+        assert_eq!((search.first_of(4), search.first_of(1)), (0, 1));
         assert!(steps < 20, "{steps}");
         assert_eq!((search.depth(node), search.open(node)), (4, 1));
         assert_eq!(search.indifferent(b"xxSh"), 2);

@@ -7,7 +7,7 @@ use crate::task::Stop;
 use imbl::ordmap::DiffItem;
 use imbl::ordset;
 use model::{Origin, Problem, Severity};
-use objects::{Meta, ObjectKey, Snapshot};
+use objects::{Asks, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;

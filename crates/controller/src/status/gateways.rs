@@ -62,6 +62,8 @@ pub(super) struct Gateways {
     pub(super) leadership: Leadership,
     /// `spec.controllerName` of our classes.
     pub(super) controller: Arc<str>,
+    /// Whether the Gateways of all namespaces are seen: then what is not there does not exist.
+    pub(super) sees_all: bool,
     /// What is published of addresses, once that is known.
     pub(super) addresses: watch::Receiver<Option<Arc<[Address]>>>,
 }
@@ -78,6 +80,12 @@ struct Keeper {
 }
 
 impl Gateways {
+    /// Whether something in the status of a route that names no Gateway of ours is from us.
+    fn is_left_over(&self, told_by: &[String]) -> bool {
+        // What another replica with our name serves is its own to tell.
+        self.sees_all && told_by.iter().any(|name| **name == *self.controller)
+    }
+
     /// Runs until it is asked to end.
     pub(super) async fn run(self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
         let (mut leadership, mut addresses) = (self.leadership.clone(), self.addresses.clone());
@@ -141,11 +149,19 @@ impl Keeper {
             let is_there = match which {
                 Which::Class => told.classes.contains_key(key),
                 Which::Gateway => told.gateways.contains_key(key),
-                // One that has left us is told so.
-                Which::Route => told.routes.contains_key(key) || self.tracks.contains_key(id),
+                // One that has left us is told so, be it while nobody led.
+                Which::Route => {
+                    let route = new.snapshot.http_routes.get(key);
+                    told.routes.contains_key(key)
+                        || self.tracks.contains_key(id)
+                        || route.is_some_and(|one| self.own.is_left_over(&one.told_by))
+                }
                 Which::Stream(kind) => {
-                    let is_told = told.stream_routes.contains_key(&(*kind, key.clone()));
-                    is_told || self.tracks.contains_key(id)
+                    let at = (*kind, key.clone());
+                    let route = new.snapshot.stream_routes.get(&at);
+                    told.stream_routes.contains_key(&at)
+                        || self.tracks.contains_key(id)
+                        || route.is_some_and(|one| self.own.is_left_over(&one.told_by))
                 }
             };
             if !is_there {

@@ -53,6 +53,8 @@ pub struct StatusOptions {
     pub interval: Duration,
     /// `--gateway-controller-name`: whose part of the status of routes is ours.
     pub gateway_controller: Arc<str>,
+    /// Whether the objects of all namespaces are seen.
+    pub sees_all: bool,
     /// The last replica takes the addresses away when it ends: `--update-status-on-shutdown`.
     pub clear_at_end: bool,
 }
@@ -78,6 +80,7 @@ impl StatusWriter {
             client: options.client.clone(),
             leadership: leadership.clone(),
             controller: options.gateway_controller.clone(),
+            sees_all: options.sees_all,
             addresses: published.subscribe(),
         };
         let keeper = Keeper {

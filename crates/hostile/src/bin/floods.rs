@@ -122,7 +122,7 @@ async fn unread_answers(arguments: &Arguments, program: &Program, unread: Unread
     let lane = Lane::start(program, &setup, 0).await?;
     let patience = Duration::from_secs(arguments.unread_patience);
     let honest = unread::run(unread, lane.subject().http, patience).await?;
-    let peak = lane.subject().peak().map(|peak| format!(", {peak} MiB at most"));
+    let peak = lane.subject().peak().map(|peak| format!(", {peak} MiB of its own at most"));
     let ended = honest.words() + &peak.unwrap_or_default();
     Ok(Row { sent: unread.name(), ended, ok: honest.ok() })
 }

@@ -96,12 +96,16 @@ impl Subject {
         Ok(())
     }
 
-    /// The most memory that it had at a time, in MiB, if it is a child on Linux.
+    /// The most memory of its own that it had at a time, in MiB, without the pages of its files, which can be had back:
+    /// those are counted as they are now. Only of a child, on Linux.
     pub fn peak(&self) -> Option<u64> {
         let id = self.child.as_ref()?.id()?;
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        Some(line.split_whitespace().next()?.parse::<u64>().ok()? >> 10)
+        let kib = |name: &str| -> Option<u64> {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.split_whitespace().next()?.parse().ok()
+        };
+        Some(kib("VmHWM:")?.saturating_sub(kib("RssFile:")?) >> 10)
     }
 
     /// How many bytes it wrote.

@@ -3,7 +3,8 @@
 use crate::client::reason;
 use crate::watch::backoff;
 use kube::Client;
-use std::collections::BTreeSet;
+use objects::gateway::GROUP;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -39,17 +40,17 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
     let [classes, gateways, routes, tcp, udp, tls, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
-        let mut pauses = backoff();
+        let (mut pauses, mut unserved) = (backoff(), Unserved::default());
         loop {
             match served(&client).await {
                 Ok(served) => {
                     pauses = backoff();
                     for (kind, sender) in &senders {
-                        // ReferenceGrants are watched in the version that all bundles have.
-                        let version = VERSIONS[usize::from(*kind == "referencegrants")];
-                        let is_there = served.contains(&(version, (*kind).to_owned()));
+                        let (version, kind) = version_of(kind);
+                        let is_there = served.contains(&(version, kind.to_owned()));
                         sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
                     }
+                    unserved.follow(&client, &kinds.map(version_of)).await;
                     sleep(PERIOD).await;
                 }
                 // What is there stays; whether the API server can be reached is told by the watches.
@@ -64,6 +65,47 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
         }
     });
     Present { classes, gateways, routes, streams: [tcp, udp, tls], grants }
+}
+
+/// In which version a kind is watched: ReferenceGrants in the one that all bundles have.
+fn version_of(kind: &'static str) -> (&'static str, &'static str) {
+    (VERSIONS[usize::from(kind == "referencegrants")], kind)
+}
+
+/// Kinds of the Gateway API that are defined in the cluster, and whose objects nobody here looks at.
+#[derive(Default)]
+struct Unserved {
+    told: BTreeSet<String>,
+}
+
+impl Unserved {
+    /// Says which they are, as often as there are others. That it cannot be asked is no reason for a word.
+    async fn follow(&mut self, client: &Client, served: &[(&str, &str)]) {
+        let Ok(groups) = client.list_api_groups().await else { return };
+        let mut groups = groups.groups.into_iter();
+        let group = groups.find(|group| group.name == GROUP);
+        let versions = group.into_iter().flat_map(|group| group.versions);
+        let versions: Vec<String> = versions.map(|version| version.group_version).collect();
+        let mut kinds = BTreeMap::new();
+        for version in &versions {
+            let Ok(list) = client.list_api_group_resources(version).await else { return };
+            for found in list.resources.into_iter().filter(|found| !found.name.contains('/')) {
+                let is_served = served.contains(&(version.as_str(), found.name.as_str()));
+                *kinds.entry(found.kind).or_insert(false) |= is_served;
+            }
+        }
+        let unserved = kinds.into_iter().filter(|(_, is_served)| !is_served);
+        let unserved: BTreeSet<String> = unserved.map(|(kind, _)| kind).collect();
+        if !unserved.is_subset(&self.told) {
+            let kinds: Vec<&str> = unserved.iter().map(String::as_str).collect();
+            tracing::info!(
+                kinds = kinds.join(", "),
+                "kinds of the Gateway API are defined in the cluster whose objects, at least in the versions that \
+                 are there, are not served: see docs/gateway-api.md"
+            );
+        }
+        self.told = unserved;
+    }
 }
 
 /// The resources that the API server has, by version.

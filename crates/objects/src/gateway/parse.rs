@@ -8,7 +8,7 @@ use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
     ObjectRef, ReferenceGrant, Selector,
 };
-use crate::trim::{Annotations, meta, port_number};
+use crate::trim::{Annotations, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
@@ -62,19 +62,19 @@ raw! {
 }
 raw! {
     /// An HTTPRoute as the API server has it.
-    RawHttpRoute, RouteSpec, "HTTPRoute", "httproutes", "v1", InNamespaces
+    RawHttpRoute, RouteSpec, status RouteTold, "HTTPRoute", "httproutes", "v1", InNamespaces
 }
 raw! {
     /// A TCPRoute as the API server has it.
-    RawTcpRoute, StreamSpec, "TCPRoute", "tcproutes", "v1", InNamespaces
+    RawTcpRoute, StreamSpec, status RouteTold, "TCPRoute", "tcproutes", "v1", InNamespaces
 }
 raw! {
     /// A UDPRoute as the API server has it.
-    RawUdpRoute, StreamSpec, "UDPRoute", "udproutes", "v1", InNamespaces
+    RawUdpRoute, StreamSpec, status RouteTold, "UDPRoute", "udproutes", "v1", InNamespaces
 }
 raw! {
     /// A TLSRoute as the API server has it.
-    RawTlsRoute, StreamSpec, "TLSRoute", "tlsroutes", "v1", InNamespaces
+    RawTlsRoute, StreamSpec, status RouteTold, "TLSRoute", "tlsroutes", "v1", InNamespaces
 }
 raw! {
     /// A ReferenceGrant as the API server has it: in the version that all bundles of CRDs serve.
@@ -103,6 +103,31 @@ struct GatewaySpec {
 #[serde(default)]
 struct GatewayTold {
     addresses: Vec<RawAddress>,
+}
+
+/// `status` of a route.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RouteTold {
+    parents: Vec<ParentTold>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ParentTold {
+    controller_name: String,
+}
+
+impl RouteTold {
+    /// Who has told the route something.
+    pub(super) fn by(self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.parents.into_iter().map(|parent| parent.controller_name).collect();
+        names.sort();
+        names.dedup();
+        names.shrink_to_fit();
+        names
+    }
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -271,7 +296,7 @@ impl Trim for RawReferenceGrant {
 
     fn trim(self) -> Result<Object, String> {
         Ok(Object::ReferenceGrant(Arc::new(ReferenceGrant {
-            meta: meta(self.metadata, Annotations::Dropped)?,
+            meta: unversioned(self.metadata, Annotations::Dropped)?,
             from: self.spec.from,
             to: self.spec.to,
         })))
@@ -292,7 +317,7 @@ impl Trim for RawTcpRoute {
     const KIND: Kind = Kind::TcpRoute;
 
     fn trim(self) -> Result<Object, String> {
-        self.spec.read(self.metadata, Self::KIND)
+        self.spec.read(self.metadata, Self::KIND, self.status)
     }
 }
 
@@ -300,7 +325,7 @@ impl Trim for RawUdpRoute {
     const KIND: Kind = Kind::UdpRoute;
 
     fn trim(self) -> Result<Object, String> {
-        self.spec.read(self.metadata, Self::KIND)
+        self.spec.read(self.metadata, Self::KIND, self.status)
     }
 }
 
@@ -308,7 +333,7 @@ impl Trim for RawTlsRoute {
     const KIND: Kind = Kind::TlsRoute;
 
     fn trim(self) -> Result<Object, String> {
-        self.spec.read(self.metadata, Self::KIND)
+        self.spec.read(self.metadata, Self::KIND, self.status)
     }
 }
 
@@ -330,6 +355,7 @@ impl Trim for RawHttpRoute {
             hostnames,
             rules,
             unread: unread.0,
+            told_by: self.status.by(),
         })))
     }
 }

@@ -18,6 +18,8 @@ pub struct StreamRoute {
     pub backends: Vec<BackendRef>,
     /// What it asks for and nobody reads.
     pub unread: Option<String>,
+    /// `controllerName` of `status.parents`, each once.
+    pub told_by: Vec<String>,
 }
 
 /// HTTPRoute.
@@ -33,6 +35,8 @@ pub struct HttpRoute {
     pub rules: Vec<RouteRule>,
     /// What of the specification is not read, by its field: the first of it that was found.
     pub unread: Option<String>,
+    /// `controllerName` of `status.parents`, each once.
+    pub told_by: Vec<String>,
 }
 
 /// One of `spec.parentRefs`.

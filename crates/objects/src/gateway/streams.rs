@@ -1,7 +1,7 @@
 //! From the JSON of TCPRoutes, UDPRoutes and TLSRoutes to what is kept of them.
 
 use super::StreamRoute;
-use super::parse::{RawParent, parents};
+use super::parse::{RawParent, RouteTold, parents};
 use super::parse_rules::{RawBackend, Unread, Unsaid};
 use crate::trim::{Annotations, meta};
 use crate::{Kind, Object};
@@ -26,7 +26,12 @@ struct StreamRule {
 }
 
 impl StreamSpec {
-    pub(super) fn read(self, metadata: ObjectMeta, kind: Kind) -> Result<Object, String> {
+    pub(super) fn read(
+        self,
+        metadata: ObjectMeta,
+        kind: Kind,
+        told: RouteTold,
+    ) -> Result<Object, String> {
         let mut unread = Unsaid::default();
         unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
         // The definitions take one rule alone.
@@ -43,6 +48,7 @@ impl StreamSpec {
             hostnames: self.hostnames,
             backends,
             unread: unread.0,
+            told_by: told.by(),
         })))
     }
 }

@@ -124,7 +124,7 @@ impl Trim for networking::IngressClass {
 
     fn trim(self) -> Result<Object, String> {
         Ok(Object::IngressClass(Arc::new(IngressClass {
-            meta: meta(self.metadata, Annotations::Kept)?,
+            meta: unversioned(self.metadata, Annotations::Kept)?,
             controller: self.spec.and_then(|spec| spec.controller).unwrap_or_default(),
         })))
     }
@@ -139,7 +139,7 @@ impl Trim for core::Service {
         let mut external_ips = spec.external_ips.unwrap_or_default();
         external_ips.shrink_to_fit();
         Ok(Object::Service(Arc::new(Service {
-            meta: meta(self.metadata, Annotations::Kept)?,
+            meta: unversioned(self.metadata, Annotations::Kept)?,
             kind: spec.type_.unwrap_or_else(|| "ClusterIP".to_owned()),
             cluster_ip: spec.cluster_ip.filter(|ip| !ip.is_empty() && ip != "None"),
             external_name: spec.external_name.filter(|name| !name.is_empty()),
@@ -175,7 +175,7 @@ impl Trim for discovery::EndpointSlice {
         let service = self.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_NAME));
         let service = service.map(|name| Arc::from(name.as_str()));
         Ok(Object::EndpointSlice(Arc::new(EndpointSlice {
-            meta: meta(self.metadata, Annotations::Dropped)?,
+            meta: unversioned(self.metadata, Annotations::Dropped)?,
             service,
             fqdn: self.address_type == "FQDN",
             ports: each(self.ports, slice_port)?,
@@ -226,7 +226,7 @@ impl Trim for core::ConfigMap {
 
     fn trim(self) -> Result<Object, String> {
         Ok(Object::ConfigMap(Arc::new(ConfigMap {
-            meta: meta(self.metadata, Annotations::Dropped)?,
+            meta: unversioned(self.metadata, Annotations::Dropped)?,
             data: self.data.unwrap_or_default(),
         })))
     }
@@ -237,7 +237,7 @@ impl Trim for core::Namespace {
 
     fn trim(mut self) -> Result<Object, String> {
         let labels = self.metadata.labels.take().unwrap_or_default();
-        let meta = meta(self.metadata, Annotations::Dropped)?;
+        let meta = unversioned(self.metadata, Annotations::Dropped)?;
         Ok(Object::Namespace(Arc::new(Namespace { meta, labels })))
     }
 }
@@ -269,6 +269,12 @@ pub(crate) fn meta(meta: ObjectMeta, annotations: Annotations) -> Result<Meta, S
         resource_version: meta.resource_version.unwrap_or_default().into(),
         annotations: kept,
     })
+}
+
+/// The same of a kind of which nobody asks for the version: then an object that only has another one is the same.
+pub(crate) fn unversioned(metadata: ObjectMeta, annotations: Annotations) -> Result<Meta, String> {
+    let found = meta(metadata, annotations)?;
+    Ok(Meta { generation: 0, resource_version: Arc::default(), ..found })
 }
 
 /// Turns each item into what is kept of it. `collect` would keep them in the room that the originals took, which is

@@ -91,7 +91,12 @@ async fn accept_on(
             _ = stopped.wait_for(|stopped| *stopped) => break,
         };
         match accepted {
-            Ok((tcp, peer)) => begin(tcp, peer, entrance, &worker),
+            Ok((tcp, peer)) => {
+                begin(tcp, peer, entrance, &worker);
+                // Whoever is connected already goes first, and what came for them meanwhile is heard: however many
+                // knock at once, others wait for one of them.
+                tokio::task::yield_now().await;
+            }
             Err(error) => {
                 worker.accept_failed(&error);
                 tokio::time::sleep(PAUSE).await;

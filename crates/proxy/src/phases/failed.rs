@@ -2,7 +2,8 @@
 
 use super::Stop;
 use crate::error::Error;
-use crate::exchange::Exchange;
+use crate::exchange::{Exchange, Place};
+use crate::told::{About, Line};
 use wire::Response;
 
 /// The answer that ended a request early.
@@ -21,14 +22,30 @@ pub(super) fn answer_error(exchange: &Exchange, error: &Error) -> Response {
     response
 }
 
-/// The error log's line: what went wrong for which request of whom.
+/// The error log's line: what went wrong for which request of whom. A namespace whose requests fail all the time has a
+/// share of the log.
 fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
     let host = exchange.host.as_str();
     let request = String::from_utf8_lossy(exchange.received());
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();
-    match error.level() {
+    let level = error.level();
+    let owner = exchange.place.as_ref().and_then(Place::owner);
+    if level <= tracing::Level::WARN {
+        let namespace = owner.map(|owner| &**owner).unwrap_or_default();
+        match exchange.worker.shared.told.line(owner, About::Failure) {
+            None => return,
+            Some(Line { left_out: 0, is_last: false }) => {}
+            Some(Line { left_out, is_last }) => tracing::warn!(
+                namespace,
+                left_out,
+                paused = is_last,
+                "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
+            ),
+        }
+    }
+    match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),
         tracing::Level::WARN => tracing::warn!(%client, host, %request, upstream, "{error}"),
         _ => tracing::debug!(%client, host, %request, upstream, "{error}"),

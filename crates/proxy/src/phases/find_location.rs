@@ -37,16 +37,18 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
-    let found = site(exchange, &generation)?;
-    if let Some(place) = routes::choose(exchange, &canonical, found)? {
+    let site = site(exchange, &generation)?;
+    let mut found = None;
+    if let Some(place) = routes::choose(exchange, &canonical, site, &mut found)? {
         (exchange.path, exchange.place) = (path, Some(place));
         return stays(exchange);
     }
-    let Some(site) = found else {
+    let Some(site) = site else {
         return Err(Response::page(StatusCode::NOT_FOUND).into());
     };
     redirects::www(exchange, site)?;
-    let mut found = site.locations.find(&canonical, &exchange.steps);
+    // What it costs to find is asked for once, whoever asks.
+    let mut found = found.unwrap_or_else(|| site.locations.find(&canonical, &exchange.steps));
     exchange.path = path;
     client_certificate::of_host(exchange, site, found)?;
     if site.server.name.as_str() == "_" && is_health(exchange, &exchange.path) {

@@ -6,6 +6,7 @@ use super::{Stop, program};
 use crate::exchange::{Exchange, Place};
 use crate::limits::{Client, Gate};
 use crate::snippet::{Full, Judgement, Running, on_machine};
+use crate::told::About;
 use crate::variables::text_of;
 use http::StatusCode;
 use model::policy::{LimitKey, Limits};
@@ -157,11 +158,22 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
     }
 }
 
-/// The line of the error log, of the level of what clients do wrong (`error-log-level: info` shows it): whoever is
-/// refused often could fill the log otherwise.
+/// The line of the error log, once a minute for each namespace and limit: whoever is refused often could fill the log
+/// otherwise. The others are of the level of what clients do wrong (`error-log-level: info` shows them).
 fn tell(exchange: &Exchange, what: &'static str) {
     let (client, host) = (exchange.client, exchange.host.as_str());
-    tracing::debug!(%client, host, request = %String::from_utf8_lossy(exchange.received()), "{what}");
+    let request = String::from_utf8_lossy(exchange.received());
+    let owner = exchange.place.as_ref().and_then(Place::owner);
+    match exchange.worker.shared.told.line(owner, About::Limit(what)) {
+        Some(line) => {
+            let namespace = owner.map(|owner| &**owner).unwrap_or_default();
+            tracing::warn!(
+                %client, host, %request, namespace, before = line.left_out,
+                "{what} (told once a minute for each namespace; before: how many were not)"
+            );
+        }
+        None => tracing::debug!(%client, host, %request, "{what}"),
+    }
 }
 
 fn refusal(status: u16) -> Stop {

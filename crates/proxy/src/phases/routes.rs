@@ -13,11 +13,12 @@ use std::sync::Arc;
 use wire::Response;
 
 /// Where a rule leads, if one does. The more special host goes first, then the more special path; of the same host and
-/// path it is the Ingress's.
+/// path it is the Ingress's. Where that had to be looked up, `found` is what the path leads to among Ingresses.
 pub(super) fn choose(
     exchange: &Exchange,
     canonical: &Canonical<'_>,
     of_ingress: Option<&Arc<Site>>,
+    found: &mut Option<Found>,
 ) -> Result<Option<Place>, Error> {
     let routes = &exchange.generation.routes;
     if routes.is_empty() || !is_on_main_port(exchange) {
@@ -29,8 +30,12 @@ pub(super) fn choose(
         return Ok(None);
     }
     let own = Rank::of_rule(&routed.host.name, &rule.matches);
-    if of_ingress.is_some_and(|site| stands_before(exchange, site, canonical, own)) {
-        return Ok(None);
+    if let Some(site) = of_ingress {
+        let location = site.locations.find(canonical, &exchange.steps);
+        *found = Some(location);
+        if stands_before(exchange, site, location, own) {
+            return Ok(None);
+        }
     }
     let index = drawn(exchange, &rule.shares);
     Ok(index.map(|index| Place { site: routed.site.clone(), index }))
@@ -80,8 +85,8 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
 }
 
 /// Whether an Ingress or a snippet has the path, and at least as specially.
-fn stands_before(exchange: &Exchange, site: &Site, canonical: &Canonical<'_>, own: Rank) -> bool {
-    let index = match site.locations.find(canonical, &exchange.steps) {
+fn stands_before(exchange: &Exchange, site: &Site, found: Found, own: Rank) -> bool {
+    let index = match found {
         Found::Location { index } | Found::AddSlash { index } => index,
         Found::TooHard { .. } => return true,
         Found::None => return false,

@@ -1,7 +1,17 @@
 //! Whether an object may refer to one of another namespace.
 
+use crate::translator::differing;
 use objects::Snapshot;
 use objects::gateway::{GROUP, ObjectRef};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The namespaces whose objects a ReferenceGrant that changed lets, or let, refer to others.
+pub(super) fn touched(old: &Snapshot, new: &Snapshot) -> BTreeSet<Arc<str>> {
+    let changed = differing(&old.grants, &new.grants);
+    let versions = changed.flat_map(|key| [old.grants.get(key), new.grants.get(key)]).flatten();
+    versions.flat_map(|grant| &grant.from).map(|from| from.namespace.as_str().into()).collect()
+}
 
 /// Whether an object of `kind` in a namespace may refer to another object: in its own namespace, or where a
 /// ReferenceGrant of the other one says so.

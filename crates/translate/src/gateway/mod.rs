@@ -18,12 +18,11 @@ pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteSta
 
 use crate::Options;
 use crate::ingress::{Role, Target};
+use crate::translator::differing;
 use crate::upstream;
 use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
 use hosts::host;
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
 use listeners::{Certified, State};
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
@@ -174,9 +173,10 @@ impl Front {
                 work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
             }
         }
-        let has_grants = differing(&old.grants, &new.grants).next().is_some();
-        let touched = self.gateways.iter().filter(|(_, state)| {
-            has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
+        let granted = grants::touched(old, new);
+        let touched = self.gateways.iter().filter(|(key, state)| {
+            granted.contains(&key.namespace)
+                || state.secrets().any(|secret| around.secrets.contains(&secret))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
         self.give_addresses(around, work);
@@ -240,12 +240,18 @@ impl Front {
             *self.ports.entry(port.clone()).or_default() += 1;
             work.ports.insert(port.clone());
         }
-        let routes = before.statuses.keys().chain(now.statuses.keys());
-        for id in routes.filter(|id| before.statuses.get(*id) != now.statuses.get(*id)) {
+        let told = before.statuses.keys().chain(now.statuses.keys());
+        let routes: BTreeSet<_> = told.chain(before.notes.keys()).chain(now.notes.keys()).collect();
+        let is_same = |id| {
+            before.statuses.get(id) == now.statuses.get(id)
+                && before.notes.get(id) == now.notes.get(id)
+        };
+        for id in routes.into_iter().filter(|id| !is_same(id)) {
             let status = now.statuses.get(id);
             let conditions = status.into_iter().flat_map(|status| &status.parents);
             let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
             work.tell(kind_of(id.0), &id.1, failing(&conditions));
+            work.note(now.notes.get(id).into_iter().flatten().cloned());
             match status {
                 Some(status) => {
                     self.statuses.stream_routes.insert(id.clone(), Arc::new(status.clone()))
@@ -272,14 +278,12 @@ impl Front {
     fn touch_routes(&self, around: &Around<'_>, work: &mut Work) {
         let (old, new) = (around.old, around.new);
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
-        for namespace in differing(&old.namespaces, &new.namespaces) {
-            let from = ObjectKey::new(namespace.name.clone(), "");
+        let namespaces = differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone());
+        for namespace in namespaces.chain(grants::touched(old, new)) {
+            let from = ObjectKey::new(namespace.clone(), "");
             let within = new.http_routes.range(from..).map(|(key, _)| key);
-            let within = within.take_while(|key| key.namespace == namespace.name);
+            let within = within.take_while(|key| key.namespace == namespace);
             work.routes.extend(within.cloned());
-        }
-        if differing(&old.grants, &new.grants).next().is_some() {
-            work.routes.extend(self.routes.keys().cloned());
         }
         for service in around.services {
             // Endpoints alone change nothing that a route says.
@@ -498,17 +502,4 @@ fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {
         Condition::holds("Accepted", "Accepted")
     };
     ClassStatus { generation: class.meta.generation, conditions: vec![accepted] }
-}
-
-/// The keys of what differs.
-fn differing<'a, V: PartialEq>(
-    old: &'a OrdMap<ObjectKey, Arc<V>>,
-    new: &'a OrdMap<ObjectKey, Arc<V>>,
-) -> impl Iterator<Item = &'a ObjectKey> {
-    old.diff(new).filter_map(|item| match item {
-        DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
-        DiffItem::Update { old: (_, a), new: (key, b) } => {
-            (!Arc::ptr_eq(a, b) && a != b).then_some(key)
-        }
-    })
 }

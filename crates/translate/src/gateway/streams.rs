@@ -1,15 +1,19 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
 //! so all are read again as soon as something touches one.
 
-use super::Around;
 use super::attach::{Wish, hosts, is_gateway, listeners};
+use super::grants;
 use super::listeners::{State, key_of};
+use super::missing;
 use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus};
+use super::{Around, kind_of};
+use crate::translator::differing;
 use crate::upstream;
 use model::{
-    Configuration, Endpoints, Kind, Origin, RouteKey, Stream, StreamPort, StreamShare, TlsRoute,
+    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Stream, StreamPort, StreamShare,
+    TlsRoute,
 };
 use objects::gateway::StreamRoute;
 use objects::{ObjectKey, Snapshot};
@@ -39,15 +43,20 @@ pub(super) struct Streams {
     taken: BTreeMap<Arc<str>, u64>,
     /// The status of each route that names a Gateway of ours.
     pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
+    /// Gateways that routes name and that are not there.
+    pub(super) notes: BTreeMap<(objects::Kind, ObjectKey), Vec<Problem>>,
 }
 
 /// Whether something of the cluster touches routes, Gateways aside.
 pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
     let (old, new) = (around.old, around.new);
-    let routes = !old.stream_routes.ptr_eq(&new.stream_routes);
-    let others = !old.namespaces.ptr_eq(&new.namespaces) || !old.grants.ptr_eq(&new.grants);
-    routes
-        || (!new.stream_routes.is_empty() && others)
+    let has_routes = |namespace: &Arc<str>| {
+        let mut routes = new.stream_routes.values();
+        routes.any(|route| route.meta.key.namespace == *namespace)
+    };
+    differing(&old.stream_routes, &new.stream_routes).next().is_some()
+        || differing(&old.namespaces, &new.namespaces).any(|key| has_routes(&key.name))
+        || grants::touched(old, new).iter().any(has_routes)
         || around.services.iter().any(|service| known.services.contains(service))
 }
 
@@ -70,6 +79,11 @@ impl Streams {
         around: &Around<'_>,
     ) {
         let key = &route.meta.key;
+        let kind = kind_of(route.kind);
+        let notes = missing::of_stream(kind, route, around.new, around.options);
+        if !notes.is_empty() {
+            self.notes.insert((route.kind, key.clone()), notes);
+        }
         let ours = route.parents.iter().filter(|parent| is_gateway(parent)).filter_map(|parent| {
             Some((parent, gateways.get(&key_of(&parent.object, &key.namespace))?))
         });

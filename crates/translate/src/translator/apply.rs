@@ -8,7 +8,7 @@ use crate::{host, upstream};
 use model::{
     Backend, CertificateId, Kind, Origin, Problem, Server, ServerName, Severity, Upstream,
 };
-use objects::{Ingress, ObjectKey, Reference};
+use objects::{Asks, Ingress, ObjectKey, Reference};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Translator {
         let current = self.snapshot.ingresses.get(key).filter(ours);
         let kept = |current: &Ingress| {
             let kept = self.last_valid.get(key).filter(|kept| kept.meta.uid == current.meta.uid);
-            kept.map(|kept| &**kept).filter(|kept| *kept != current)
+            kept.map(|kept| &**kept).filter(|kept| !kept.asks_the_same_as(current))
         };
         let versions =
             current.map(|current| Versions { age: Age::of(current), current, kept: kept(current) });

@@ -28,6 +28,7 @@ use secrets::Secrets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use touched::Touched;
+pub(crate) use touched::differing;
 use users::Users;
 
 /// What a Snapshot means.

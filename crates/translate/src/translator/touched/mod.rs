@@ -2,7 +2,7 @@
 
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
-use objects::{ObjectKey, Snapshot};
+use objects::{Asks, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -31,14 +31,18 @@ impl Touched {
     }
 }
 
-fn differing<'a, K: Ord + Clone, V: PartialEq>(
+/// The keys of what differs in what it asks for.
+pub(crate) fn differing<'a, K: Ord + Clone, V: Asks>(
     old: &'a OrdMap<K, Arc<V>>,
     new: &'a OrdMap<K, Arc<V>>,
 ) -> impl Iterator<Item = &'a K> {
     old.diff(new).filter_map(|item| match item {
         DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
         DiffItem::Update { old: (_, a), new: (key, b) } => {
-            (!Arc::ptr_eq(a, b) && a != b).then_some(key)
+            (!Arc::ptr_eq(a, b) && !a.asks_the_same_as(b)).then_some(key)
         }
     })
 }
+
+#[cfg(test)]
+mod tests;

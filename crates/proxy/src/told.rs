@@ -1,0 +1,126 @@
+//! What the error log says of requests that failed or were turned away: for each namespace a share of each minute,
+//! whoever else fails. What was left out is counted, and told with the first line of the next minute.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+const SPAN: Duration = Duration::from_secs(60);
+/// Lines in a span about failed requests of one namespace. Of each way to be turned away there is one.
+const FAILURES: u64 = 600;
+/// How many spans are kept; who comes later shares one with the others.
+const KEPT: usize = 4096;
+
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum About {
+    /// A request that failed.
+    Failure,
+    /// One that a limit of its namespace turned away, said so.
+    Limit(&'static str),
+    /// One that was turned away since the process has no more to give.
+    Pressure,
+}
+
+impl About {
+    fn most(self) -> u64 {
+        match self {
+            Self::Failure => FAILURES,
+            Self::Limit(_) | Self::Pressure => 1,
+        }
+    }
+}
+
+/// A line that may be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// How many were left out since the line before.
+    pub(crate) left_out: u64,
+    /// Whether it is the last one of its span.
+    pub(crate) is_last: bool,
+}
+
+/// What was told, of all threads.
+#[derive(Debug, Default)]
+pub(crate) struct Told(Mutex<HashMap<(Arc<str>, About), Span>>);
+
+#[derive(Debug)]
+struct Span {
+    began: Instant,
+    lines: u64,
+    left_out: u64,
+}
+
+impl Told {
+    /// A line about a namespace, if there may be one more; nobody's is one, too.
+    pub(crate) fn line(&self, namespace: Option<&Arc<str>>, about: About) -> Option<Line> {
+        self.line_at(namespace, about, Instant::now())
+    }
+
+    fn line_at(&self, namespace: Option<&Arc<str>>, about: About, now: Instant) -> Option<Line> {
+        let mut spans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut key = (namespace.cloned().unwrap_or_default(), about);
+        if !spans.contains_key(&key) && spans.len() >= KEPT {
+            spans.retain(|_, span| now < span.began + SPAN);
+            if spans.len() >= KEPT {
+                key.0 = Arc::default();
+            }
+        }
+        let span = spans.entry(key).or_insert_with(|| Span { began: now, lines: 0, left_out: 0 });
+        if now >= span.began + SPAN {
+            (span.began, span.lines) = (now, 0);
+        }
+        if span.lines >= about.most() {
+            span.left_out += 1;
+            return None;
+        }
+        span.lines += 1;
+        let left_out = std::mem::take(&mut span.left_out);
+        Some(Line { left_out, is_last: span.lines == about.most() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{About, FAILURES, KEPT, Line, SPAN, Told};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    #[test]
+    fn a_namespace_has_its_share_of_each_minute_and_others_theirs() {
+        let (told, start) = (Told::default(), Instant::now());
+        let [a, b]: [Arc<str>; 2] = ["a".into(), "b".into()];
+        let count = |namespace, times: u64, now| {
+            (0..times).filter_map(|_| told.line_at(Some(namespace), About::Failure, now)).count()
+        };
+        assert_eq!(count(&a, FAILURES - 1, start), FAILURES as usize - 1);
+        let last = Some(Line { left_out: 0, is_last: true });
+        assert_eq!(told.line_at(Some(&a), About::Failure, start), last);
+        assert_eq!((count(&a, 1000, start), count(&b, 2, start)), (0, 2));
+        let next = told.line_at(Some(&a), About::Failure, start + SPAN);
+        assert_eq!(next, Some(Line { left_out: 1000, is_last: false }));
+    }
+
+    #[test]
+    fn each_way_to_be_turned_away_is_told_once_a_minute() {
+        let (told, start) = (Told::default(), Instant::now());
+        let a: Arc<str> = "a".into();
+        for about in [About::Limit("requests"), About::Limit("connections"), About::Pressure] {
+            let line = |now| told.line_at(Some(&a), about, now).map(|line| line.left_out);
+            let then = start + SPAN;
+            assert_eq!((line(start), line(start), line(start)), (Some(0), None, None));
+            assert_eq!((line(then), line(then)), (Some(2), None));
+        }
+    }
+
+    #[test]
+    fn however_many_namespaces_there_are_what_is_kept_is_bounded() {
+        let (told, start) = (Told::default(), Instant::now());
+        let line = |name: String, now| told.line_at(Some(&name.into()), About::Pressure, now);
+        let told_of = (0..KEPT * 2).filter_map(|number| line(format!("n{number}"), start)).count();
+        assert_eq!(told_of, KEPT + 1, "the rest shares one");
+        assert!(told.0.lock().expect("nobody panics").len() <= KEPT + 1);
+        line("late".to_owned(), start + SPAN);
+        assert_eq!(told.0.lock().expect("nobody panics").len(), 1, "whose time is over goes");
+    }
+}
