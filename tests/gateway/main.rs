@@ -231,6 +231,12 @@ async fn a_route_takes_nothing_of_hosts_that_others_have_and_nothing_of_the_cont
     // No two requests, and no request of nobody's: the route is refused as a whole.
     assert_eq!(bed.get("smuggler.test", "/").await.pod, "b", "the catch-all has it");
     assert!(bed.get("smuggler.test", "/").await.seen.starts_with("GET / HTTP/1.1\r\n"));
+    // What is too hard to tell of a route costs nobody who goes before it.
+    let costly = [("costly", "a".repeat(120))];
+    let costly = costly.each_ref().map(|(name, value)| (*name, value.as_str()));
+    assert_eq!(bed.send("GET", "any.test", "/", &costly).await.status, 500);
+    let answer = bed.send("GET", "i.test", "/admin", &costly).await;
+    assert_eq!((answer.status, answer.pod.as_str()), (200, "a"));
     let location = header(&bed.get_of_nobody("/elsewhere").await.head, "location").concat();
     assert!(location.starts_with("http://127.0.0.1"), "{location}");
     bed.stop().await;

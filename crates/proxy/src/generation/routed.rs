@@ -22,11 +22,16 @@ pub(crate) struct Routed {
 }
 
 impl Routed {
-    /// The first rule that a request with this path meets.
-    pub(crate) fn rule(&self, asked: &Asked<'_>, path: &[u8]) -> Result<Option<&Rule>, Spent> {
+    /// The first rule that a request with this path meets, of those that may have it.
+    pub(crate) fn rule(
+        &self,
+        asked: &Asked<'_>,
+        path: &[u8],
+        mut may_have: impl FnMut(&Rule) -> bool,
+    ) -> Result<Option<&Rule>, Spent> {
         for index in self.paths.find(path) {
             let rule = &self.host.rules[index];
-            if asked.meets(&rule.matches, path)? {
+            if may_have(rule) && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));
             }
         }

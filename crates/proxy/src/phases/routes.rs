@@ -24,32 +24,33 @@ pub(super) fn choose(
     if routes.is_empty() || !is_on_main_port(exchange) {
         return Ok(None);
     }
+    // What cannot have the request is not asked: its expressions are nobody else's cost.
+    let may_have = |host: &Routed, rule: &Rule| {
+        let Some(site) = of_ingress else { return true };
+        let location = found.get_or_insert_with(|| site.locations.find(canonical, &exchange.steps));
+        !stands_before(exchange, site, *location, Rank::of_rule(&host.host.name, &rule.matches))
+    };
     let hosts = routes.find(&exchange.host);
-    let Some((routed, rule)) = first(exchange, hosts, canonical)? else { return Ok(None) };
+    let chosen = first(exchange, hosts, canonical, may_have)?;
+    let Some((routed, rule)) = chosen else { return Ok(None) };
     if routed.host.name.as_str() == "_" && find_location::is_health(exchange, &canonical.path) {
         return Ok(None);
-    }
-    let own = Rank::of_rule(&routed.host.name, &rule.matches);
-    if let Some(site) = of_ingress {
-        let location = site.locations.find(canonical, &exchange.steps);
-        *found = Some(location);
-        if stands_before(exchange, site, location, own) {
-            return Ok(None);
-        }
     }
     let index = drawn(exchange, &rule.shares);
     Ok(index.map(|index| Place { site: routed.site.clone(), index }))
 }
 
-/// The first rule that a request meets, of the most special host that has one. What is too hard to tell is nobody's.
+/// The first rule that a request meets, of the most special host that has one, among those that may have it. Where that
+/// is too hard to tell, the request fails: nobody gets what another one may have asked for.
 fn first<'a>(
     exchange: &Exchange,
     hosts: impl Iterator<Item = &'a Arc<Routed>>,
     canonical: &Canonical<'_>,
+    mut may_have: impl FnMut(&Routed, &Rule) -> bool,
 ) -> Result<Option<(&'a Arc<Routed>, &'a Rule)>, Error> {
     let asked = Asked::of(exchange);
     for routed in hosts {
-        let found = routed.rule(&asked, &canonical.path);
+        let found = routed.rule(&asked, &canonical.path, |rule| may_have(routed, rule));
         let too_hard = |_| Error::TooHard(format!("routes (host {})", exchange.host));
         if let Some(rule) = found.map_err(too_hard)? {
             return Ok(Some((routed, rule)));
@@ -79,7 +80,7 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
         }
     }
     let hosts = listener.routes.find(&exchange.host);
-    let (routed, rule) = first(exchange, hosts, canonical)?.ok_or_else(nobody)?;
+    let (routed, rule) = first(exchange, hosts, canonical, |_, _| true)?.ok_or_else(nobody)?;
     let index = drawn(exchange, &rule.shares).ok_or_else(nobody)?;
     Ok(Place { site: routed.site.clone(), index })
 }
