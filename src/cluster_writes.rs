@@ -30,7 +30,8 @@ pub(crate) struct ClusterWrites {
 }
 
 impl Replica {
-    /// Who we are, given the way to the API server and whether all namespaces are seen; none outside of a cluster, or of a Pod, where nothing is written. What flags name has to be there.
+    /// Who we are, given the way to the API server and whether all namespaces are seen; none outside of a cluster, or
+    /// of a Pod, where nothing is written. What flags name has to be there.
     pub(crate) async fn find(
         cluster: Option<(ClientOptions, bool)>,
         flags: &Status,

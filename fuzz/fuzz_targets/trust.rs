@@ -1,5 +1,5 @@
-//! Whatever stands in a Secret that Ingresses name, both sides of TLS take what is made of it, what is said about it ends
-//! no line, and no other Ingress changes.
+//! Whatever stands in a Secret that Ingresses name, both sides of TLS take what is made of it, what is said about it
+//! ends no line, and no other Ingress changes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
