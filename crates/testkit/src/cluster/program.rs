@@ -67,8 +67,8 @@ fn fetch(place: &Path) -> Result<()> {
     fs::rename(&fresh, place).context("put the definitions in their place")
 }
 
-/// The folder with every program of the Go module in a folder of this repository, built first if these sources never
-/// were.
+/// The folder with every program of the Go module in a folder of this repository, and those of others that its go.mod
+/// names as tools, built first if these sources never were.
 pub fn go_programs(module: &str) -> Result<PathBuf> {
     let sources = workspace().join(module);
     let folder = cache().join(fingerprint(&sources)?);
@@ -100,7 +100,7 @@ fn build(sources: &Path, fresh: &Path) -> Result<()> {
         .args(["build", "-trimpath", "-buildvcs=false", "-mod=readonly"])
         .args(["-ldflags", "-s -w", "-o"])
         .arg(format!("{}/", fresh.display()))
-        .arg("./...")
+        .args(packages(sources)?)
         .current_dir(sources)
         .output()
         .context("start `go`: the cluster tests need Go 1.26 or later on PATH (go.dev/dl)")?;
@@ -113,6 +113,14 @@ fn build(sources: &Path, fresh: &Path) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// What there is to build in a module; `tool` stands for all that go.mod names with that word.
+fn packages(sources: &Path) -> Result<&'static [&'static str]> {
+    let path = sources.join("go.mod");
+    let text = fs::read_to_string(&path).with_context(|| format!("read {}", path.display()))?;
+    let tools = text.lines().any(|line| line.starts_with("tool "));
+    Ok(if tools { &["./...", "tool"] } else { &["./..."] })
 }
 
 /// Root of the workspace.
