@@ -201,7 +201,7 @@ fn written(exchange: &Exchange, session: &Session, key: &str) -> Bytes {
 /// The session's cookie goes to the client with whatever answer there is, before those of the upstream.
 pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     if let Some(cookie) = &exchange.session_cookie {
-        response.headers.add_first("Set-Cookie", cookie.clone());
+        response.headers.add_first("Set-Cookie", cookie);
     }
 }
 

@@ -44,7 +44,7 @@ fn turns(headers: &Headers) -> usize {
         let name = member.split(|byte| *byte == b';').next().unwrap_or_default();
         name.trim_ascii_end().eq_ignore_ascii_case(MEMBER)
     };
-    headers.all(FIELD).flat_map(|value| tokens(value)).filter(name).count()
+    headers.all(FIELD).flat_map(tokens).filter(name).count()
 }
 
 /// What a request towards an upstream says of its turns: nothing, unless it has come from a controller.
@@ -67,7 +67,7 @@ pub(super) fn value_of_bare(exchange: &Exchange) -> Option<Bytes> {
 }
 
 /// Whether a field is told anew where a request says something of its turns.
-pub(super) fn is_replaced(value: Option<&Bytes>, field: &Field) -> bool {
+pub(super) fn is_replaced(value: Option<&Bytes>, field: &Field<'_>) -> bool {
     value.is_some() && field.is(FIELD)
 }
 
@@ -83,8 +83,8 @@ fn is_from_controller(headers: &Headers) -> bool {
         match field.name.len() {
             6 if field.is("x-code") => seen |= CODE,
             8 if field.is("x-scheme") => seen |= SCHEME,
-            8 if field.is(FIELD) && names_us(&field.value) => return true,
-            11 if field.is("x-sent-from") && *field.value == *SENDER => return true,
+            8 if field.is(FIELD) && names_us(field.value) => return true,
+            11 if field.is("x-sent-from") && field.value == SENDER => return true,
             12 if field.is("x-request-id") => seen |= ID,
             18 if field.is("x-forwarded-scheme") => seen |= FORWARDED,
             _ => {}
@@ -100,7 +100,7 @@ fn names_us(value: &[u8]) -> bool {
 
 /// Everything that is said already, and this turn.
 fn one_more(headers: &Headers) -> Bytes {
-    let said = headers.all(FIELD).map(AsRef::as_ref).chain([MEMBER]);
+    let said = headers.all(FIELD).chain([MEMBER]);
     said.collect::<Vec<&[u8]>>().join(&b", "[..]).into()
 }
 

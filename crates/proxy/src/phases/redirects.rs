@@ -119,13 +119,13 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
 /// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those
 /// of the connection, unless trusted headers name them.
 fn to_www(exchange: &Exchange, host: &str) -> Bytes {
-    let scheme = told(exchange, "x-forwarded-proto").map(AsRef::as_ref);
-    let port = told(exchange, "x-forwarded-port").cloned();
+    let scheme = told(exchange, "x-forwarded-proto");
+    let port = told(exchange, "x-forwarded-port");
     let own_port = || match exchange.connection.local.port() {
         port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
         port => exchange.worker.decimal(port),
     };
-    let mut location = BytesMut::from(scheme.unwrap_or(own_scheme(exchange).as_bytes()));
+    let mut location = BytesMut::from(scheme.as_deref().unwrap_or(own_scheme(exchange).as_bytes()));
     location.extend_from_slice(b"://");
     location.extend_from_slice(host.as_bytes());
     location.extend_from_slice(b":");

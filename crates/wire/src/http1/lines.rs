@@ -1,8 +1,10 @@
 //! Splits a header section into field lines, strictly: CR LF ends a line and nothing else does.
 
+use crate::headers::Line;
 use crate::{Headers, is_token_byte, trailers};
 use bytes::Bytes;
 use memchr::memmem::Finder;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 /// What is wrong with a field line.
@@ -57,7 +59,7 @@ pub struct Bounds {
 
 /// Reads field lines up to the empty line that ends `section`. All of it is there.
 pub fn parse_fields(section: &Bytes, bounds: Bounds, names: Names) -> Result<Headers, BadLine> {
-    let mut headers = Headers::with_capacity(16);
+    let mut headers = Headers::of(section.clone());
     let mut lines = 0;
     let mut start = 0;
     for newline in memchr::memchr_iter(b'\n', section) {
@@ -83,33 +85,47 @@ pub fn parse_fields(section: &Bytes, bounds: Bounds, names: Names) -> Result<Hea
 
 fn push_field(
     headers: &mut Headers,
-    section: &Bytes,
+    section: &[u8],
     start: usize,
     end: usize,
     names: Names,
 ) -> Result<(), BadLine> {
     let line = &section[start..end];
+    let plain = line.iter().position(|&byte| !PLAIN[usize::from(byte)]).unwrap_or(line.len());
+    let (colon, keep) = match line.get(plain) {
+        Some(b':') if plain > 0 => (Some(plain), true),
+        _ => odd_name(line, names)?,
+    };
+    let name_end = start + colon.unwrap_or(line.len());
+    let (value, end) = match colon {
+        Some(colon) => {
+            let value = trim_optional_space(&line[colon + 1..]);
+            (name_end + 1 + value.start, name_end + 1 + value.end)
+        }
+        None => (end, end),
+    };
+    // Short values are looked through faster than a search is set up.
+    let is_bad = |any: bool, &byte: &u8| any | (byte == b'\r') | (byte == 0);
+    if section[value..end].iter().fold(false, is_bad) {
+        return Err(BadLine::Malformed);
+    }
+    if keep {
+        headers.found(Line { added: false, start, name_end, value, end });
+    }
+    Ok(())
+}
+
+/// Where the colon of a line is that does not begin with a usual name, if it has one, and whether the field is passed
+/// on.
+fn odd_name(line: &[u8], names: Names) -> Result<(Option<usize>, bool), BadLine> {
     let Some(colon) = memchr::memchr(b':', line) else {
         // nginx takes a lone word for a name without value (recording protocol/header-lines); the rest is refused.
         if !line.iter().all(|&byte| is_token_byte(byte)) {
             return Err(BadLine::Malformed);
         }
-        if judge_name(line, names)?.keep {
-            headers.push(section.slice_ref(line), Bytes::new());
-        }
-        return Ok(());
+        return Ok((None, judge_name(line, names)?.keep));
     };
-    let Judged { keep } = judge_name(&line[..colon], names)?;
-    let value = trim_optional_space(&line[colon + 1..]);
-    // Short values are looked through faster than a search is set up.
-    if value.iter().fold(false, |any, &byte| any | (byte == b'\r') | (byte == 0)) {
-        return Err(BadLine::Malformed);
-    }
-    if keep {
-        let at = |part: &[u8]| section.slice_ref(part);
-        headers.push(at(&line[..colon]), at(value));
-    }
-    Ok(())
+    Ok((Some(colon), judge_name(&line[..colon], names)?.keep))
 }
 
 /// Letters, digits and `-`: nearly all names have nothing else.
@@ -142,12 +158,12 @@ fn judge_name(name: &[u8], names: Names) -> Result<Judged, BadLine> {
     Ok(Judged { keep: !names.drop_odd && name.iter().all(|&byte| is_token_byte(byte)) })
 }
 
-/// Without spaces and tabs at both ends (RFC 9110 section 5.6.3).
-fn trim_optional_space(value: &[u8]) -> &[u8] {
+/// Where a value is without spaces and tabs at both ends (RFC 9110 section 5.6.3).
+fn trim_optional_space(value: &[u8]) -> Range<usize> {
     let is_space = |byte: &u8| *byte == b' ' || *byte == b'\t';
     let start = value.iter().position(|byte| !is_space(byte)).unwrap_or(value.len());
     let end = value.iter().rposition(|byte| !is_space(byte)).map_or(start, |at| at + 1);
-    &value[start..end]
+    start..end
 }
 
 /// Reads a trailer section, without what may not stand in one.

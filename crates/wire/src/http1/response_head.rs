@@ -2,9 +2,12 @@
 
 use super::framing::{Framing, number};
 use super::lines::{Bounds, Names, parse_fields};
-use crate::{Headers, Version};
+use crate::{Headers, NameSet, Version};
 use bytes::Bytes;
 use http::{Method, StatusCode};
+
+/// Fields that say how the body is delimited: they are read here, and written anew.
+const FRAMING: NameSet = NameSet::new(&["content-length", "transfer-encoding"]);
 
 /// Field lines of an answer.
 const LINES: usize = 256;
@@ -54,7 +57,7 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
     };
-    headers.retain(|field| !field.is("content-length") && !field.is("transfer-encoding"));
+    headers.remove_all(&FRAMING);
     let announced_length = length.filter(|_| bodyless && status.as_u16() != 204);
     // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for.
     let clean = !(status.as_u16() == 204 && length.is_some_and(|length| length > 0));
