@@ -29,8 +29,10 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let canonical = route::path::canonical(exchange.request.raw_path()).map_err(Error::BadPath)?;
     exchange.dotted = canonical.dotted;
     let path = match &canonical.path {
-        Cow::Borrowed(path) => Bytes::copy_from_slice(path),
-        Cow::Owned(path) => Bytes::copy_from_slice(path),
+        Cow::Borrowed(path) if exchange.request.target.starts_with(path) => {
+            exchange.request.target.slice(..path.len())
+        }
+        path => Bytes::copy_from_slice(path),
     };
     if exchange.connection.is_gateways {
         let place = routes::at_door(exchange, &canonical)?;

@@ -8,7 +8,7 @@ use crate::exchange::Exchange;
 use bytes::Bytes;
 use model::policy::HeaderEdits;
 use upstream::TryError;
-use wire::{Field, Headers, Request, Version, tokens};
+use wire::{Field, Headers, NameSet, Request, Version, tokens};
 
 /// The field, in lower case.
 const FIELD: &str = "cdn-loop";
@@ -20,6 +20,15 @@ const MEMBER: &[u8] = b"fairway";
 const SENDER: &[u8] = b"nginx-ingress-controller";
 /// What requests towards upstreams have of a controller.
 const TELLING: [&str; 3] = ["x-scheme", "x-forwarded-scheme", "x-request-id"];
+/// One of these has every request that has come from one.
+const OF_CONTROLLERS: NameSet = NameSet::new(&[
+    "x-scheme",
+    "x-forwarded-scheme",
+    "x-request-id",
+    "x-code",
+    "x-sent-from",
+    FIELD,
+]);
 /// Turns that a request may have made.
 const MOST: usize = 5;
 /// Turns of a request that is still copied: each of its copies may go round as well.
@@ -78,6 +87,9 @@ fn is_from_controller(headers: &Headers) -> bool {
     const FORWARDED: u8 = 2;
     const ID: u8 = 4;
     const CODE: u8 = 8;
+    if !headers.has_any(&OF_CONTROLLERS) {
+        return false;
+    }
     let mut seen = 0;
     for field in headers.iter() {
         match field.name.len() {

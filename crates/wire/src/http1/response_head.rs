@@ -17,8 +17,8 @@ const LINES: usize = 256;
 pub struct ResponseHead {
     /// The status.
     pub status: StatusCode,
-    /// The reason phrase.
-    pub reason: Bytes,
+    /// The reason phrase, if it is not the usual one.
+    pub reason: Option<Bytes>,
     /// All fields but those of the framing.
     pub headers: Headers,
     /// How the body is delimited.
@@ -38,7 +38,8 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let line_end = memchr::memchr(b'\n', head).ok_or(BadResponse)?;
     let line = head[..line_end].strip_suffix(b"\r").ok_or(BadResponse)?;
     let (version, status, reason) = status_line(line)?;
-    let reason = head.slice_ref(reason);
+    let is_odd = !reason.is_empty() && reason != crate::reason(status).as_bytes();
+    let reason = is_odd.then(|| head.slice_ref(reason));
     let names = Names { underscores: true, drop_odd: false };
     let section = unfolded(head.slice(line_end + 1..));
     let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
