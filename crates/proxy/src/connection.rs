@@ -1,7 +1,7 @@
 //! What is known about a client's connection, whatever it speaks.
 
 use bytes::Bytes;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -14,6 +14,9 @@ use wire::{Control, canonical};
 
 /// How long a client may take between connecting and sending, if we would rather close.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
+
+/// Bytes of an authority that is kept: a name of DNS, and a port.
+const LONGEST_NAME: usize = 260;
 
 /// A client's connection.
 #[derive(Debug)]
@@ -47,6 +50,8 @@ pub(crate) struct Connection {
     /// It comes from this machine's own address.
     hairpin: bool,
     turns: OnceCell<Option<Turns>>,
+    /// The authority of its last request, and the host in it.
+    named: RefCell<Option<(Bytes, Rc<str>)>>,
 }
 
 /// Who was let in under full pressure: one of a few, for one request.
@@ -103,6 +108,7 @@ impl Connection {
             control: Rc::default(),
             hairpin: canonical(peer).ip() == canonical(local).ip(),
             turns: OnceCell::new(),
+            named: RefCell::default(),
         }
     }
 
@@ -120,6 +126,22 @@ impl Connection {
         }
         let turns = self.turns.get_or_init(|| own::turns_of(self.peer));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
+    }
+
+    /// The host of an authority, as servers are named. Most requests of a connection name the same one.
+    pub(crate) fn host_of(&self, authority: &[u8]) -> Rc<str> {
+        let mut named = self.named.borrow_mut();
+        if let Some((known, host)) = &*named
+            && known == authority
+        {
+            return host.clone();
+        }
+        let host = wire::host::parse(authority).map(|host| host.name).unwrap_or_default();
+        let host: Rc<str> = host.into();
+        if authority.len() <= LONGEST_NAME {
+            *named = Some((Bytes::copy_from_slice(authority), host.clone()));
+        }
+        host
     }
 
     /// Whether it is so young that its first request may still be on its way.

@@ -10,14 +10,14 @@ use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
 
 pub(super) fn find(exchange: &mut Exchange) {
-    let generation = exchange.generation.clone();
-    let global = generation.global();
+    let global = exchange.generation.global();
     let connection = &exchange.connection;
     let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
     exchange.client =
         address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
-    exchange.forwarded = forwarded(exchange, global);
-    exchange.request_id = request_id(exchange, global);
+    let global = exchange.generation.global();
+    let (forwarded, id) = (forwarded(exchange, global), request_id(exchange, global));
+    (exchange.forwarded, exchange.request_id) = (forwarded, id);
 }
 
 /// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose

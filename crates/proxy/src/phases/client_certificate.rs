@@ -29,7 +29,7 @@ pub(super) fn of_host(exchange: &Exchange, site: &Site, found: Found) -> Result<
         None => Ok(()),
         Some(Clients::Verified(_)) if leads_to_renewal(exchange, site, found) => Ok(()),
         Some(Clients::Closed(reason)) => {
-            tracing::debug!(host = exchange.host, reason, "the host is closed");
+            tracing::debug!(host = &*exchange.host, reason, "the host is closed");
             Err(Response::page(StatusCode::FORBIDDEN).into())
         }
         Some(Clients::Verified(verifier)) => {

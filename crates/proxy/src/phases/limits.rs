@@ -160,7 +160,7 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
 /// The line of the error log, of the level of what clients do wrong (`error-log-level: info` shows it): whoever is
 /// refused often could fill the log otherwise.
 fn tell(exchange: &Exchange, what: &'static str) {
-    let (client, host) = (exchange.client, exchange.host.as_str());
+    let (client, host) = (exchange.client, &*exchange.host);
     tracing::debug!(%client, host, request = %String::from_utf8_lossy(exchange.received()), "{what}");
 }
 

@@ -33,7 +33,7 @@ pub(super) fn redirect(exchange: &Exchange) -> Result<(), Stop> {
     let host = match redirect.host.as_deref() {
         Some(host) => host.to_owned(),
         None if exchange.host.is_empty() => address(),
-        None => exchange.host.clone(),
+        None => exchange.host.to_string(),
     };
     let port = match (redirect.port, &redirect.scheme) {
         (None, Some(_)) => None,
