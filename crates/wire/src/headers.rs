@@ -6,7 +6,8 @@
 use crate::names::{NameSet, bit, tokens};
 use bytes::{BufMut, Bytes, BytesMut};
 use smallvec::SmallVec;
-use std::fmt;
+use std::ops::Range;
+use std::{fmt, slice};
 
 /// One field line of a section.
 #[derive(Clone, Copy)]
@@ -16,10 +17,17 @@ pub struct Field<'a> {
     /// Value without surrounding white space; any bytes but NUL, CR and LF.
     pub value: &'a [u8],
     text: &'a [u8],
-    line: Line,
+    line: &'a Line,
 }
 
-impl Field<'_> {
+impl<'a> Field<'a> {
+    #[inline]
+    fn at(line: &'a Line, read: &'a [u8], added: &'a [u8]) -> Self {
+        let text = if line.added { added } else { read };
+        let name = &text[line.start as usize..line.name_end as usize];
+        Self { name, value: &text[line.value as usize..line.end as usize], text, line }
+    }
+
     /// Whether the field is called `name` (given in any case).
     #[inline]
     pub fn is(&self, name: &str) -> bool {
@@ -34,13 +42,10 @@ impl Field<'_> {
 
     /// Appends the field line. One that came as it would be written is copied as a whole.
     pub fn write(&self, out: &mut BytesMut) {
-        let Line { start, name_end, value, end, .. } = self.line;
-        if value == name_end + 2
-            && let Some(line) = self.text.get(start..end + 2)
-            && line.ends_with(b"\r\n")
-            && line[value - 1 - start] == b' '
-        {
-            return out.put_slice(line);
+        if self.line.whole {
+            return out.extend_from_slice(
+                &self.text[self.line.start as usize..self.line.end as usize + 2],
+            );
         }
         out.reserve(self.name.len() + self.value.len() + 4);
         out.put_slice(self.name);
@@ -63,17 +68,36 @@ impl PartialEq for Field<'_> {
     }
 }
 
+/// The fields of a section in order.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    lines: slice::Iter<'a, Line>,
+    read: &'a [u8],
+    added: &'a [u8],
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'a>> {
+        self.lines.next().map(|line| Field::at(line, self.read, self.added))
+    }
+}
+
 /// Where a field stands in the bytes of its section.
-#[derive(Clone, Copy)]
-pub(crate) struct Line {
-    /// In what was added, not in what was read.
-    pub added: bool,
+#[derive(Clone, Copy, Debug)]
+struct Line {
     /// Where the name begins and ends.
-    pub start: usize,
-    pub name_end: usize,
+    start: u32,
+    name_end: u32,
     /// Where the value begins and ends.
-    pub value: usize,
-    pub end: usize,
+    value: u32,
+    end: u32,
+    /// In what was added, not in what was read.
+    added: bool,
+    /// Whether it stands there as it is written: `name: value`, and the end of the line.
+    whole: bool,
 }
 
 /// Lines that need no memory of their own.
@@ -92,26 +116,24 @@ struct Section {
 }
 
 impl Section {
-    fn field(&self, line: Line) -> Field<'_> {
-        let text = if line.added { &self.added[..] } else { &self.read[..] };
-        let (name, value) = (&text[line.start..line.name_end], &text[line.value..line.end]);
-        Field { name, value, text, line }
-    }
-
     /// Puts a line at the end of what was added.
     fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
         self.names |= bit(name);
         let added = &mut self.added;
-        let start = added.len();
         added.reserve(name.len() + value.len() + 4);
+        let start = place(added.len());
         added.extend_from_slice(name);
-        let name_end = added.len();
         added.extend_from_slice(b": ");
         added.extend_from_slice(value);
-        let end = added.len();
+        let end = place(added.len());
         added.extend_from_slice(b"\r\n");
-        Line { added: true, start, name_end, value: name_end + 2, end }
+        let name_end = start + place(name.len());
+        Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
     }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("sections are bounded far below 4 GiB")
 }
 
 /// The fields of a message's header or trailer section.
@@ -124,15 +146,27 @@ pub struct Headers {
 impl Headers {
     /// The section of which `read` has the lines, none of them yet.
     pub(crate) fn of(read: Bytes) -> Self {
-        Self { section: Some(Box::new(Section { read, ..Section::default() })) }
+        let mut section: Box<Section> = Box::default();
+        section.read = read;
+        Self { section: Some(section) }
     }
 
     /// Adds a field that stands in what was read.
-    pub(crate) fn found(&mut self, line: Line) {
-        if let Some(section) = &mut self.section {
-            section.names |= bit(&section.read[line.start..line.name_end]);
-            section.lines.push(line);
-        }
+    #[inline]
+    pub(crate) fn found(&mut self, name: Range<usize>, value: Range<usize>) {
+        let Some(section) = &mut self.section else { return };
+        let whole = value.start == name.end + 2
+            && section.read[name.end + 1] == b' '
+            && section.read.get(value.end..value.end + 2) == Some(b"\r\n");
+        section.names |= bit(&section.read[name.clone()]);
+        section.lines.push(Line {
+            start: place(name.start),
+            name_end: place(name.end),
+            value: place(value.start),
+            end: place(value.end),
+            added: false,
+            whole,
+        });
     }
 
     fn section(&mut self) -> &mut Section {
@@ -181,15 +215,13 @@ impl Headers {
     /// Gives the first field called `name` this value and removes the others, where there is none adds one; an empty
     /// value removes all of them.
     pub fn put(&mut self, name: &[u8], value: &[u8]) {
-        let mut new = Some(value).filter(|value| !value.is_empty());
-        self.change(|field| {
-            if !field.name.eq_ignore_ascii_case(name) {
-                return Change::Stays;
-            }
-            new.take().map_or(Change::Goes, |value| Change::Value(value.to_vec()))
-        });
-        if let Some(value) = new {
-            self.push(name, value);
+        let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name);
+        let mut first = !value.is_empty();
+        self.retain(|field| !is_it(field) || std::mem::take(&mut first));
+        match self.iter().any(|field| is_it(&field)) {
+            true => self.rewrite(|field| is_it(field).then(|| value.to_vec())),
+            false if !value.is_empty() => self.push(name, value),
+            false => {}
         }
     }
 
@@ -219,33 +251,22 @@ impl Headers {
 
     /// Keeps the fields that `keep` says yes to.
     pub fn retain(&mut self, mut keep: impl FnMut(&Field<'_>) -> bool) {
-        let Some(section) = &mut self.section else { return };
-        let mut lines = std::mem::take(&mut section.lines);
-        lines.retain(|line| keep(&section.field(*line)));
-        section.lines = lines;
+        if let Some(section) = &mut self.section {
+            let Section { read, added, lines, .. } = &mut **section;
+            lines.retain(|line| keep(&Field::at(line, read, added)));
+        }
     }
 
     /// Gives the fields other values that `new` has one for.
     pub fn rewrite(&mut self, mut new: impl FnMut(&Field<'_>) -> Option<Vec<u8>>) {
-        self.change(|field| new(field).map_or(Change::Stays, Change::Value));
-    }
-
-    fn change(&mut self, mut change: impl FnMut(&Field<'_>) -> Change) {
         let Some(section) = &mut self.section else { return };
-        let mut lines = std::mem::take(&mut section.lines);
-        lines.retain(|line| {
-            let field = section.field(*line);
-            match change(&field) {
-                Change::Stays => true,
-                Change::Goes => false,
-                Change::Value(value) => {
-                    let name = field.name.to_vec();
-                    *line = section.write(&name, &value);
-                    true
-                }
+        for at in 0..section.lines.len() {
+            let field = Field::at(&section.lines[at], &section.read, &section.added);
+            if let Some(value) = new(&field) {
+                let name = field.name.to_vec();
+                section.lines[at] = section.write(&name, &value);
             }
-        });
-        section.lines = lines;
+        }
     }
 
     /// Value of the first field called `name`.
@@ -261,9 +282,9 @@ impl Headers {
 
     /// Value of one of these fields, to be kept.
     pub fn kept(&self, field: &Field<'_>) -> Bytes {
-        let Line { added, value, end, .. } = field.line;
+        let Line { added, value, end, .. } = *field.line;
         match &self.section {
-            Some(section) if !added => section.read.slice(value..end),
+            Some(section) if !added => section.read.slice(value as usize..end as usize),
             _ => Bytes::copy_from_slice(field.value),
         }
     }
@@ -273,7 +294,12 @@ impl Headers {
         if !self.may_have(bit(name.as_bytes())) {
             return None;
         }
-        self.iter().find(|field| field.is(name))
+        let Fields { lines, read, added } = self.iter();
+        // Most lengths differ, so this is all that is looked at.
+        lines
+            .filter(|line| (line.name_end - line.start) as usize == name.len())
+            .map(|line| Field::at(line, read, added))
+            .find(|field| field.is(name))
     }
 
     /// Value of the first field called `name`, if it is text.
@@ -284,8 +310,11 @@ impl Headers {
     /// Values of all fields called `name`, in order.
     #[inline]
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
-        let lines = if self.may_have(bit(name.as_bytes())) { usize::MAX } else { 0 };
-        self.iter().take(lines).filter(move |field| field.is(name)).map(|field| field.value)
+        let mut fields = self.iter();
+        if !self.may_have(bit(name.as_bytes())) {
+            fields.lines = [].iter();
+        }
+        fields.filter(move |field| field.is(name)).map(|field| field.value)
     }
 
     /// Whether a field is called `name`.
@@ -302,9 +331,13 @@ impl Headers {
 
     /// The fields in order.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        let section = self.section.as_deref().into_iter();
-        section.flat_map(|section| section.lines.iter().map(|line| section.field(*line)))
+    pub fn iter(&self) -> Fields<'_> {
+        match &self.section {
+            Some(section) => {
+                Fields { lines: section.lines.iter(), read: &section.read, added: &section.added }
+            }
+            None => Fields { lines: [].iter(), read: &[], added: &[] },
+        }
     }
 
     /// How many fields there are.
@@ -323,13 +356,6 @@ impl Headers {
         self.all(name)
             .any(|value| tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes())))
     }
-}
-
-/// What becomes of a field.
-enum Change {
-    Stays,
-    Goes,
-    Value(Vec<u8>),
 }
 
 impl fmt::Debug for Headers {
