@@ -218,10 +218,10 @@ impl Headers {
         let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name);
         let mut first = !value.is_empty();
         self.retain(|field| !is_it(field) || std::mem::take(&mut first));
-        match self.iter().any(|field| is_it(&field)) {
-            true => self.rewrite(|field| is_it(field).then(|| value.to_vec())),
-            false if !value.is_empty() => self.push(name, value),
-            false => {}
+        if self.iter().any(|field| is_it(&field)) {
+            self.rewrite(|field| is_it(field).then(|| value.to_vec()));
+        } else if !value.is_empty() {
+            self.push(name, value);
         }
     }
 
@@ -375,15 +375,15 @@ impl Eq for Headers {}
 #[cfg(test)]
 mod tests {
     use super::Headers;
-    use crate::http1::{Bounds, Names, parse_fields};
     use bytes::{Bytes, BytesMut};
 
     /// What was read, with something added: the fields of which `write` makes these lines.
     fn section() -> Headers {
         let read = Bytes::from_static(b"One: 1\r\nTwo:2\r\nthree: \t3 \r\nONE: 4\r\nLone\r\n\r\n");
-        let bounds = Bounds { count: 9, line: 99 };
-        let names = Names { underscores: true, drop_odd: false };
-        let mut headers = parse_fields(&read, bounds, names).expect("all of them are fields");
+        let mut headers = Headers::of(read);
+        let places =
+            [(0..3, 5..6), (8..11, 12..13), (15..20, 23..24), (27..30, 32..33), (35..39, 39..39)];
+        places.into_iter().for_each(|(name, value)| headers.found(name, value));
         headers.add("Five", "5");
         headers
     }

@@ -35,10 +35,10 @@ fn of_snippets(exchange: &mut Exchange, place: &Place, headers: &mut Headers) ->
         }
         let value = on_machine(exchange, |machine| rewrites.value(machine, field));
         let value = value.map_err(|error| failed = Err(error)).ok()?.flatten()?.into_bytes();
-        let is_location = field.is("location");
-        Some(match is_location {
-            true => redirects::absolute(exchange, policy.relative_redirects, value),
-            false => value,
+        Some(if field.is("location") {
+            redirects::absolute(exchange, policy.relative_redirects, value)
+        } else {
+            value
         })
     });
     failed

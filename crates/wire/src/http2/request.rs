@@ -73,7 +73,7 @@ pub fn judge(
 
 /// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
 fn expects_continue(headers: &Headers) -> Result<bool, StatusCode> {
-    let mut members = headers.all("expect").flat_map(|value| tokens(value)).peekable();
+    let mut members = headers.all("expect").flat_map(tokens).peekable();
     let expects = members.peek().is_some();
     if members.all(|member| member.eq_ignore_ascii_case(b"100-continue")) {
         Ok(expects)
