@@ -1,6 +1,5 @@
 //! Header sections of the answer, kept where a variable asks for them: `$sent_http_*` and `$upstream_http_*`.
 
-use bytes::Bytes;
 use model::{Part, Template, Variable};
 use wire::{Headers, Length, Response, Version};
 
@@ -47,10 +46,10 @@ pub(crate) fn section(response: &Response, version: Version) -> Headers {
     let mut headers = response.headers.clone();
     match (response.announced_length, response.body.length()) {
         (Some(length), _) | (None, Length::Known(length)) => {
-            headers.add("Content-Length", Bytes::from(length.to_string()));
+            headers.add("Content-Length", length.to_string());
         }
         (None, Length::Unknown) if version == Version::Http11 => {
-            headers.add("Transfer-Encoding", Bytes::from_static(b"chunked"));
+            headers.add("Transfer-Encoding", "chunked");
         }
         (None, Length::Unknown) => {}
     }

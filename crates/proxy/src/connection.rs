@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use model::Transport;
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -15,6 +15,9 @@ use wire::{Control, canonical};
 
 /// How long a client may take between connecting and sending, if we would rather close.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
+
+/// Bytes of an authority that is kept: a name of DNS, and a port.
+const LONGEST_NAME: usize = 260;
 
 /// A client's connection.
 #[derive(Debug)]
@@ -48,6 +51,8 @@ pub(crate) struct Connection {
     /// It may come from this machine.
     hairpin: bool,
     turns: OnceCell<Option<Turns>>,
+    /// The authority of its last request, and the host in it.
+    named: RefCell<Option<(Bytes, Rc<str>)>>,
 }
 
 /// Who was let in under full pressure: one of a few, for one request.
@@ -104,6 +109,7 @@ impl Connection {
             control: Rc::default(),
             hairpin: own::may_be_one_machine(peer, local),
             turns: OnceCell::new(),
+            named: RefCell::default(),
         }
     }
 
@@ -121,6 +127,22 @@ impl Connection {
         }
         let turns = self.turns.get_or_init(|| own::turns_of(Transport::Tcp, self.peer));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
+    }
+
+    /// The host of an authority, as servers are named. Most requests of a connection name the same one.
+    pub(crate) fn host_of(&self, authority: &[u8]) -> Rc<str> {
+        let mut named = self.named.borrow_mut();
+        if let Some((known, host)) = &*named
+            && known == authority
+        {
+            return host.clone();
+        }
+        let host = wire::host::parse(authority).map(|host| host.name).unwrap_or_default();
+        let host: Rc<str> = host.into();
+        if authority.len() <= LONGEST_NAME {
+            *named = Some((Bytes::copy_from_slice(authority), host.clone()));
+        }
+        host
     }
 
     /// Whether it is so young that its first request may still be on its way.

@@ -38,7 +38,7 @@ pub(crate) struct Exchange {
     /// Host, scheme and port as they are passed on.
     pub forwarded: Forwarded,
     /// The host asked for: lower case, without port and trailing dot.
-    pub host: String,
+    pub host: Rc<str>,
     /// The canonical path.
     pub path: Bytes,
     /// Whether the path had dot segments.
@@ -196,7 +196,7 @@ impl Exchange {
             client: connection.announced.map_or(connection.peer, |announced| announced.source).ip(),
             since: wire::now(),
             forwarded: Forwarded::default(),
-            host: String::new(),
+            host: Rc::default(),
             path: Bytes::new(),
             dotted: false,
             place: None,

@@ -51,33 +51,70 @@ pub(crate) async fn serve(
 ) {
     let mut client = Rc::new(Client::new(io, buffer, connection.control.clone()));
     loop {
-        let generation = worker.generation();
-        let global = generation.global();
-        let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
-        let idle = match connection.requests.get() {
-            0 => global.limits.header_timeout,
-            _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
-        };
-        let (limits, heads) = (&global.limits, &generation.heads);
-        let head = client.head(idle, limits.header_timeout, (heads.line, heads.total)).await;
-        connection.requests.set(connection.requests.get() + 1);
-        let next = match head {
-            // Boxed: a connection between two requests holds nothing of what a request needs.
-            Ok(head) if worker.refuses_request(&connection) => {
-                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
-                Box::pin(refuse(&client, page, &head, seat)).await
-            }
-            Ok(head) => Box::pin(one(client, head, seat)).await,
-            Err(no_head) => {
-                let Some(page) = page_for(no_head) else { return };
-                Box::pin(refuse(&client, page, &[], seat)).await
-            }
-        };
-        match next {
+        let head = next_head(&client, patience(&connection, &worker), &worker).await;
+        // Boxed: a connection that is idle holds nothing of what a request needs.
+        match Box::pin(busy(client, head, &connection, &worker)).await {
             Some(kept) => client = kept,
             None => return,
         }
     }
+}
+
+/// How long a connection that has had several requests keeps the room for the next one.
+const WARM: Duration = Duration::from_secs(1);
+
+/// Answers a request, and those that follow it closely; gives the connection back if it stays.
+async fn busy(
+    mut client: Rc<Client>,
+    mut head: Result<Bytes, NoHead>,
+    connection: &Rc<Connection>,
+    worker: &Rc<Worker>,
+) -> Option<Rc<Client>> {
+    loop {
+        connection.requests.set(connection.requests.get() + 1);
+        // That of its arrival: the connection may have been idle while another one came into force.
+        let generation = worker.generation();
+        let seat = Seat { connection, generation: &generation, worker };
+        client = match head {
+            Ok(head) if worker.refuses_request(connection) => {
+                let page = Response::page(StatusCode::SERVICE_UNAVAILABLE);
+                Box::pin(refuse(&client, page, &head, seat)).await
+            }
+            Ok(head) => one(client, head, seat).await,
+            Err(no_head) => Box::pin(refuse(&client, page_for(no_head)?, &[], seat)).await,
+        }?;
+        drop(generation);
+        let idle = patience(connection, worker);
+        if connection.requests.get() == 1 || idle <= WARM {
+            connection.idle.set(Some(idle));
+            return Some(client);
+        }
+        head = next_head(&client, WARM, worker).await;
+        if matches!(head, Err(NoHead::Idle)) {
+            connection.idle.set(Some(idle - WARM));
+            return Some(client);
+        }
+    }
+}
+
+/// How long a connection may be silent before its next request begins.
+fn patience(connection: &Connection, worker: &Worker) -> Duration {
+    let generation = worker.generation();
+    let global = generation.global();
+    match connection.requests.get() {
+        0 => global.limits.header_timeout,
+        _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
+    }
+}
+
+/// The next head, if it begins within `idle`.
+async fn next_head(client: &Client, idle: Duration, worker: &Worker) -> Result<Bytes, NoHead> {
+    let (limit, sizes) = {
+        let generation = worker.generation();
+        let heads = &generation.heads;
+        (generation.global().limits.header_timeout, (heads.line, heads.total))
+    };
+    client.head(idle, limit, sizes).await
 }
 
 /// Answers whoever speaks HTTP in clear to a port for TLS, and ends the connection (nginx: 497).
@@ -104,7 +141,7 @@ pub(crate) async fn refuse_plain(io: Io, connection: Rc<Connection>, worker: Rc<
 /// What is said to whoever sent no head, if anything is owed.
 fn page_for(no_head: NoHead) -> Option<Response> {
     Some(Response::page(match no_head {
-        NoHead::Over => return None,
+        NoHead::Over | NoHead::Idle => return None,
         NoHead::Slow => StatusCode::REQUEST_TIMEOUT,
         NoHead::TooLong { in_line: true } => StatusCode::URI_TOO_LONG,
         NoHead::Malformed | NoHead::TooLong { in_line: false } => StatusCode::BAD_REQUEST,

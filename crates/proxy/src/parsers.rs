@@ -170,9 +170,9 @@ pub struct Trace {
 
 /// Reads the trace that header fields tell in a format.
 pub fn trace(propagator: Propagator, fields: &[(String, Vec<u8>)]) -> Option<Trace> {
-    let mut headers = Headers::with_capacity(fields.len());
+    let mut headers = Headers::default();
     for (name, value) in fields {
-        headers.push(name.clone(), value.clone());
+        headers.push(name, value);
     }
     let read = propagation::extract(&[propagator], &headers)?;
     let mut told = Vec::new();
@@ -187,7 +187,7 @@ pub fn trace(propagator: Propagator, fields: &[(String, Vec<u8>)]) -> Option<Tra
 }
 
 fn fields(name: &'static str, lines: &[&[u8]]) -> Headers {
-    let mut headers = Headers::with_capacity(lines.len());
-    lines.iter().for_each(|line| headers.add(name, Bytes::copy_from_slice(line)));
+    let mut headers = Headers::default();
+    lines.iter().for_each(|line| headers.add(name, line));
     headers
 }

@@ -50,7 +50,7 @@ impl SetHeaders {
 
     /// Sets the fields of an answer (ngx_headers_more's more_set_headers).
     pub fn apply(&self, fill: impl Fn(&Template) -> String, headers: &mut Headers) {
-        self.each(fill, |name, value| headers.replace(name, value));
+        self.each(fill, |name, value| headers.replace(name, &value));
     }
 }
 

@@ -155,7 +155,7 @@ fn answered(
 ) -> Response {
     let mut response = Response {
         status: head.status,
-        reason: Some(head.reason).filter(|reason| !reason.is_empty()),
+        reason: head.reason,
         headers: head.headers,
         body: Body::empty(),
         source: Source::Upstream,

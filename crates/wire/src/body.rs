@@ -16,7 +16,13 @@ pub struct Body {
     /// How it is sent, where it may not just go.
     sending: Option<Box<Sending>>,
     /// What was taken and given back: it comes first.
-    returned: VecDeque<Frame>,
+    returned: Option<Box<Returned>>,
+}
+
+/// What was given back, in its order. Hardly a body has it, so it takes no room in the others.
+#[derive(Debug)]
+struct Returned {
+    frames: VecDeque<Frame>,
 }
 
 /// How a body is sent.
@@ -40,7 +46,7 @@ enum Kind {
 
 impl Body {
     fn of(kind: Kind) -> Self {
-        Self { kind, allowed: None, sending: None, returned: VecDeque::new() }
+        Self { kind, allowed: None, sending: None, returned: None }
     }
 
     /// The same body, which is too large if it brings more than `allowed` bytes.
@@ -106,12 +112,12 @@ impl Body {
 
     /// Takes back what nobody made use of, in its order.
     pub fn give_back(&mut self, frames: Vec<Frame>) {
-        self.returned = frames.into();
+        self.returned = Some(Box::new(Returned { frames: frames.into() }));
     }
 
     /// How much is still to come.
     pub fn length(&self) -> Length {
-        if !self.returned.is_empty() {
+        if self.returned.as_ref().is_some_and(|returned| !returned.frames.is_empty()) {
             return Length::Unknown;
         }
         let waiting = self.sending.as_ref().map_or(0, |sending| sending.rest.len() as u64);
@@ -146,7 +152,8 @@ impl Body {
 
     /// The next piece; none at the end.
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame>, BodyError>> {
-        if let Some(frame) = self.returned.pop_front() {
+        if let Some(frame) = self.returned.as_mut().and_then(|returned| returned.frames.pop_front())
+        {
             return Poll::Ready(Ok(Some(frame)));
         }
         let Some(mut sending) = self.sending.take() else { return self.poll_read(cx) };

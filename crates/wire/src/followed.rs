@@ -26,7 +26,7 @@ impl BodySource for Followed {
         };
         if let Some(trailers) = self.trailers.take() {
             let all = end.get_or_insert_default();
-            trailers.iter().for_each(|field| all.push(field.name.clone(), field.value.clone()));
+            trailers.iter().for_each(|field| all.push(field.name, field.value));
         }
         Poll::Ready(Ok(end.map(Frame::Trailers)))
     }

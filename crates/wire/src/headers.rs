@@ -1,111 +1,305 @@
 //! Header fields in the order and spelling they came in; names compare without case (RFC 9110 section 5.1).
+//!
+//! A section that was read stays the bytes that it came as, with the places of names and values in them; what is added
+//! stands in one more piece of memory. Fields are looked at, never held one by one.
 
-use bytes::Bytes;
+use crate::names::{NameSet, bit, tokens};
+use bytes::{BufMut, Bytes, BytesMut};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::{fmt, slice};
 
-/// One field line.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Field {
+/// One field line of a section.
+#[derive(Clone, Copy)]
+pub struct Field<'a> {
     /// Name as it was written.
-    pub name: Bytes,
+    pub name: &'a [u8],
     /// Value without surrounding white space; any bytes but NUL, CR and LF.
-    pub value: Bytes,
+    pub value: &'a [u8],
+    text: &'a [u8],
+    line: &'a Line,
 }
 
-impl Field {
-    /// Whether the field is called `name` (given in any case).
-    pub fn is(&self, name: &str) -> bool {
-        self.name.eq_ignore_ascii_case(name.as_bytes())
+impl<'a> Field<'a> {
+    #[inline]
+    fn at(line: &'a Line, read: &'a [u8], added: &'a [u8]) -> Self {
+        let text = if line.added { added } else { read };
+        let name = &text[line.start as usize..line.name_end as usize];
+        Self { name, value: &text[line.value as usize..line.end as usize], text, line }
     }
+
+    /// Whether the field is called `name` (given in any case).
+    #[inline]
+    pub fn is(&self, name: &str) -> bool {
+        self.name.len() == name.len() && self.name.eq_ignore_ascii_case(name.as_bytes())
+    }
+
+    /// Whether the field is called one of these.
+    #[inline]
+    pub fn is_one_of(&self, names: &NameSet) -> bool {
+        names.has(self.name)
+    }
+
+    /// Appends the field line. One that came as it would be written is copied as a whole.
+    pub fn write(&self, out: &mut BytesMut) {
+        if self.line.whole {
+            return out.extend_from_slice(
+                &self.text[self.line.start as usize..self.line.end as usize + 2],
+            );
+        }
+        out.reserve(self.name.len() + self.value.len() + 4);
+        out.put_slice(self.name);
+        out.put_slice(b": ");
+        out.put_slice(self.value);
+        out.put_slice(b"\r\n");
+    }
+}
+
+impl fmt::Debug for Field<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = String::from_utf8_lossy;
+        write!(f, "{}: {}", text(self.name), text(self.value))
+    }
+}
+
+impl PartialEq for Field<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.value) == (other.name, other.value)
+    }
+}
+
+/// The fields of a section in order.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    lines: slice::Iter<'a, Line>,
+    read: &'a [u8],
+    added: &'a [u8],
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Field<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Field<'a>> {
+        self.lines.next().map(|line| Field::at(line, self.read, self.added))
+    }
+}
+
+/// Where a field stands in the bytes of its section.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    /// Where the name begins and ends.
+    start: u32,
+    name_end: u32,
+    /// Where the value begins and ends.
+    value: u32,
+    end: u32,
+    /// In what was added, not in what was read.
+    added: bool,
+    /// Whether it stands there as it is written: `name: value`, and the end of the line.
+    whole: bool,
+}
+
+/// Lines that need no memory of their own.
+const LINES: usize = 12;
+
+/// What a section that has fields is made of.
+#[derive(Clone, Default)]
+struct Section {
+    /// What was read.
+    read: Bytes,
+    /// What was added, line by line.
+    added: Vec<u8>,
+    lines: SmallVec<[Line; LINES]>,
+    /// The bits of all names that are or were here: most of what is looked for is not there, which one look tells.
+    names: u64,
+}
+
+impl Section {
+    /// Puts a line at the end of what was added.
+    fn write(&mut self, name: &[u8], value: &[u8]) -> Line {
+        self.names |= bit(name);
+        let added = &mut self.added;
+        added.reserve(name.len() + value.len() + 4);
+        let start = place(added.len());
+        added.extend_from_slice(name);
+        added.extend_from_slice(b": ");
+        added.extend_from_slice(value);
+        let end = place(added.len());
+        added.extend_from_slice(b"\r\n");
+        let name_end = start + place(name.len());
+        Line { start, name_end, value: name_end + 2, end, added: true, whole: true }
+    }
+}
+
+fn place(at: usize) -> u32 {
+    u32::try_from(at).expect("sections are bounded far below 4 GiB")
 }
 
 /// The fields of a message's header or trailer section.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default)]
 pub struct Headers {
-    fields: Vec<Field>,
+    /// None while there is nothing in it.
+    section: Option<Box<Section>>,
 }
 
 impl Headers {
-    /// Room for `count` fields.
-    pub fn with_capacity(count: usize) -> Self {
-        Self { fields: Vec::with_capacity(count) }
+    /// The section of which `read` has the lines, none of them yet.
+    pub(crate) fn of(read: Bytes) -> Self {
+        let mut section: Box<Section> = Box::default();
+        section.read = read;
+        Self { section: Some(section) }
+    }
+
+    /// Adds a field that stands in what was read.
+    #[inline]
+    pub(crate) fn found(&mut self, name: Range<usize>, value: Range<usize>) {
+        let Some(section) = &mut self.section else { return };
+        let whole = value.start == name.end + 2
+            && section.read[name.end + 1] == b' '
+            && section.read.get(value.end..value.end + 2) == Some(b"\r\n");
+        section.names |= bit(&section.read[name.clone()]);
+        section.lines.push(Line {
+            start: place(name.start),
+            name_end: place(name.end),
+            value: place(value.start),
+            end: place(value.end),
+            added: false,
+            whole,
+        });
+    }
+
+    fn section(&mut self) -> &mut Section {
+        self.section.get_or_insert_default()
+    }
+
+    /// Whether a field may have one of the names that `bits` stand for; mostly there is none.
+    #[inline]
+    fn may_have(&self, bits: u64) -> bool {
+        self.section.as_ref().is_some_and(|section| section.names & bits != 0)
     }
 
     /// Adds a field at the end.
-    pub fn push(&mut self, name: impl Into<Bytes>, value: impl Into<Bytes>) {
-        self.fields.push(Field { name: name.into(), value: value.into() });
+    pub fn push(&mut self, name: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let section = self.section();
+        let line = section.write(name.as_ref(), value.as_ref());
+        section.lines.push(line);
     }
 
     /// Adds a field with a static name at the end.
-    pub fn add(&mut self, name: &'static str, value: impl Into<Bytes>) {
-        self.push(Bytes::from_static(name.as_bytes()), value);
+    pub fn add(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
+        self.push(name, value);
     }
 
     /// Adds a field with a static name before all others.
-    pub fn add_first(&mut self, name: &'static str, value: impl Into<Bytes>) {
-        let name = Bytes::from_static(name.as_bytes());
-        self.fields.insert(0, Field { name, value: value.into() });
+    pub fn add_first(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
+        let section = self.section();
+        let line = section.write(name.as_bytes(), value.as_ref());
+        section.lines.insert(0, line);
     }
 
     /// Replaces all fields called `name` by one.
-    pub fn set(&mut self, name: &'static str, value: impl Into<Bytes>) {
+    pub fn set(&mut self, name: &'static str, value: impl AsRef<[u8]>) {
         self.remove(name);
         self.add(name, value);
     }
 
     /// Replaces all fields called `name` by one, or by none if the value is empty.
-    pub fn replace(&mut self, name: &Bytes, value: Bytes) {
-        self.fields.retain(|field| !field.name.eq_ignore_ascii_case(name));
+    pub fn replace(&mut self, name: &[u8], value: &[u8]) {
+        self.retain(|field| !field.name.eq_ignore_ascii_case(name));
         if !value.is_empty() {
-            self.push(name.clone(), value);
+            self.push(name, value);
         }
     }
 
     /// Gives the first field called `name` this value and removes the others, where there is none adds one; an empty
     /// value removes all of them.
-    pub fn put(&mut self, name: &Bytes, value: Bytes) {
-        let mut value = Some(value).filter(|value| !value.is_empty());
-        self.fields.retain_mut(|field| {
-            if !field.name.eq_ignore_ascii_case(name) {
-                return true;
-            }
-            let new = value.take();
-            let stays = new.is_some();
-            field.value = new.unwrap_or_default();
-            stays
-        });
-        if let Some(value) = value {
-            self.push(name.clone(), value);
+    pub fn put(&mut self, name: &[u8], value: &[u8]) {
+        let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name);
+        let mut first = !value.is_empty();
+        self.retain(|field| !is_it(field) || std::mem::take(&mut first));
+        if self.iter().any(|field| is_it(&field)) {
+            self.rewrite(|field| is_it(field).then(|| value.to_vec()));
+        } else if !value.is_empty() {
+            self.push(name, value);
         }
     }
 
     /// Does what [`Self::put`] does with each of `new`, no two of which have the same name and none of which is empty.
-    pub fn put_all(&mut self, new: &[Field]) {
-        // Most lengths differ, so this is all that is looked at.
-        let same = |one: &Bytes, other: &Bytes| {
-            one.len() == other.len() && one.eq_ignore_ascii_case(other)
-        };
-        let is_new = |field: &Field| new.iter().any(|one| same(&one.name, &field.name));
-        let taken = self.fields.iter().any(is_new);
-        if taken {
-            new.iter().for_each(|field| self.put(&field.name, field.value.clone()));
+    pub fn put_all(&mut self, new: &[(Bytes, Bytes)]) {
+        // Mostly none of the names is there.
+        if self.may_have(new.iter().fold(0, |bits, (name, _)| bits | bit(name))) {
+            new.iter().for_each(|(name, value)| self.put(name, value));
         } else {
-            self.fields.extend_from_slice(new);
+            new.iter().for_each(|(name, value)| self.push(name, value));
         }
     }
 
     /// Removes all fields called `name`.
     pub fn remove(&mut self, name: &str) {
-        self.fields.retain(|field| !field.is(name));
+        if self.may_have(bit(name.as_bytes())) {
+            self.retain(|field| !field.is(name));
+        }
+    }
+
+    /// Removes all fields that are called one of these.
+    pub fn remove_all(&mut self, names: &NameSet) {
+        if self.may_have(names.bits()) {
+            self.retain(|field| !field.is_one_of(names));
+        }
     }
 
     /// Keeps the fields that `keep` says yes to.
-    pub fn retain(&mut self, keep: impl FnMut(&Field) -> bool) {
-        self.fields.retain(keep);
+    pub fn retain(&mut self, mut keep: impl FnMut(&Field<'_>) -> bool) {
+        if let Some(section) = &mut self.section {
+            let Section { read, added, lines, .. } = &mut **section;
+            lines.retain(|line| keep(&Field::at(line, read, added)));
+        }
+    }
+
+    /// Gives the fields other values that `new` has one for.
+    pub fn rewrite(&mut self, mut new: impl FnMut(&Field<'_>) -> Option<Vec<u8>>) {
+        let Some(section) = &mut self.section else { return };
+        for at in 0..section.lines.len() {
+            let field = Field::at(&section.lines[at], &section.read, &section.added);
+            if let Some(value) = new(&field) {
+                let name = field.name.to_vec();
+                section.lines[at] = section.write(&name, &value);
+            }
+        }
     }
 
     /// Value of the first field called `name`.
-    pub fn get(&self, name: &str) -> Option<&Bytes> {
-        self.fields.iter().find(|field| field.is(name)).map(|field| &field.value)
+    #[inline]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.first(name).map(|field| field.value)
+    }
+
+    /// Value of the first field called `name`, to be kept.
+    pub fn bytes(&self, name: &str) -> Option<Bytes> {
+        self.first(name).map(|field| self.kept(&field))
+    }
+
+    /// Value of one of these fields, to be kept.
+    pub fn kept(&self, field: &Field<'_>) -> Bytes {
+        let Line { added, value, end, .. } = *field.line;
+        match &self.section {
+            Some(section) if !added => section.read.slice(value as usize..end as usize),
+            _ => Bytes::copy_from_slice(field.value),
+        }
+    }
+
+    #[inline]
+    fn first(&self, name: &str) -> Option<Field<'_>> {
+        if !self.may_have(bit(name.as_bytes())) {
+            return None;
+        }
+        let Fields { lines, read, added } = self.iter();
+        // Most lengths differ, so this is all that is looked at.
+        lines
+            .filter(|line| (line.name_end - line.start) as usize == name.len())
+            .map(|line| Field::at(line, read, added))
+            .find(|field| field.is(name))
     }
 
     /// Value of the first field called `name`, if it is text.
@@ -114,48 +308,137 @@ impl Headers {
     }
 
     /// Values of all fields called `name`, in order.
-    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Bytes> {
-        self.fields.iter().filter(move |field| field.is(name)).map(|field| &field.value)
+    #[inline]
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
+        let mut fields = self.iter();
+        if !self.may_have(bit(name.as_bytes())) {
+            fields.lines = [].iter();
+        }
+        fields.filter(move |field| field.is(name)).map(|field| field.value)
     }
 
     /// Whether a field is called `name`.
+    #[inline]
     pub fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
+        self.first(name).is_some()
+    }
+
+    /// Whether a field is called one of these.
+    #[inline]
+    pub fn has_any(&self, names: &NameSet) -> bool {
+        self.may_have(names.bits()) && self.iter().any(|field| field.is_one_of(names))
     }
 
     /// The fields in order.
-    pub fn iter(&self) -> std::slice::Iter<'_, Field> {
-        self.fields.iter()
-    }
-
-    /// The fields in order, to be changed.
-    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Field> {
-        self.fields.iter_mut()
+    #[inline]
+    pub fn iter(&self) -> Fields<'_> {
+        match &self.section {
+            Some(section) => {
+                Fields { lines: section.lines.iter(), read: &section.read, added: &section.added }
+            }
+            None => Fields { lines: [].iter(), read: &[], added: &[] },
+        }
     }
 
     /// How many fields there are.
     pub fn len(&self) -> usize {
-        self.fields.len()
+        self.section.as_ref().map_or(0, |section| section.lines.len())
     }
 
     /// Whether there is no field.
     pub fn is_empty(&self) -> bool {
-        self.fields.is_empty()
+        self.len() == 0
     }
 
     /// Whether one of the comma-separated members of the fields called `name` is `token` (without case).
+    #[inline]
     pub fn has_token(&self, name: &str, token: &str) -> bool {
         self.all(name)
             .any(|value| tokens(value).any(|member| member.eq_ignore_ascii_case(token.as_bytes())))
     }
 }
 
-/// The members of a comma-separated list, without white space around them; empty ones are left out.
-pub fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {
-    value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|member| !member.is_empty())
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
 }
 
-/// Whether a byte may be part of a token (RFC 9110 section 5.6.2).
-pub fn is_token_byte(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+impl PartialEq for Headers {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Headers {}
+
+#[cfg(test)]
+mod tests {
+    use super::Headers;
+    use bytes::{Bytes, BytesMut};
+
+    /// What was read, with something added: the fields of which `write` makes these lines.
+    fn section() -> Headers {
+        let read = Bytes::from_static(b"One: 1\r\nTwo:2\r\nthree: \t3 \r\nONE: 4\r\nLone\r\n\r\n");
+        let mut headers = Headers::of(read);
+        let places =
+            [(0..3, 5..6), (8..11, 12..13), (15..20, 23..24), (27..30, 32..33), (35..39, 39..39)];
+        places.into_iter().for_each(|(name, value)| headers.found(name, value));
+        headers.add("Five", "5");
+        headers
+    }
+
+    fn written(headers: &Headers) -> String {
+        let mut out = BytesMut::new();
+        headers.iter().for_each(|field| field.write(&mut out));
+        String::from_utf8(out.to_vec()).expect("the test has text only")
+    }
+
+    #[test]
+    fn lines_are_written_as_they_are_understood() {
+        assert_eq!(
+            written(&section()),
+            "One: 1\r\nTwo: 2\r\nthree: 3\r\nONE: 4\r\nLone: \r\nFive: 5\r\n"
+        );
+    }
+
+    #[test]
+    fn fields_are_found_in_any_case_wherever_they_stand() {
+        let mut headers = section();
+        assert_eq!((headers.get("one"), headers.get("FIVE")), (Some(&b"1"[..]), Some(&b"5"[..])));
+        assert_eq!(headers.all("one").collect::<Vec<_>>(), [b"1", b"4"]);
+        assert_eq!(headers.bytes("three").as_deref(), Some(&b"3"[..]));
+        headers.remove("one");
+        assert!(!headers.has("one") && headers.get("on").is_none() && headers.has("two"));
+        assert_eq!(headers.len(), 4);
+    }
+
+    #[test]
+    fn a_changed_field_keeps_its_place() {
+        let mut headers = section();
+        headers.put(b"ONE", b"other");
+        headers.put(b"five", b"");
+        headers.put(b"six", b"6");
+        headers.rewrite(|field| field.is("three").then(|| b"33".to_vec()));
+        assert_eq!(written(&headers), "One: other\r\nTwo: 2\r\nthree: 33\r\nLone: \r\nsix: 6\r\n");
+        headers.replace(b"two", b"22");
+        headers.add_first("first", "0");
+        let new = [("SIX", "66"), ("seven", "7")]
+            .map(|(name, value)| (Bytes::from_static(name.as_bytes()), value.into()));
+        headers.put_all(&new);
+        assert_eq!(
+            written(&headers),
+            "first: 0\r\nOne: other\r\nthree: 33\r\nLone: \r\nsix: 66\r\ntwo: 22\r\nseven: 7\r\n"
+        );
+    }
+
+    #[test]
+    fn sections_are_equal_if_their_fields_are() {
+        let mut copied = Headers::default();
+        section().iter().for_each(|field| copied.push(field.name, field.value));
+        assert_eq!(copied, section());
+        copied.remove("five");
+        assert_ne!(copied, section());
+        assert_eq!(Headers::default(), Headers::of(Bytes::new()));
+    }
 }

@@ -41,31 +41,56 @@ pub fn parse(authority: &[u8]) -> Result<Host<'_>, BadHost> {
     if authority.first() == Some(&b'[') {
         return parse_literal(authority);
     }
-    let mut upper = false;
-    let mut previous = 0;
-    let mut end = authority.len();
-    for (at, &byte) in authority.iter().enumerate() {
-        match byte {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => {}
-            b'.' if previous == b'.' => return Err(BadHost::Character),
-            b'.' => {}
-            b'A'..=b'Z' => upper = true,
-            b':' => {
-                end = at;
-                break;
-            }
-            b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => {}
-            b'@' => return Err(BadHost::UserInfo),
-            _ => return Err(BadHost::Character),
-        }
-        previous = byte;
+    let end = authority.iter().position(|byte| *byte == b':').unwrap_or(authority.len());
+    let (kinds, _) = authority[..end].iter().fold((0, 0), |(kinds, before), &byte| {
+        let kind = KINDS[usize::from(byte)];
+        // Of two dots in a row the second one finds the first.
+        (kinds | kind | (kind & before & DOT) << 1, kind)
+    });
+    if kinds & (BAD | DOTS) != 0 {
+        return Err(bad(&authority[..end]));
     }
+    let upper = kinds & UPPER != 0;
     let port = parse_port(&authority[end..])?;
     let name = authority[..end].strip_suffix(b".").unwrap_or(&authority[..end]);
     if name.is_empty() {
         return Err(BadHost::Empty);
     }
     Ok(Host { name: lower_case(name, upper)?, port })
+}
+
+/// What a byte of a name is.
+const DOT: u8 = 1;
+const DOTS: u8 = 2;
+const UPPER: u8 = 4;
+const BAD: u8 = 8;
+
+static KINDS: [u8; 256] = {
+    let mut kinds = [BAD; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => 0,
+            b'~' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' | b'*' | b'+' | b',' | b';' | b'=' => 0,
+            b'.' => DOT,
+            b'A'..=b'Z' => UPPER,
+            _ => BAD,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
+/// What is wrong with a name: whatever comes first.
+fn bad(name: &[u8]) -> BadHost {
+    let wrong = name.iter().enumerate().find(|(at, byte)| {
+        let two = **byte == b'.' && *at > 0 && name[at - 1] == b'.';
+        two || KINDS[usize::from(**byte)] == BAD
+    });
+    match wrong {
+        Some((_, b'@')) => BadHost::UserInfo,
+        _ => BadHost::Character,
+    }
 }
 
 fn parse_literal(authority: &[u8]) -> Result<Host<'_>, BadHost> {

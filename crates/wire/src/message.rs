@@ -96,7 +96,7 @@ impl Response {
         Self {
             status,
             reason: None,
-            headers: Headers::with_capacity(8),
+            headers: Headers::default(),
             body: Body::empty(),
             source: Source::Own,
             announced_length: None,
@@ -107,7 +107,7 @@ impl Response {
     /// nginx's page for a status.
     pub fn page(status: StatusCode) -> Self {
         let mut response = Self::empty(status);
-        response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
+        response.headers.add("Content-Type", "text/html");
         response.body = Body::full(error_page(status));
         response
     }
@@ -120,7 +120,7 @@ impl Response {
     }
 
     /// A redirect with nginx's page.
-    pub fn redirect(status: StatusCode, location: impl Into<Bytes>) -> Self {
+    pub fn redirect(status: StatusCode, location: impl AsRef<[u8]>) -> Self {
         let mut response = Self::page(status);
         response.headers.add("Location", location);
         response

@@ -1,11 +1,11 @@
 //! Trailer sections: what may stand in one at all, and what of a request's travels on (RFC 9110 section 6.5).
 
-use super::{Field, Headers};
+use super::{Field, Headers, NameSet};
 use std::fmt;
 use std::sync::Arc;
 
 /// Framing, routing, content: whoever merged such a field into the head would be misled (RFC 9110 section 6.5.1).
-const FORBIDDEN: [&str; 10] = [
+const FORBIDDEN: NameSet = NameSet::new(&[
     "content-length",
     "transfer-encoding",
     "host",
@@ -16,21 +16,21 @@ const FORBIDDEN: [&str; 10] = [
     "content-encoding",
     "content-type",
     "content-range",
-];
+]);
 
 /// Leaves out what no trailer section may carry, of requests and answers alike.
 pub fn strip(trailers: &mut Headers) {
-    trailers.retain(|field| !FORBIDDEN.iter().any(|name| field.is(name)));
+    trailers.remove_all(&FORBIDDEN);
 }
 
 /// Which trailer fields of a request travel on. Where there is no such rule none does, as with nginx: servers merge
 /// trailers into the head, where they would be believed. Only gRPC gives them a meaning.
 #[derive(Clone)]
-pub struct TrailerRule(Arc<dyn Fn(&Field) -> bool + Send + Sync>);
+pub struct TrailerRule(Arc<dyn Fn(&Field<'_>) -> bool + Send + Sync>);
 
 impl TrailerRule {
     /// Those that `travels` says yes to.
-    pub fn new(travels: impl Fn(&Field) -> bool + Send + Sync + 'static) -> Self {
+    pub fn new(travels: impl Fn(&Field<'_>) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(travels))
     }
 

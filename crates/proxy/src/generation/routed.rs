@@ -86,9 +86,9 @@ impl<'a> Asked<'a> {
         if name == "host" {
             return Some(&request.authority);
         }
-        let known = self.headers.get_or_init(|| {
-            lists(request.headers.iter().map(|field| (&field.name[..], &field.value[..])))
-        });
+        let known = self
+            .headers
+            .get_or_init(|| lists(request.headers.iter().map(|field| (field.name, field.value))));
         known.get(name).map(|found| &**found)
     }
 

@@ -174,7 +174,7 @@ impl Decision {
         match &mut self.refusal {
             Some(first) if first.status == StatusCode::UNAUTHORIZED => {
                 for challenge in next.headers.all("www-authenticate") {
-                    first.headers.add("WWW-Authenticate", challenge.clone());
+                    first.headers.add("WWW-Authenticate", challenge);
                 }
             }
             refusal => *refusal = Some(next),
@@ -247,7 +247,7 @@ mod tests {
     fn a_401_carries_every_challenge() {
         let answer = decide(Any, vec![challenge("Basic"), challenge("Bearer")]).expect("an answer");
         let challenges: Vec<_> = answer.headers.all("www-authenticate").collect();
-        assert_eq!(challenges, ["Basic", "Bearer"]);
+        assert_eq!(challenges, [&b"Basic"[..], b"Bearer"]);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) fn note_rewrite(exchange: &Exchange) {
         return;
     }
     let path = String::from_utf8_lossy(&exchange.path);
-    let (client, host) = (exchange.client, exchange.host.as_str());
+    let (client, host) = (exchange.client, &*exchange.host);
     match &exchange.visit.rewritten {
         Some(target) => {
             let target = String::from_utf8_lossy(target);

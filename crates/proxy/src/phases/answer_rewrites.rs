@@ -28,16 +28,20 @@ fn of_snippets(exchange: &mut Exchange, place: &Place, headers: &mut Headers) ->
     let Some(rewrites) = effects::of(place).rewrites.as_ref().filter(|_| is_http(policy)) else {
         return Ok(());
     };
-    for field in headers.iter_mut() {
-        let value = on_machine(exchange, |machine| rewrites.value(machine, field))?.flatten();
-        let Some(value) = value.map(String::into_bytes) else { continue };
-        field.value = if field.is("location") {
-            redirects::absolute(exchange, policy.relative_redirects, value).into()
+    let mut failed = Ok(());
+    headers.rewrite(|field| {
+        if failed.is_err() {
+            return None;
+        }
+        let value = on_machine(exchange, |machine| rewrites.value(machine, field));
+        let value = value.map_err(|error| failed = Err(error)).ok()?.flatten()?.into_bytes();
+        Some(if field.is("location") {
+            redirects::absolute(exchange, policy.relative_redirects, value)
         } else {
-            value.into()
-        };
-    }
-    Ok(())
+            value
+        })
+    });
+    failed
 }
 
 /// ngx_http_grpc_module and ngx_http_fastcgi_module rewrite nothing.
@@ -51,11 +55,7 @@ fn of_annotations(exchange: &Exchange, headers: &mut Headers) {
     if !is_http(policy) || rewrites.is_empty() {
         return;
     }
-    for field in headers.iter_mut() {
-        if let Some(value) = rewritten(exchange, rewrites, field).filter(|value| is_line(value)) {
-            field.value = value.into();
-        }
-    }
+    headers.rewrite(|field| rewritten(exchange, rewrites, field).filter(|value| is_line(value)));
 }
 
 /// A value that is filled in must not end its line: `$uri` is decoded.
@@ -63,18 +63,18 @@ fn is_line(value: &[u8]) -> bool {
     !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
-fn rewritten(exchange: &Exchange, rewrites: &AnswerRewrites, field: &Field) -> Option<Vec<u8>> {
+fn rewritten(exchange: &Exchange, rewrites: &AnswerRewrites, field: &Field<'_>) -> Option<Vec<u8>> {
     if field.is("location") {
-        let value = redirect(exchange, &rewrites.redirect, &field.value)?;
+        let value = redirect(exchange, &rewrites.redirect, field.value)?;
         let relative = exchange.spot().location.policy.relative_redirects;
         return Some(redirects::absolute(exchange, relative, value));
     }
     if field.is("refresh") {
-        let start = refresh_address(&field.value)?;
+        let start = refresh_address(field.value)?;
         let value = redirect(exchange, &rewrites.redirect, &field.value[start..])?;
         return Some([&field.value[..start], &value].concat());
     }
-    if field.is("set-cookie") { cookie(exchange, rewrites, &field.value) } else { None }
+    if field.is("set-cookie") { cookie(exchange, rewrites, field.value) } else { None }
 }
 
 /// Where the address in a Refresh header begins: after `url=`.

@@ -40,10 +40,10 @@ pub(super) async fn check(exchange: &mut Exchange) -> Result<Verdict, Stop> {
 
 /// The only Authorization field. nginx refuses two of them everywhere; who stands behind them cannot be told.
 pub(super) fn authorization(exchange: &Exchange) -> Result<Option<Bytes>, Error> {
-    let mut values = exchange.request.headers.all("authorization");
-    match (values.next(), values.next()) {
-        (value, None) => Ok(value.cloned()),
-        (_, Some(_)) => Err(Error::TwoAuthorizations),
+    let headers = &exchange.request.headers;
+    match headers.all("authorization").nth(1) {
+        None => Ok(headers.bytes("authorization")),
+        Some(_) => Err(Error::TwoAuthorizations),
     }
 }
 

@@ -156,10 +156,10 @@ fn has_cookie(exchange: &Exchange) -> bool {
     let parent = exchange.host.split_once('.').map(|(_, parent)| parent);
     let own = server.name.as_str();
     own == "_"
-        || own == exchange.host
+        || *own == *exchange.host
         || parent.is_some_and(|parent| own.strip_prefix("*.") == Some(parent))
         || server.aliases.iter().any(|alias| match alias {
-            Alias::Name(name) => name.as_str() == exchange.host,
+            Alias::Name(name) => *name.as_str() == *exchange.host,
             Alias::Below(below) => parent == Some(&**below),
             Alias::Beginning(_) | Alias::Pattern(_) => false,
         })
@@ -201,7 +201,7 @@ fn written(exchange: &Exchange, session: &Session, key: &str) -> Bytes {
 /// The session's cookie goes to the client with whatever answer there is, before those of the upstream.
 pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     if let Some(cookie) = &exchange.session_cookie {
-        response.headers.add_first("Set-Cookie", cookie.clone());
+        response.headers.add_first("Set-Cookie", cookie);
     }
 }
 

@@ -10,14 +10,14 @@ use stream::proxy_protocol::Announced;
 use wire::{Headers, tokens};
 
 pub(super) fn find(exchange: &mut Exchange) {
-    let generation = exchange.generation.clone();
-    let global = generation.global();
+    let global = exchange.generation.global();
     let connection = &exchange.connection;
     let (peer, headers) = (connection.peer.ip(), &exchange.request.headers);
     exchange.client =
         address(&global.real_ip, global.proxy_protocol, peer, connection.announced, headers);
-    exchange.forwarded = forwarded(exchange, global);
-    exchange.request_id = request_id(exchange, global);
+    let global = exchange.generation.global();
+    let (forwarded, id) = (forwarded(exchange, global), request_id(exchange, global));
+    (exchange.forwarded, exchange.request_id) = (forwarded, id);
 }
 
 /// Takes back what snippets of a location made of the client's address: the request goes on to another one, whose
@@ -76,9 +76,11 @@ pub(crate) fn address(
         return peer;
     }
     let mut client = peer;
-    let values: Vec<&Bytes> = headers.all(&real.forwarded_for_header).collect();
-    for member in
-        values.iter().rev().flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev())
+    let values: Vec<&[u8]> = headers.all(&real.forwarded_for_header).collect();
+    for member in values
+        .into_iter()
+        .rev()
+        .flat_map(|value| tokens(value).collect::<Vec<_>>().into_iter().rev())
     {
         let Some(address) = parse_address(member) else { break };
         client = address;
@@ -98,8 +100,8 @@ pub(super) fn told_by_proxy_protocol(exchange: &Exchange) -> Option<Bytes> {
         return None;
     }
     let source = announced.source.ip().to_canonical();
-    match exchange.request.headers.get(&real.forwarded_for_header) {
-        Some(header) if is_trusted(real, source) => Some(header.clone()),
+    match exchange.request.headers.bytes(&real.forwarded_for_header) {
+        Some(header) if is_trusted(real, source) => Some(header),
         _ => Some(source.to_string().into()),
     }
 }
@@ -111,16 +113,16 @@ fn is_trusted(real: &RealIp, address: IpAddr) -> bool {
 }
 
 /// The value of a forwarded header, if the peer is believed about it.
-pub(super) fn told<'a>(exchange: &'a Exchange, name: &str) -> Option<&'a Bytes> {
+pub(super) fn told(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let real = &exchange.generation.global().real_ip;
     if !real.forwarded_headers || !is_trusted(real, exchange.connection.peer.ip()) {
         return None;
     }
-    exchange.request.headers.get(name).filter(|value| !value.is_empty())
+    exchange.request.headers.bytes(name).filter(|value| !value.is_empty())
 }
 
 fn forwarded(exchange: &Exchange, global: &Global) -> Forwarded {
-    let header = |name| told(exchange, name).cloned();
+    let header = |name| told(exchange, name);
     let host = header("x-forwarded-host").as_ref().and_then(first);
     let destination = exchange
         .connection
@@ -161,8 +163,8 @@ fn own_host(exchange: &Exchange) -> Bytes {
 
 /// The client's id if it gave one, else 32 random hexadecimal digits.
 fn request_id(exchange: &Exchange, global: &Global) -> Bytes {
-    match exchange.request.headers.get("x-request-id").filter(|id| !id.is_empty()) {
-        Some(given) => given.clone(),
+    match exchange.request.headers.bytes("x-request-id").filter(|id| !id.is_empty()) {
+        Some(given) => given,
         None if global.generate_request_id => exchange.worker.random_id(),
         None => Bytes::new(),
     }

@@ -29,7 +29,7 @@ pub(super) fn of_host(exchange: &Exchange, site: &Site, found: Found) -> Result<
         None => Ok(()),
         Some(Clients::Verified(_)) if leads_to_renewal(exchange, site, found) => Ok(()),
         Some(Clients::Closed(reason)) => {
-            tracing::debug!(host = exchange.host, reason, "the host is closed");
+            tracing::debug!(host = &*exchange.host, reason, "the host is closed");
             Err(Response::page(StatusCode::FORBIDDEN).into())
         }
         Some(Clients::Verified(verifier)) => {
@@ -113,7 +113,7 @@ fn admit(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
     match &settings.subject {
         Some(pattern) if pattern.try_match(subject().as_bytes(), &exchange.steps) != Ok(true) => {
             let mut response = Response::empty(StatusCode::FORBIDDEN);
-            response.headers.add("Content-Type", Bytes::from_static(b"text/html"));
+            response.headers.add("Content-Type", "text/html");
             let text = Bytes::from_static(b"client certificate unauthorized");
             response.body = wire::Body::full(text);
             Err(response.into())

@@ -21,11 +21,6 @@ pub(super) fn is_proof(name: &[u8]) -> bool {
     name.get(..PROOF.len()).is_some_and(|start| is_alike(start, PROOF))
 }
 
-/// Whether a name is one of these, however it is spelled.
-pub(super) fn is_among(name: &[u8], names: &[&str]) -> bool {
-    names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
-}
-
 /// Whether a field ends at Fairway: it belongs to the client's connection, or would be believed as proof of a client
 /// certificate.
 pub(super) fn ends_here(name: &[u8]) -> bool {
@@ -34,17 +29,17 @@ pub(super) fn ends_here(name: &[u8]) -> bool {
 
 /// The fields of the client that are neither bound to its connection nor named by its Connection field (RFC 9110
 /// section 7.6.1), nor proof of a certificate.
-pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = &Field> {
-    let named: Vec<&[u8]> = headers.all("connection").flat_map(|value| tokens(value)).collect();
+pub(super) fn end_to_end(headers: &Headers) -> impl Iterator<Item = Field<'_>> {
+    let named: Vec<&[u8]> = headers.all("connection").flat_map(tokens).collect();
     headers.iter().filter(move |field| {
         let is_named = named.iter().any(|name| field.name.eq_ignore_ascii_case(name));
-        !(is_named || ends_here(&field.name))
+        !(is_named || ends_here(field.name))
     })
 }
 
 /// Those of them that the client can say itself, for requests that get nothing of what backends get: error pages,
 /// copies.
-pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = &Field> {
+pub(super) fn unchanged(exchange: &Exchange) -> impl Iterator<Item = Field<'_>> {
     let policy = exchange.place.as_ref().map(|place| &place.spot().location.policy);
     end_to_end(&exchange.request.headers)
         .filter(move |field| !policy.is_some_and(|policy| is_said(policy, field)))

@@ -3,7 +3,7 @@
 
 use crate::exchange::Exchange;
 use crate::snippet::{Compressing, second_of};
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::{BufMut, BytesMut};
 use http::{Method, StatusCode};
 use model::{Compression, Eligible};
 use std::rc::Rc;
@@ -41,7 +41,7 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
     }
     // `gzip_vary` comes with gzip, and then counts for brotli, too.
     if vary && of_snippets.map_or(gzip.is_some(), |own| own.vary) {
-        response.headers.add("Vary", Bytes::from_static(b"Accept-Encoding"));
+        response.headers.add("Vary", "Accept-Encoding");
     }
     if let Some(coding) = coding {
         let to_head = exchange.request.method == Method::HEAD;
@@ -54,7 +54,7 @@ pub(super) fn filter(exchange: &mut Exchange, response: &mut Response) {
 fn may_be(response: &Response) -> bool {
     let status =
         matches!(response.status, StatusCode::OK | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
-    status && response.headers.get("content-encoding").is_none_or(Bytes::is_empty)
+    status && response.headers.get("content-encoding").is_none_or(<[u8]>::is_empty)
 }
 
 /// Whether it is long enough, and of one of the types.
@@ -94,7 +94,7 @@ fn is_for_proxy(exchange: &Exchange, response: &Response, own: &Compressing) -> 
 }
 
 fn accepts(exchange: &Exchange, takes: fn(&[u8]) -> bool) -> bool {
-    exchange.request.headers.get("accept-encoding").is_some_and(|accept| takes(accept))
+    exchange.request.headers.get("accept-encoding").is_some_and(takes)
 }
 
 /// The answer with its body compressed. The answer to HEAD has the same fields and no body.
@@ -103,7 +103,7 @@ fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Sq
         Coding::Gzip(_) => &b"gzip"[..],
         Coding::Brotli(_) => &b"br"[..],
     };
-    response.headers.set("Content-Encoding", Bytes::from_static(name));
+    response.headers.set("Content-Encoding", name);
     // Ranges and lengths are those of what was there before.
     response.headers.remove("accept-ranges");
     response.announced_length = None;
@@ -116,7 +116,7 @@ fn compress(response: &mut Response, coding: Coding, to_head: bool, count: Rc<Sq
 
 /// The entity is no longer the same byte for byte (ngx_http_weak_etag).
 fn weaken(response: &mut Response) {
-    let Some(tag) = response.headers.get("etag").cloned() else { return };
+    let Some(tag) = response.headers.bytes("etag") else { return };
     if tag.len() > 2 && tag.starts_with(b"W/") {
         return;
     }

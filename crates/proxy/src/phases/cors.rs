@@ -31,15 +31,15 @@ fn allowed(policy: &Cors, exchange: &Exchange) -> Option<Bytes> {
     let mut origins = exchange.request.headers.all("origin");
     let origin = origins.next()?;
     let is_listed = origins.next().is_none() && listed.iter().any(|item| item.matches(origin));
-    is_listed.then(|| origin.clone())
+    is_listed.then(|| Bytes::copy_from_slice(origin))
 }
 
 /// Tells an allowed origin so. What the upstream says of the same is replaced.
 pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     let Some(origin) = &exchange.visit.allowed_origin else { return };
     let Some(Told(told)) = &exchange.spot().cors else { return };
-    response.headers.set("Access-Control-Allow-Origin", origin.clone());
+    response.headers.set("Access-Control-Allow-Origin", origin);
     for (name, value) in told {
-        response.headers.set(name, value.clone());
+        response.headers.set(name, value);
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
     let done = if headers.is_plain() {
         headers
             .apply(response, now, &mut AllPlain)
-            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.clone()))
+            .map_err(|Exceeded| Error::SnippetTooHard(exchange.host.to_string()))
     } else {
         exchange.log.status = response.status.as_u16();
         let Some(place) = exchange.place_with_effects() else { return };

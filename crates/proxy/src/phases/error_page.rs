@@ -160,7 +160,7 @@ fn away(exchange: &mut Exchange, url: &Template, shown: Option<u16>) -> Result<R
 pub(super) fn show(exchange: &mut Exchange, before: &Response, response: &mut Response) {
     for challenge in before.headers.all("www-authenticate") {
         if !response.headers.has("www-authenticate") {
-            response.headers.add("WWW-Authenticate", challenge.clone());
+            response.headers.add("WWW-Authenticate", challenge);
         }
     }
     let Some(running) = &mut exchange.snippet else { return };

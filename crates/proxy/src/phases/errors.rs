@@ -49,7 +49,7 @@ pub(super) async fn replace(exchange: &mut Exchange, response: &mut Response) {
     // A challenge that the client cannot answer without stays (ngx_http_upstream_intercept_errors).
     if !page.headers.has("www-authenticate") {
         for challenge in response.headers.all("www-authenticate") {
-            page.headers.add("WWW-Authenticate", challenge.clone());
+            page.headers.add("WWW-Authenticate", challenge);
         }
     }
     page.close |= close;
@@ -124,9 +124,9 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
         write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
     for field in client_fields::unchanged(exchange) {
-        let replaced = hops::is_replaced(hops.as_ref(), field);
-        if !(replaced || is_about(field) || OWN.iter().any(|name| field.is(name))) {
-            write::field(&mut out, &field.name, &field.value);
+        let replaced = hops::is_replaced(hops.as_ref(), &field);
+        if !(replaced || is_about(&field) || OWN.iter().any(|name| field.is(name))) {
+            field.write(&mut out);
         }
     }
     out.put_slice(b"\r\n");
@@ -134,7 +134,7 @@ fn head(exchange: &Exchange, status: StatusCode, length: Option<u64>) -> Bytes {
 }
 
 /// Whether a field tells about an error.
-pub(super) fn is_about(field: &Field) -> bool {
+pub(super) fn is_about(field: &Field<'_>) -> bool {
     ABOUT.iter().any(|name| field.is(name))
 }
 

@@ -26,7 +26,7 @@ pub(super) fn answer_error(exchange: &Exchange, error: &Error) -> Response {
 /// share of the log.
 fn log_error(exchange: &Exchange, error: &Error) {
     let client = exchange.client;
-    let host = exchange.host.as_str();
+    let host = &*exchange.host;
     let request = String::from_utf8_lossy(exchange.received());
     let upstream =
         exchange.log.tries.last().map(|last| last.address.to_string()).unwrap_or_default();

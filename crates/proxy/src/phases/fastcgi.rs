@@ -69,21 +69,21 @@ fn fields(exchange: &Exchange, params: &mut Params) {
     if !request.authority.is_empty() {
         params.push(b"HTTP_HOST", &request.authority);
     }
-    let mut seen: Vec<&Field> = Vec::new();
+    let mut seen: Vec<Field<'_>> = Vec::new();
     for field in request.headers.iter() {
-        let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(&field.name));
+        let again = seen.iter().any(|other| other.name.eq_ignore_ascii_case(field.name));
         let policy = &exchange.spot().location.policy;
         // Who asks for a password keeps it from the application.
         let password = policy.auth_basic.is_some() && field.is("authorization");
-        let said = request_headers::is_said(policy, field);
+        let said = request_headers::is_said(policy, &field);
         // It would become the variable that names a proxy (httpoxy).
         let proxy = field.is("proxy");
-        let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(&field.name));
-        if again || traced || password || said || proxy || client_fields::is_proof(&field.name) {
+        let traced = exchange.span.as_ref().is_some_and(|span| span.replaces(field.name));
+        if again || traced || password || said || proxy || client_fields::is_proof(field.name) {
             continue;
         }
         seen.push(field);
-        params.push(&named(&field.name), &joined(&request.headers, field));
+        params.push(&named(field.name), &joined(&request.headers, &field));
     }
     if let Some(span) = &exchange.span {
         span.inject(span.attempt, |name, value| params.push(&named(name.as_bytes()), value));
@@ -107,11 +107,11 @@ fn named(field: &[u8]) -> Vec<u8> {
     b"HTTP_".iter().copied().chain(upper).collect()
 }
 
-fn joined<'a>(headers: &Headers, first: &'a Field) -> Cow<'a, [u8]> {
-    let same = headers.iter().filter(|field| field.name.eq_ignore_ascii_case(&first.name));
-    let values: Vec<&[u8]> = same.map(|field| field.value.as_ref()).collect();
+fn joined<'a>(headers: &Headers, first: &Field<'a>) -> Cow<'a, [u8]> {
+    let same = headers.iter().filter(|field| field.name.eq_ignore_ascii_case(first.name));
+    let values: Vec<&[u8]> = same.map(|field| field.value).collect();
     if values.len() == 1 {
-        return Cow::Borrowed(&first.value);
+        return Cow::Borrowed(first.value);
     }
     let separator: &[u8] = if first.is("cookie") { b"; " } else { b", " };
     Cow::Owned(values.join(separator))

@@ -16,7 +16,7 @@ use wire::{Length, Response};
 
 /// The host asked for, as servers are named.
 pub(super) fn hear_host(exchange: &mut Exchange) {
-    exchange.host = host(exchange);
+    exchange.host = exchange.connection.host_of(&exchange.request.authority);
 }
 
 pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -29,8 +29,10 @@ pub(super) fn choose(exchange: &mut Exchange) -> Result<(), Stop> {
     let canonical = route::path::canonical(exchange.request.raw_path()).map_err(Error::BadPath)?;
     exchange.dotted = canonical.dotted;
     let path = match &canonical.path {
-        Cow::Borrowed(path) => Bytes::copy_from_slice(path),
-        Cow::Owned(path) => Bytes::copy_from_slice(path),
+        Cow::Borrowed(path) if exchange.request.target.starts_with(path) => {
+            exchange.request.target.slice(..path.len())
+        }
+        path => Bytes::copy_from_slice(path),
     };
     if exchange.connection.is_gateways {
         let place = routes::at_door(exchange, &canonical)?;
@@ -136,12 +138,6 @@ fn stays(exchange: &Exchange) -> Result<(), Stop> {
         // What leads nowhere has policies, too: those of the Ingress that made the host, which come first.
         Backend::NotFound | Backend::Upstream(_) => Ok(()),
     }
-}
-
-fn host(exchange: &Exchange) -> String {
-    wire::host::parse(&exchange.request.authority)
-        .map(|host| host.name.into_owned())
-        .unwrap_or_default()
 }
 
 /// A body that is announced larger than the location takes is refused at once (ngx_http_core_find_config_phase).

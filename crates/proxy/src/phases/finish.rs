@@ -20,7 +20,7 @@ fn count(exchange: &Exchange) {
     let Some(place) = &exchange.place else { return };
     let Some(counted) = &place.spot().counted else { return };
     // Who names no host is asked for as the server, as nginx's `$host`.
-    let host = match exchange.host.as_str() {
+    let host = match &*exchange.host {
         "" => place.site.server.name.as_str(),
         host => host,
     };

@@ -9,22 +9,23 @@ use crate::variables;
 use bytes::Bytes;
 use http::StatusCode;
 use model::Global;
-use wire::{Field, Interim, Response, Source};
+use wire::{Field, Interim, NameSet, Response, Source};
 
 const LIMIT_RATE: &str = "x-accel-limit-rate";
 
 /// Fields that belong to the upstream's connection.
-const OF_CONNECTION: [&str; 4] = ["connection", "keep-alive", "proxy-connection", "te"];
+const OF_CONNECTION: NameSet =
+    NameSet::new(&["connection", "keep-alive", "proxy-connection", "te"]);
 
 /// Fields that nginx keeps for itself.
-const HIDDEN: [&str; 6] = [
+const HIDDEN: NameSet = NameSet::new(&[
     "x-pad",
     "x-accel-expires",
     "x-accel-redirect",
     LIMIT_RATE,
     "x-accel-buffering",
     "x-accel-charset",
-];
+]);
 
 /// Makes the header section what the client gets. Gives back the rate that an upstream asks for.
 pub(super) fn filter(
@@ -38,12 +39,12 @@ pub(super) fn filter(
     }
     if response.source == Source::Upstream {
         let upgraded = response.status == StatusCode::SWITCHING_PROTOCOLS;
-        let nominated = response.headers.get("connection").cloned();
+        let nominated = response.headers.bytes("connection");
         let (global, effects) = (exchange.generation.global(), exchange.effects());
         response.headers.retain(|field| {
             let passes = passes(field, global, effects, upgraded, nominated.as_ref());
             if !passes && rate.is_none() && field.is(LIMIT_RATE) {
-                rate = Some(field.value.clone());
+                rate = Some(Bytes::copy_from_slice(field.value));
             }
             passes
         });
@@ -57,7 +58,7 @@ pub(super) fn filter(
     super::x_accel::carry(exchange, response);
     authenticated(exchange, response);
     if global.server_tokens && !response.headers.has("server") {
-        response.headers.add("Server", Bytes::from_static(b"fairway"));
+        response.headers.add("Server", "fairway");
     }
     if let Some(policy) = global
         .hsts
@@ -66,9 +67,7 @@ pub(super) fn filter(
         .filter(|_| !exchange.visit.authenticated.to_sign_in)
         .filter(|_| !route_filters::is_of_gateway(exchange))
     {
-        response
-            .headers
-            .set("Strict-Transport-Security", Bytes::copy_from_slice(policy.as_bytes()));
+        response.headers.set("Strict-Transport-Security", policy);
     }
     if watch.sent {
         exchange.answer.sent = answer::section(response, exchange.request.version);
@@ -103,7 +102,7 @@ fn set_by_configuration(exchange: &Exchange, response: &mut Response) {
 pub(super) fn pass_on(exchange: &Exchange, mut interim: Interim) {
     let Some(interims) = &exchange.interims else { return };
     let (global, effects) = (exchange.generation.global(), exchange.effects());
-    let nominated = interim.headers.get("connection").cloned();
+    let nominated = interim.headers.bytes("connection");
     interim.headers.retain(|field| passes(field, global, effects, false, nominated.as_ref()));
     interims.push(interim);
 }
@@ -125,29 +124,29 @@ pub(super) fn watch(exchange: &Exchange) -> Watch {
 fn authenticated(exchange: &Exchange, response: &mut Response) {
     let notes = &exchange.visit.authenticated;
     if let Some(information) = &notes.information {
-        response.headers.set("Authentication-Info", information.clone());
+        response.headers.set("Authentication-Info", information);
     }
     if let Some(cookies) = &notes.cookies {
         let usual =
             matches!(response.status.as_u16(), 200 | 201 | 204 | 206 | 301..=304 | 307 | 308);
         if usual || notes.always_set_cookie {
-            response.headers.add("Set-Cookie", cookies.clone());
+            response.headers.add("Set-Cookie", cookies);
         }
     }
 }
 
 fn passes(
-    field: &Field,
+    field: &Field<'_>,
     global: &Global,
     effects: Option<&Effects>,
     upgraded: bool,
     nominated: Option<&Bytes>,
 ) -> bool {
-    if OF_CONNECTION.iter().any(|name| field.is(name)) || (field.is("upgrade") && !upgraded) {
+    if field.is_one_of(&OF_CONNECTION) || (field.is("upgrade") && !upgraded) {
         return false;
     }
     let shown = |effects: &Effects| effects.shown.iter().any(|name| field.is(name));
-    if HIDDEN.iter().any(|name| field.is(name)) && !effects.is_some_and(shown) {
+    if field.is_one_of(&HIDDEN) && !effects.is_some_and(shown) {
         return false;
     }
     // nginx sends no Content-Type that says nothing.
@@ -158,7 +157,7 @@ fn passes(
         return false;
     }
     let named =
-        |value: &Bytes| wire::tokens(value).any(|token| token.eq_ignore_ascii_case(&field.name));
+        |value: &Bytes| wire::tokens(value).any(|token| token.eq_ignore_ascii_case(field.name));
     if !upgraded && nominated.is_some_and(named) {
         return false;
     }
@@ -166,7 +165,5 @@ fn passes(
         return !effects.hidden.iter().any(|name| field.is(name));
     }
     global.hide_headers.is_empty()
-        || !global
-            .hide_headers
-            .contains(&*String::from_utf8_lossy(&field.name).to_ascii_lowercase())
+        || !global.hide_headers.contains(&*String::from_utf8_lossy(field.name).to_ascii_lowercase())
 }

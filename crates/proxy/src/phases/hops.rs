@@ -8,7 +8,7 @@ use crate::exchange::Exchange;
 use bytes::Bytes;
 use model::policy::HeaderEdits;
 use upstream::TryError;
-use wire::{Field, Headers, Request, Version, tokens};
+use wire::{Field, Headers, NameSet, Request, Version, tokens};
 
 /// The field, in lower case.
 const FIELD: &str = "cdn-loop";
@@ -20,6 +20,15 @@ const MEMBER: &[u8] = b"fairway";
 const SENDER: &[u8] = b"nginx-ingress-controller";
 /// What requests towards upstreams have of a controller.
 const TELLING: [&str; 3] = ["x-scheme", "x-forwarded-scheme", "x-request-id"];
+/// One of these has every request that has come from one.
+const OF_CONTROLLERS: NameSet = NameSet::new(&[
+    "x-scheme",
+    "x-forwarded-scheme",
+    "x-request-id",
+    "x-code",
+    "x-sent-from",
+    FIELD,
+]);
 /// Turns that a request may have made.
 const MOST: usize = 5;
 /// Turns of a request that is still copied: each of its copies may go round as well.
@@ -44,7 +53,7 @@ fn turns(headers: &Headers) -> usize {
         let name = member.split(|byte| *byte == b';').next().unwrap_or_default();
         name.trim_ascii_end().eq_ignore_ascii_case(MEMBER)
     };
-    headers.all(FIELD).flat_map(|value| tokens(value)).filter(name).count()
+    headers.all(FIELD).flat_map(tokens).filter(name).count()
 }
 
 /// What a request towards an upstream says of its turns: nothing, unless it has come from a controller.
@@ -67,7 +76,7 @@ pub(super) fn value_of_bare(exchange: &Exchange) -> Option<Bytes> {
 }
 
 /// Whether a field is told anew where a request says something of its turns.
-pub(super) fn is_replaced(value: Option<&Bytes>, field: &Field) -> bool {
+pub(super) fn is_replaced(value: Option<&Bytes>, field: &Field<'_>) -> bool {
     value.is_some() && field.is(FIELD)
 }
 
@@ -78,13 +87,16 @@ fn is_from_controller(headers: &Headers) -> bool {
     const FORWARDED: u8 = 2;
     const ID: u8 = 4;
     const CODE: u8 = 8;
+    if !headers.has_any(&OF_CONTROLLERS) {
+        return false;
+    }
     let mut seen = 0;
     for field in headers.iter() {
         match field.name.len() {
             6 if field.is("x-code") => seen |= CODE,
             8 if field.is("x-scheme") => seen |= SCHEME,
-            8 if field.is(FIELD) && names_us(&field.value) => return true,
-            11 if field.is("x-sent-from") && *field.value == *SENDER => return true,
+            8 if field.is(FIELD) && names_us(field.value) => return true,
+            11 if field.is("x-sent-from") && field.value == SENDER => return true,
             12 if field.is("x-request-id") => seen |= ID,
             18 if field.is("x-forwarded-scheme") => seen |= FORWARDED,
             _ => {}
@@ -100,7 +112,7 @@ fn names_us(value: &[u8]) -> bool {
 
 /// Everything that is said already, and this turn.
 fn one_more(headers: &Headers) -> Bytes {
-    let said = headers.all(FIELD).map(AsRef::as_ref).chain([MEMBER]);
+    let said = headers.all(FIELD).chain([MEMBER]);
     said.collect::<Vec<&[u8]>>().join(&b", "[..]).into()
 }
 

@@ -161,7 +161,7 @@ fn may_come(limits: &Limits, gate: &Gate, client: Client) -> bool {
 /// The line of the error log, once a minute for each namespace and limit: whoever is refused often could fill the log
 /// otherwise. The others are of the level of what clients do wrong (`error-log-level: info` shows them).
 fn tell(exchange: &Exchange, what: &'static str) {
-    let (client, host) = (exchange.client, exchange.host.as_str());
+    let (client, host) = (exchange.client, &*exchange.host);
     let request = String::from_utf8_lossy(exchange.received());
     let owner = exchange.place.as_ref().and_then(Place::owner);
     match exchange.worker.shared.told.line(owner, About::Limit(what)) {

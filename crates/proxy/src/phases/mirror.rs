@@ -82,8 +82,8 @@ fn head(exchange: &Exchange, copies: &Copies, authority: &str, length: Option<u6
         write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
     for field in client_fields::unchanged(exchange) {
-        if !hops::is_replaced(hops.as_ref(), field) {
-            write::field(&mut out, &field.name, &field.value);
+        if !hops::is_replaced(hops.as_ref(), &field) {
+            field.write(&mut out);
         }
     }
     out.put_slice(b"\r\n");

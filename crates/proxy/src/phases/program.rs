@@ -211,7 +211,7 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     let settings = exchange.level().map(|level| &level.settings.answers);
     let media = mime::of(settings, &exchange.path);
     if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
-        response.headers.add("Content-Type", Bytes::copy_from_slice(media.as_bytes()));
+        response.headers.add("Content-Type", media);
     }
     // HEAD is told how long it would be.
     let to_head = exchange.request.method == Method::HEAD && !matches!(status.as_u16(), 204 | 304);
@@ -235,7 +235,7 @@ pub(super) fn own_content(exchange: &mut Exchange) -> Result<(), Stop> {
         _ => return Err(Response::page(StatusCode::METHOD_NOT_ALLOWED).into()),
     };
     let mut response = Response::empty(StatusCode::OK);
-    response.headers.add("Content-Type", Bytes::from_static(media.as_bytes()));
+    response.headers.add("Content-Type", media);
     response.body = Body::full(body);
     if let Some(running) = &mut exchange.snippet {
         running.said = true;

@@ -14,7 +14,7 @@ use wire::Response;
 /// The name with or without `www.` (`from-to-www-redirect`): a server of its own in nginx, which asks for nothing.
 pub(super) fn www(exchange: &Exchange, site: &Site) -> Result<(), Stop> {
     let server = &site.server;
-    if server.www.as_ref().is_none_or(|www| www.as_str() != exchange.host) {
+    if server.www.as_ref().is_none_or(|www| *www.as_str() != *exchange.host) {
         return Ok(());
     }
     let location = to_www(exchange, server.name.as_str());
@@ -101,7 +101,7 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
     let host = match name.filter(|name| by_name && !name.is_empty() && *name != "_") {
         Some(name) => name.to_owned(),
         None if exchange.host.is_empty() => exchange.connection.local.ip().to_string(),
-        None => exchange.host.clone(),
+        None => exchange.host.to_string(),
     };
     let usual = if scheme == "https" { 443 } else { 80 };
     let with_port = said
@@ -119,13 +119,13 @@ pub(super) fn absolute(exchange: &Exchange, relative: bool, location: Vec<u8>) -
 /// `<scheme>://<host>:<port>` with the target of the request, without one `/` at its end. Scheme and port are those
 /// of the connection, unless trusted headers name them.
 fn to_www(exchange: &Exchange, host: &str) -> Bytes {
-    let scheme = told(exchange, "x-forwarded-proto").map(AsRef::as_ref);
-    let port = told(exchange, "x-forwarded-port").cloned();
+    let scheme = told(exchange, "x-forwarded-proto");
+    let port = told(exchange, "x-forwarded-port");
     let own_port = || match exchange.connection.local.port() {
         port if port == exchange.worker.listen.https_port => exchange.worker.decimal(443),
         port => exchange.worker.decimal(port),
     };
-    let mut location = BytesMut::from(scheme.unwrap_or(own_scheme(exchange).as_bytes()));
+    let mut location = BytesMut::from(scheme.as_deref().unwrap_or(own_scheme(exchange).as_bytes()));
     location.extend_from_slice(b"://");
     location.extend_from_slice(host.as_bytes());
     location.extend_from_slice(b":");

@@ -12,10 +12,10 @@ use model::policy::{ConnectionHeader, HttpVersion, Policy, Protocol};
 use model::snippet::{PassTarget, Scope};
 use upstream::Head;
 use wire::http1::write;
-use wire::{Field, Length, TrailerRule, tokens};
+use wire::{Field, Length, NameSet, TrailerRule, tokens};
 
 /// What Fairway says about the client and its request; nobody else may.
-const DESCRIBING: [&str; 11] = [
+const DESCRIBING: NameSet = NameSet::new(&[
     "x-request-id",
     "x-real-ip",
     "x-forwarded-for",
@@ -27,18 +27,18 @@ const DESCRIBING: [&str; 11] = [
     "x-original-forwarded-for",
     "x-original-forwarded-host",
     "x-forwarded-for-proxy-protocol",
-];
+]);
 
 /// Whether a field of the client does not travel on: it ends here, or Fairway sets it itself.
 pub(super) fn is_own(name: &[u8]) -> bool {
-    client_fields::ends_here(name) || client_fields::is_among(name, &DESCRIBING)
+    client_fields::ends_here(name) || DESCRIBING.has(name)
 }
 
 /// The fields of the client that travel on.
 fn travelling<'a>(
     exchange: &'a Exchange,
     hops: Option<&'a Bytes>,
-) -> impl Iterator<Item = &'a Field> {
+) -> impl Iterator<Item = Field<'a>> {
     let original_uri = exchange.generation.global().original_uri_header;
     let configured = &exchange.generation.request_headers;
     let prefix = exchange.visit.forwarded_prefix.is_some();
@@ -51,30 +51,30 @@ fn travelling<'a>(
     let none = exchange.effects().is_some_and(|effects| !effects.passes_headers);
     client_fields::end_to_end(&exchange.request.headers).filter(move |field| {
         let replaced = none
-            || told.is_some_and(|told| told.has(&field.name))
-            || client_fields::is_among(&field.name, &DESCRIBING)
+            || told.is_some_and(|told| told.has(field.name))
+            || field.is_one_of(&DESCRIBING)
             || (original_uri && field.is("x-original-uri"))
             || (prefix && field.is("x-forwarded-prefix"))
             || (password && field.is("authorization"))
             || is_said(policy, field)
-            || span.is_some_and(|span| span.replaces(&field.name))
+            || span.is_some_and(|span| span.replaces(field.name))
             || (exchange.visit.stands_in && errors::is_about(field))
             || hops::is_replaced(hops, field)
-            || configured.has(&field.name)
-            || edits.is_some_and(|edits| route_filters::replaces(edits, &field.name));
+            || configured.has(field.name)
+            || edits.is_some_and(|edits| route_filters::replaces(edits, field.name));
         !replaced
     })
 }
 
 /// Whether the authenticator says it about the client, who cannot say it itself.
-pub(super) fn is_said(policy: &Policy, field: &Field) -> bool {
-    let is_it = |name: &String| client_fields::is_alike(&field.name, name.as_bytes());
+pub(super) fn is_said(policy: &Policy, field: &Field<'_>) -> bool {
+    let is_it = |name: &String| client_fields::is_alike(field.name, name.as_bytes());
     let asked = policy.auth_external.as_ref();
     asked.is_some_and(|asked| asked.response_headers.iter().any(is_it))
 }
 
 /// The protocol that the client asks to change to, if that may be passed on: never HTTP/2 in clear (RFC 9113 3.1).
-pub(super) fn upgrade(exchange: &Exchange) -> Option<&Bytes> {
+pub(super) fn upgrade(exchange: &Exchange) -> Option<&[u8]> {
     let wanted = exchange.request.headers.get("upgrade").filter(|wanted| !wanted.is_empty())?;
     if exchange.told().is_some_and(Told::forbids_upgrade) {
         return None;
@@ -249,12 +249,12 @@ fn host(exchange: &Exchange) -> Bytes {
 /// The values of a field in one line; none if it is absent or empty.
 fn joined(exchange: &Exchange, name: &str) -> Option<Bytes> {
     let mut values = exchange.request.headers.all(name);
-    let first = values.next()?.clone();
-    let rest: Vec<&[u8]> = values.map(AsRef::as_ref).collect();
+    let first = values.next()?;
+    let rest: Vec<&[u8]> = values.collect();
     let value = if rest.is_empty() {
-        first
+        exchange.request.headers.bytes(name)?
     } else {
-        [vec![first.as_ref()], rest].concat().join(&b", "[..]).into()
+        [vec![first], rest].concat().join(&b", "[..]).into()
     };
     Some(value).filter(|value| !value.is_empty())
 }
@@ -319,7 +319,7 @@ fn http1(exchange: &Exchange) -> Bytes {
         write::field(&mut out, hops::NAME.as_bytes(), hops);
     }
     for field in travelling(exchange, hops.as_ref()) {
-        write::field(&mut out, &field.name, &field.value);
+        field.write(&mut out);
     }
     // What is added stands behind what the client sent.
     for (name, value) in brought(exchange) {
@@ -424,7 +424,7 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
         put(hops::NAME.as_bytes(), hops);
     }
     for field in travelling(exchange, hops.as_ref()) {
-        put(&field.name, &field.value);
+        put(field.name, field.value);
     }
     for (name, value) in brought(exchange) {
         put(name, value);
@@ -438,27 +438,27 @@ fn http2(exchange: &Exchange, secure: bool) -> Option<Request<()>> {
 /// Trailers towards a gRPC service: those that could have come in the head, but for what says who asks or from where
 /// (RFC 9110 section 6.5.1).
 fn trailers(exchange: &Exchange) -> TrailerRule {
-    const HEAD_ONLY: [&str; 6] = [
+    const HEAD_ONLY: NameSet = NameSet::new(&[
         "authorization",
         "cookie",
         "x-original-uri",
         "x-forwarded-prefix",
         "traceparent",
         "tracestate",
-    ];
+    ]);
     let (generation, location) = (exchange.generation.clone(), exchange.spot().location.clone());
     let told = exchange.told().cloned().unwrap_or_default();
     TrailerRule::new(move |field| {
-        !(is_own(&field.name)
-            || told.has(&field.name)
-            || client_fields::is_among(&field.name, &HEAD_ONLY)
+        !(is_own(field.name)
+            || told.has(field.name)
+            || field.is_one_of(&HEAD_ONLY)
             || is_said(&location.policy, field)
             || errors::is_about(field)
             || location
                 .policy
                 .route
                 .as_ref()
-                .is_some_and(|filters| route_filters::replaces(&filters.request, &field.name))
-            || generation.request_headers.has(&field.name))
+                .is_some_and(|filters| route_filters::replaces(&filters.request, field.name))
+            || generation.request_headers.has(field.name))
     })
 }

@@ -33,7 +33,7 @@ pub(super) fn redirect(exchange: &Exchange) -> Result<(), Stop> {
     let host = match redirect.host.as_deref() {
         Some(host) => host.to_owned(),
         None if exchange.host.is_empty() => address(),
-        None => exchange.host.clone(),
+        None => exchange.host.to_string(),
     };
     let port = match (redirect.port, &redirect.scheme) {
         (None, Some(_)) => None,
@@ -105,9 +105,9 @@ pub(super) fn brought(edits: &HeaderEdits) -> impl Iterator<Item = (&[u8], &[u8]
 pub(super) fn answer(exchange: &Exchange, response: &mut Response) {
     let Some(filters) = filters(exchange) else { return };
     let edits = &filters.response;
-    response.headers.retain(|field| !replaces(edits, &field.name));
+    response.headers.retain(|field| !replaces(edits, field.name));
     for (name, value) in edits.set.iter().chain(&edits.add) {
-        response.headers.push(name.clone(), Bytes::copy_from_slice(value.as_bytes()));
+        response.headers.push(name, value.as_bytes());
     }
 }
 

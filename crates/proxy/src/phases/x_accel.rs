@@ -27,10 +27,9 @@ const CARRIED: [&str; 6] = [
 /// Hears whether an upstream asks for another path.
 pub(super) fn hear(exchange: &mut Exchange, response: &Response) -> bool {
     let ignored = exchange.effects().is_some_and(|effects| effects.ignores(NAME));
-    let asked = response.headers.get(NAME);
-    let asked = asked.filter(|_| response.source == Source::Upstream && !ignored);
-    exchange.onward.asked = asked.cloned();
-    asked.is_some()
+    let counts = response.source == Source::Upstream && !ignored;
+    exchange.onward.asked = counts.then(|| response.headers.bytes(NAME)).flatten();
+    exchange.onward.asked.is_some()
 }
 
 /// Sends the request on if the answer that was heard asks for it, and says where it begins then.
@@ -58,7 +57,7 @@ pub(super) fn follow(
     answer_rewrites::apply(exchange, &mut response.headers)?;
     let carried = response.headers.iter().filter(|field| CARRIED.iter().any(|name| field.is(name)));
     for field in carried {
-        exchange.onward.carried.push(field.name.clone(), field.value.clone());
+        exchange.onward.carried.push(field.name, field.value);
     }
     exchange.onward.tries.push(exchange.log.tries.len());
     if let Some(name) = name {
@@ -100,7 +99,7 @@ pub(super) fn carry(exchange: &Exchange, response: &mut Response) {
     }
     for field in exchange.onward.carried.iter() {
         if !(field.is("content-type") && response.headers.has("content-type")) {
-            response.headers.push(field.name.clone(), field.value.clone());
+            response.headers.push(field.name, field.value);
         }
     }
 }

@@ -69,7 +69,7 @@ impl RealIp {
         }
         let mut client = None;
         let values: Vec<_> = headers.all(&self.header).collect();
-        let members = values.iter().flat_map(|value| tokens(value)).collect::<Vec<_>>();
+        let members = values.into_iter().flat_map(tokens).collect::<Vec<_>>();
         for member in members.into_iter().rev() {
             let Some(address) = parse_address(member) else { break };
             client = Some(address);

@@ -8,13 +8,13 @@ use bytes::Bytes;
 use model::is_of_connection;
 use model::snippet::{AddHeader, Expires, HeaderPattern, Headers, MoreAction};
 use snippet::run::Exceeded;
-use wire::{Body, Field, Followed, Response, is_token_byte};
+use wire::{Body, Followed, Response, is_token_byte};
 
 /// What is done to the header section of an answer, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct AnswerHeaders {
     /// What `more` begins with, as far as it is the same for all answers: set at once.
-    first: Vec<Field>,
+    first: Vec<(Bytes, Bytes)>,
     more: Vec<More>,
     expires: Option<Expires>,
     add: Vec<Add>,
@@ -146,15 +146,15 @@ impl AnswerHeaders {
             }
             let headers = &mut response.headers;
             match &more.action {
-                Action::Set(name, value) => headers.put(name, value.value(fill)?),
+                Action::Set(name, value) => headers.put(name, &value.value(fill)?),
                 Action::Append(name, value) => {
                     let value = value.value(fill)?;
                     if !value.is_empty() {
-                        headers.push(name.clone(), value);
+                        headers.push(name, value);
                     }
                 }
                 Action::Clear(pattern) => headers.retain(|field| {
-                    !std::str::from_utf8(&field.name).is_ok_and(|name| pattern.matches(name))
+                    !std::str::from_utf8(field.name).is_ok_and(|name| pattern.matches(name))
                 }),
             }
         }
@@ -166,9 +166,9 @@ impl AnswerHeaders {
         for add in self.add.iter().filter(|add| usual || add.always) {
             let value = add.value.value(fill)?;
             match add.alone {
-                true => response.headers.put(&add.name, value),
+                true => response.headers.put(&add.name, &value),
                 false if value.is_empty() => {}
-                false => response.headers.push(add.name.clone(), value),
+                false => response.headers.push(&add.name, value),
             }
         }
         if let Some(charset) = &self.charset {
@@ -178,7 +178,7 @@ impl AnswerHeaders {
         for add in self.trailers.iter().filter(|add| usual || add.always) {
             let value = add.value.value(fill)?;
             if !value.is_empty() {
-                trailers.push(add.name.clone(), value);
+                trailers.push(&add.name, value);
             }
         }
         // Where no body is, nothing follows it.
@@ -191,16 +191,16 @@ impl AnswerHeaders {
 }
 
 /// Takes away what is set for all answers at the beginning, each name once.
-fn first_of(more: &mut Vec<More>) -> Vec<Field> {
-    let mut first: Vec<Field> = Vec::new();
+fn first_of(more: &mut Vec<More>) -> Vec<(Bytes, Bytes)> {
+    let mut first: Vec<(Bytes, Bytes)> = Vec::new();
     while let Some(next) = more.get(first.len()) {
         let Action::Set(name, Text::Plain(value)) = &next.action else { break };
         let everywhere = next.statuses.is_empty() && next.types.is_empty();
-        let again = first.iter().any(|field| field.name.eq_ignore_ascii_case(name));
+        let again = first.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
         if !everywhere || again || value.is_empty() {
             break;
         }
-        first.push(Field { name: name.clone(), value: value.clone() });
+        first.push((name.clone(), value.clone()));
     }
     more.drain(..first.len());
     first
@@ -231,13 +231,15 @@ fn name_charset(charset: &str, response: &mut Response) {
         return;
     }
     let types = CHARSET_TYPES;
-    for field in response.headers.iter_mut().filter(|field| field.is("content-type")) {
+    response.headers.rewrite(|field| {
+        if !field.is("content-type") {
+            return None;
+        }
         let named = field.value.windows(8).any(|part| part.eq_ignore_ascii_case(b"charset="));
         let media = field.value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii();
-        if !named && types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media)) {
-            field.value = [&field.value, &b"; charset="[..], charset.as_bytes()].concat().into();
-        }
-    }
+        let is_text = types.iter().any(|known| known.as_bytes().eq_ignore_ascii_case(media));
+        (is_text && !named).then(|| [field.value, b"; charset=", charset.as_bytes()].concat())
+    });
 }
 
 impl More {
@@ -248,7 +250,7 @@ impl More {
 }
 
 /// Whether content is of one of these types, in lower case; any if there are none.
-pub(super) fn is_of(types: &[String], content_type: Option<&Bytes>) -> bool {
+pub(super) fn is_of(types: &[String], content_type: Option<&[u8]>) -> bool {
     let media = content_type.map_or(&b""[..], |value| {
         value.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
     });
@@ -275,9 +277,9 @@ mod tests {
         let done =
             with_machine(request, |machine| headers.apply(&mut response, 784_111_777, machine));
         done.expect("within bounds");
-        let line = |field: &wire::Field| {
+        let line = |field: wire::Field<'_>| {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            format!("{}: {}", text(&field.name), text(&field.value))
+            format!("{}: {}", text(field.name), text(field.value))
         };
         response.headers.iter().map(line).collect()
     }
@@ -378,7 +380,8 @@ mod tests {
             let Ok(Some(Frame::Trailers(trailers))) = response.body.frame().await else {
                 panic!("trailers follow")
             };
-            let names: Vec<_> = trailers.iter().map(|field| field.name.clone()).collect();
+            let text = |field: wire::Field<'_>| String::from_utf8_lossy(field.name).into_owned();
+            let names: Vec<_> = trailers.iter().map(text).collect();
             assert_eq!(names, expected);
             assert!(response.body.frame().await.expect("it is whole").is_none());
         }

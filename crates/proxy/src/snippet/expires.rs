@@ -1,7 +1,6 @@
 //! `expires`: Expires and Cache-Control (ngx_http_headers_filter_module, ngx_http_set_expires).
 
 use super::text::Fill;
-use bytes::Bytes;
 use model::snippet::Expires;
 use snippet::run::Exceeded;
 use wire::{Headers, http_date};
@@ -40,8 +39,8 @@ pub(super) fn apply(
             (next, format!("max-age={}", next - now))
         }
     };
-    headers.put(&Bytes::from_static(b"Expires"), http_date(date).into());
-    headers.put(&Bytes::from_static(b"Cache-Control"), control.into());
+    headers.put(b"Expires", http_date(date).as_bytes());
+    headers.put(b"Cache-Control", control.as_bytes());
     Ok(())
 }
 

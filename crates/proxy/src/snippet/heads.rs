@@ -4,8 +4,8 @@
 use http::StatusCode;
 use model::Global;
 use model::snippet::Client;
-use wire::Request;
 use wire::http1::Names;
+use wire::{Field, Request};
 
 /// The longest head that a snippet can ask for: any client may send that much to any host.
 const MOST: u64 = 1 << 20;
@@ -99,12 +99,10 @@ pub(crate) fn judge(
     if request.line.as_ref().is_some_and(|line| line.len() > own.line) {
         return Err(StatusCode::URI_TOO_LONG);
     }
-    let mut fields = request.headers.iter();
-    if request.head_size > own.total
-        || fields.any(|field| field.name.len() + 2 + field.value.len() > own.line)
-    {
+    let is_long = |field: Field<'_>| field.name.len() + 2 + field.value.len() > own.line;
+    if request.head_size > own.total || request.headers.iter().any(is_long) {
         return Err(StatusCode::BAD_REQUEST);
     }
-    request.headers.retain(|field| own.names.keep(&field.name));
+    request.headers.retain(|field| own.names.keep(field.name));
     Ok(())
 }

@@ -72,11 +72,10 @@ impl InputField {
         match &self.action {
             Action::Replace(name, _)
                 if !headers.iter().any(|field| field.name.eq_ignore_ascii_case(name)) => {}
-            Action::Set(name, _) | Action::Replace(name, _) => headers.put(name, value),
+            Action::Set(name, _) | Action::Replace(name, _) => headers.put(name, &value),
             Action::Clear(pattern) => headers.retain(|field| {
-                let named =
-                    std::str::from_utf8(&field.name).is_ok_and(|name| pattern.matches(name));
-                !(named && may_go(&field.name))
+                let named = std::str::from_utf8(field.name).is_ok_and(|name| pattern.matches(name));
+                !(named && may_go(field.name))
             }),
         }
     }
@@ -97,10 +96,7 @@ mod tests {
             field.apply(&mut headers, value.expect("within bounds"));
         }
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-        headers
-            .iter()
-            .map(|field| format!("{}: {}", text(&field.name), text(&field.value)))
-            .collect()
+        headers.iter().map(|field| format!("{}: {}", text(field.name), text(field.value))).collect()
     }
 
     #[test]

@@ -169,6 +169,6 @@ pub(crate) fn with_state<T>(
     }
     match done {
         Ok(done) => Ok(Some(done)),
-        Err(Exceeded) => Err(Error::SnippetTooHard(exchange.host.clone())),
+        Err(Exceeded) => Err(Error::SnippetTooHard(exchange.host.to_string())),
     }
 }

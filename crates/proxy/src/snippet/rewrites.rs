@@ -46,9 +46,9 @@ impl Rewrites {
     pub(crate) fn value<R: Request>(
         &self,
         machine: &mut Machine<'_, R>,
-        field: &Field,
+        field: &Field<'_>,
     ) -> Result<Option<String>, Exceeded> {
-        let Ok(value) = std::str::from_utf8(&field.value) else { return Ok(None) };
+        let Ok(value) = std::str::from_utf8(field.value) else { return Ok(None) };
         if field.is("location") {
             return self.redirect(machine, value);
         }
@@ -289,7 +289,7 @@ mod tests {
     use super::Rewrites;
     use crate::snippet::fixture::{Fixed, location, with_machine};
     use model::policy::{AnswerRewrites, Replaced, Replacement};
-    use wire::Field;
+    use wire::Headers;
 
     /// What becomes of a field.
     fn said(text: &str, name: &'static str, value: &'static str) -> Option<String> {
@@ -303,7 +303,9 @@ mod tests {
         value: &'static str,
     ) -> Option<String> {
         let rewrites = Rewrites::new(&location(text).settings.answers, annotations)?;
-        let field = Field { name: name.into(), value: value.into() };
+        let mut headers = Headers::default();
+        headers.add(name, value);
+        let field = headers.iter().next().expect("it was just added");
         let request = Fixed::of(&[("host", "a.test"), ("scheme", "https")]);
         let request = Fixed { path: "/x\r\ny".to_owned(), ..request };
         let value = with_machine(&request, |machine| rewrites.value(machine, &field));

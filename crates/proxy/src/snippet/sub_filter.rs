@@ -5,7 +5,7 @@ use bytes::Bytes;
 use model::snippet::{Answers, Template};
 use snippet::run::{Exceeded, Machine, Request};
 use std::sync::Arc;
-use wire::{Body, Response, Search, Substituted};
+use wire::{Body, Field, Response, Search, Substituted};
 
 /// Bytes of all texts of one answer that stand instead of others.
 const TEXTS: usize = 1 << 20;
@@ -95,11 +95,10 @@ impl Filter {
             response.headers.remove("last-modified");
             response.headers.remove("etag");
         } else {
-            for field in response.headers.iter_mut().filter(|field| field.is("etag")) {
-                if !field.value.starts_with(b"W/") {
-                    field.value = [&b"W/"[..], &field.value].concat().into();
-                }
-            }
+            let is_strong = |field: &Field<'_>| field.is("etag") && !field.value.starts_with(b"W/");
+            response
+                .headers
+                .rewrite(|field| is_strong(field).then(|| [b"W/", field.value].concat()));
         }
     }
 }

@@ -15,8 +15,8 @@ const LENGTH: usize = 300;
 /// Follows the request if its header has the secret, which goes no further.
 pub(crate) fn begin(exchange: &mut Exchange) {
     let Some(secret) = exchange.worker.listen.trace_secret.clone() else { return };
-    let Some(told) = exchange.request.headers.get(HEADER).cloned() else { return };
-    exchange.request.headers.retain(|field| !field.is(HEADER));
+    let Some(told) = exchange.request.headers.bytes(HEADER) else { return };
+    exchange.request.headers.remove(HEADER);
     if verify_slices_are_equal(&told, &secret).is_ok() {
         exchange.trace = Some(Box::default());
     }

@@ -72,8 +72,8 @@ fn answer(story: &mut Story<'_>, response: &Response) {
         story.say("answer", format!("{} {who}", response.status));
     }
     for field in response.headers.iter() {
-        let name = String::from_utf8_lossy(&field.name);
-        let value = String::from_utf8_lossy(&field.value);
+        let name = String::from_utf8_lossy(field.name);
+        let value = String::from_utf8_lossy(field.value);
         story.say("answer field", shown::field(story.exchange, &name, &value));
     }
 }

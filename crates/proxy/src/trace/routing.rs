@@ -54,7 +54,7 @@ fn client(story: &mut Story<'_>) {
 
 fn server(story: &mut Story<'_>) {
     let exchange = story.exchange;
-    let host = &exchange.host;
+    let host = &*exchange.host;
     let Some(site) = exchange.generation.sites.find(host, &Steps::default()).ok().flatten() else {
         return story.say("server", format!("none: {host:?} is the host of no Ingress"));
     };

@@ -50,12 +50,10 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
 /// One value of a header field, or `-`; several are for the long way.
 fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     let mut fields = exchange.request.headers.iter();
-    let mut values = fields.by_ref().filter(|field| super::is_spelled(&field.name, name));
+    let mut values = fields.by_ref().filter(|field| super::is_spelled(field.name, name));
     match (values.next(), values.next()) {
         (None, _) => line.push(b'-'),
-        (Some(only), None) if std::str::from_utf8(&only.value).is_ok() => {
-            escaped(&only.value, line)
-        }
+        (Some(only), None) if std::str::from_utf8(only.value).is_ok() => escaped(only.value, line),
         _ => return false,
     }
     true

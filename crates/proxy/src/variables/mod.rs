@@ -114,7 +114,7 @@ pub(crate) fn push(variable: &Variable, exchange: &Exchange, out: &mut String) {
 /// The name of a Basic Authorization, whether or not it was asked for (ngx_http_variable_remote_user).
 fn user(exchange: &Exchange, out: &mut String) {
     let value = exchange.request.headers.get("authorization");
-    if let Some(credentials) = value.and_then(|value| credentials::basic(value)) {
+    if let Some(credentials) = value.and_then(credentials::basic) {
         text(&credentials.user, out);
     }
 }
@@ -401,7 +401,7 @@ fn attempted(variable: &Variable, attempt: &Try, out: &mut String) {
 /// The value of `$http_<name>`, if there is such a header.
 pub(crate) fn header_of(exchange: &Exchange, name: &str) -> Option<String> {
     let headers = &exchange.request.headers;
-    headers.iter().any(|field| is_spelled(&field.name, name)).then(|| {
+    headers.iter().any(|field| is_spelled(field.name, name)).then(|| {
         let mut value = String::new();
         header(headers, name, &mut value);
         value
@@ -424,11 +424,11 @@ fn is_spelled(field: &[u8], name: &str) -> bool {
 /// A header field by its variable's name; several lines are joined by `, `.
 fn header(headers: &Headers, name: &str, out: &mut String) {
     let mut first = true;
-    for field in headers.iter().filter(|field| is_spelled(&field.name, name)) {
+    for field in headers.iter().filter(|field| is_spelled(field.name, name)) {
         if !std::mem::take(&mut first) {
             out.push_str(", ");
         }
-        text(&field.value, out);
+        text(field.value, out);
     }
 }
 

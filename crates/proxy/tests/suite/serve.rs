@@ -314,6 +314,32 @@ async fn an_early_answer_keeps_what_it_promises_about_the_connection() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_is_served_by_what_is_in_force_when_its_request_comes() {
+    const KEPT: &[u8] = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let (address, _seen) = answering(OK).await;
+    let with = |prefix: &str| {
+        let redirect = model::policy::Redirect {
+            target: model::Template::parse(prefix).expect("no variable").into(),
+            status: 307,
+        };
+        configuration(vec![address], Policy { redirect: Some(redirect), ..Policy::default() })
+    };
+    let (first, second) = (with("http://first.test/"), with("http://second.test/"));
+    let native = start(&first).await;
+    let mut client = connect(&native).await;
+    let mut ask = async |expected: &str| {
+        client.write_all(KEPT).await.expect("written");
+        let answer = read_until(&mut client, "</html>\r\n").await;
+        assert!(answer.contains(expected), "{answer}");
+    };
+    ask("http://first.test/").await;
+    apply(&native, &first, &second).await;
+    ask("http://second.test/").await;
+    apply(&native, &second, &first).await;
+    ask("http://first.test/").await;
+}
+
+#[tokio::test]
 async fn an_early_answer_to_chunks_stays_if_they_are_all_there() {
     let native = start(&configuration(Vec::new(), Policy::default())).await;
     let head = "POST / HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";

@@ -3,8 +3,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http::StatusCode;
-use wire::Headers;
 use wire::http1::{BadResponse, Bounds, Names, content_length_of, parse_fields};
+use wire::{Headers, NameSet};
 
 /// Field lines of an answer.
 const LINES: usize = 256;
@@ -40,13 +40,13 @@ pub fn parse(head: &[u8]) -> Result<CgiHead, BadResponse> {
     let bounds = Bounds { count: LINES, line: usize::MAX };
     let mut headers = parse_fields(&with_crlf(head), bounds, names).map_err(|_| BadResponse)?;
     let length = content_length_of(&headers)?;
-    let (status, reason) = match headers.get("status") {
-        Some(line) => status_line(line)?,
+    let (status, reason) = match headers.bytes("status") {
+        Some(line) => status_line(&line)?,
         None if headers.has("location") => (StatusCode::FOUND, None),
         None => (StatusCode::OK, None),
     };
-    const FRAMING: [&str; 3] = ["status", "content-length", "transfer-encoding"];
-    headers.retain(|field| !FRAMING.iter().any(|name| field.is(name)));
+    const FRAMING: NameSet = NameSet::new(&["status", "content-length", "transfer-encoding"]);
+    headers.remove_all(&FRAMING);
     Ok(CgiHead { status, reason, headers, length })
 }
 

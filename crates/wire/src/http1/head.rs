@@ -2,7 +2,7 @@
 
 use super::framing::{BadRequest, Framing, request_framing};
 use super::lines::{BadLine, Bounds, Names, parse_fields};
-use crate::{Headers, Version, is_token_byte};
+use crate::{Headers, NameSet, Version, is_token_byte};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
@@ -42,6 +42,9 @@ pub struct RequestHead {
     pub expects_continue: bool,
 }
 
+/// Fields that are read here and written anew.
+const READ: NameSet = NameSet::new(&["host", "content-length", "transfer-encoding", "expect"]);
+
 const BAD: BadRequest = BadRequest(StatusCode::BAD_REQUEST);
 
 /// Reads a whole head, from its first byte to the end of its empty line.
@@ -62,15 +65,13 @@ pub fn parse_request(head: &Bytes, limits: Limits) -> Result<RequestHead, BadReq
     let framing = request_framing(&headers, version)?;
     let host = host_field(&headers, version)?;
     let line = head.slice_ref(line);
-    let (target, authority) = split_target(&head.slice_ref(target), host)?;
+    let (target, authority) = split_target(head.slice_ref(target), host)?;
     let keep_alive = match version {
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
     };
     let expects_continue = expectation(&headers, version)?;
-    headers.retain(|field| {
-        !["host", "content-length", "transfer-encoding", "expect"].iter().any(|name| field.is(name))
-    });
+    headers.remove_all(&READ);
     Ok(RequestHead {
         method,
         target,
@@ -122,18 +123,18 @@ fn request_line(line: &[u8]) -> Result<(Method, &[u8], Version), BadRequest> {
 /// The one Host field; HTTP/1.1 needs it (RFC 9112 section 3.2).
 fn host_field(headers: &Headers, version: Version) -> Result<Option<Bytes>, BadRequest> {
     let mut hosts = headers.all("host");
-    let host = hosts.next().cloned();
-    if hosts.next().is_some() || (host.is_none() && version != Version::Http10) {
+    let has_one = hosts.next().is_some();
+    if hosts.next().is_some() || (!has_one && version != Version::Http10) {
         return Err(BAD);
     }
-    Ok(host)
+    Ok(headers.bytes("host"))
 }
 
 /// Path with query, and authority, of the target's form (RFC 9112 section 3.2). `*` is none, as in nginx: there is no
 /// server as a whole behind which to ask.
-fn split_target(target: &Bytes, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
+fn split_target(target: Bytes, host: Option<Bytes>) -> Result<(Bytes, Bytes), BadRequest> {
     if target.starts_with(b"/") {
-        return Ok((target.clone(), checked_authority(host)?));
+        return Ok((target, checked_authority(host)?));
     }
     let lower = target[..target.len().min(8)].to_ascii_lowercase();
     let scheme = [&b"http://"[..], b"https://"]
@@ -161,7 +162,7 @@ fn checked_authority(authority: Option<Bytes>) -> Result<Bytes, BadRequest> {
 /// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
 fn expectation(headers: &Headers, version: Version) -> Result<bool, BadRequest> {
     let mut expected = false;
-    for member in headers.all("expect").flat_map(|value| crate::tokens(value)) {
+    for member in headers.all("expect").flat_map(crate::tokens) {
         if !member.eq_ignore_ascii_case(b"100-continue") {
             return Err(BadRequest(StatusCode::EXPECTATION_FAILED));
         }

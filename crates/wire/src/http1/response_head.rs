@@ -2,9 +2,12 @@
 
 use super::framing::{Framing, number};
 use super::lines::{Bounds, Names, parse_fields};
-use crate::{Headers, Version};
+use crate::{Headers, NameSet, Version};
 use bytes::Bytes;
 use http::{Method, StatusCode};
+
+/// Fields that say how the body is delimited: they are read here, and written anew.
+const FRAMING: NameSet = NameSet::new(&["content-length", "transfer-encoding"]);
 
 /// Field lines of an answer.
 const LINES: usize = 256;
@@ -14,8 +17,8 @@ const LINES: usize = 256;
 pub struct ResponseHead {
     /// The status.
     pub status: StatusCode,
-    /// The reason phrase.
-    pub reason: Bytes,
+    /// The reason phrase, if it is not the usual one.
+    pub reason: Option<Bytes>,
     /// All fields but those of the framing.
     pub headers: Headers,
     /// How the body is delimited.
@@ -35,7 +38,8 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
     let line_end = memchr::memchr(b'\n', head).ok_or(BadResponse)?;
     let line = head[..line_end].strip_suffix(b"\r").ok_or(BadResponse)?;
     let (version, status, reason) = status_line(line)?;
-    let reason = head.slice_ref(reason);
+    let is_odd = !reason.is_empty() && reason != crate::reason(status).as_bytes();
+    let reason = is_odd.then(|| head.slice_ref(reason));
     let names = Names { underscores: true, drop_odd: false };
     let section = unfolded(head.slice(line_end + 1..));
     let mut headers = parse_fields(&section, Bounds { count: LINES, line: usize::MAX }, names)
@@ -54,7 +58,7 @@ pub fn parse_response(head: &Bytes, method: &Method) -> Result<ResponseHead, Bad
         Version::Http10 => headers.has_token("connection", "keep-alive"),
         _ => !headers.has_token("connection", "close"),
     };
-    headers.retain(|field| !field.is("content-length") && !field.is("transfer-encoding"));
+    headers.remove_all(&FRAMING);
     let announced_length = length.filter(|_| bodyless && status.as_u16() != 204);
     // A 204 with a body (smuggling row G04) leaves bytes nobody accounts for.
     let clean = !(status.as_u16() == 204 && length.is_some_and(|length| length > 0));

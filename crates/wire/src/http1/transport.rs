@@ -58,6 +58,8 @@ struct BodyState {
 pub enum NoHead {
     /// The client closed, or the connection is not wanted any longer; nothing is owed.
     Over,
+    /// None began in time; nothing is owed.
+    Idle,
     /// A head began and did not end in time.
     Slow,
     /// It is no HTTP/1 head, whatever may still come.
@@ -126,7 +128,7 @@ impl Client {
                     }
                     Poll::Pending => {
                         ready!(self.timer.poll(cx));
-                        return Poll::Ready(Err(if started { NoHead::Slow } else { NoHead::Over }));
+                        return Poll::Ready(Err(if started { NoHead::Slow } else { NoHead::Idle }));
                     }
                 }
             }

@@ -64,9 +64,7 @@ pub fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
 
 /// Appends field lines.
 pub fn fields(out: &mut BytesMut, headers: &Headers) {
-    for entry in headers.iter() {
-        field(out, &entry.name, &entry.value);
-    }
+    headers.iter().for_each(|field| field.write(out));
 }
 
 /// Appends Content-Length.

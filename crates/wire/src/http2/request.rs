@@ -30,7 +30,7 @@ pub fn judge(
     let mut headers = from_map(&head.headers);
     let authority = match head.uri.authority() {
         Some(authority) => Bytes::copy_from_slice(authority.as_str().as_bytes()),
-        None => headers.get("host").cloned().ok_or(BAD)?,
+        None => headers.bytes("host").ok_or(BAD)?,
     };
     crate::host::parse(&authority).map_err(|_| BAD)?;
     if headers.all("host").any(|host| !host.eq_ignore_ascii_case(&authority)) {
@@ -52,7 +52,7 @@ pub fn judge(
         stream.expects_continue();
     }
     headers.retain(|field| {
-        !field.is("host") && !field.is("content-length") && keeps(field.name.as_ref(), rules)
+        !field.is("host") && !field.is("content-length") && keeps(field.name, rules)
     });
     join_cookies(&mut headers);
     Ok(Request {
@@ -73,7 +73,7 @@ pub fn judge(
 
 /// Whether `100-continue` is expected; nothing else is known (RFC 9110 section 10.1.1).
 fn expects_continue(headers: &Headers) -> Result<bool, StatusCode> {
-    let mut members = headers.all("expect").flat_map(|value| tokens(value)).peekable();
+    let mut members = headers.all("expect").flat_map(tokens).peekable();
     let expects = members.peek().is_some();
     if members.all(|member| member.eq_ignore_ascii_case(b"100-continue")) {
         Ok(expects)
@@ -94,7 +94,7 @@ fn join_cookies(headers: &mut Headers) {
     if headers.all("cookie").nth(1).is_none() {
         return;
     }
-    let crumbs: Vec<&[u8]> = headers.all("cookie").map(AsRef::as_ref).collect();
+    let crumbs: Vec<&[u8]> = headers.all("cookie").collect();
     let joined = crumbs.join(&b"; "[..]);
     headers.set("cookie", joined);
 }

@@ -79,7 +79,7 @@ fn asked_for(headers: &Headers) -> Asked {
         return seconds(expires);
     }
     let mut asked = Asked::Nothing;
-    for token in headers.all("cache-control").flat_map(|value| tokens(value)) {
+    for token in headers.all("cache-control").flat_map(tokens) {
         let token = token.to_ascii_lowercase();
         if [&b"no-cache"[..], b"no-store", b"private"].contains(&token.as_slice()) {
             return Asked::Never;

@@ -118,7 +118,7 @@ fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Respo
     Said {
         status: answer.status,
         headers: headers.collect(),
-        challenges: answer.headers.all("www-authenticate").cloned().collect(),
+        challenges: answer.headers.all("www-authenticate").map(Bytes::copy_from_slice).collect(),
         cookies: joined(&answer.headers, "set-cookie"),
         asked: snippet::asked(exchange, &answer.headers),
     }
@@ -126,7 +126,7 @@ fn understood(exchange: &Exchange, authenticator: &Authenticator, answer: &Respo
 
 /// All values of a field in one line, as nginx's `$upstream_http_…`; none if that is empty.
 fn joined(headers: &Headers, name: &str) -> Option<Bytes> {
-    let values: Vec<&[u8]> = headers.all(name).map(AsRef::as_ref).collect();
+    let values: Vec<&[u8]> = headers.all(name).collect();
     let value = values.join(&b", "[..]);
     (!value.is_empty()).then(|| value.into())
 }
@@ -135,7 +135,7 @@ fn refused(said: &Said) -> Verdict {
     let mut response = Response::page(said.status);
     if said.status == StatusCode::UNAUTHORIZED {
         for challenge in &said.challenges {
-            response.headers.add("WWW-Authenticate", challenge.clone());
+            response.headers.add("WWW-Authenticate", challenge);
         }
     }
     Verdict::Refuse(Box::new(response))

@@ -1,6 +1,6 @@
 //! What the authenticator is sent: the request's header, what describes the request, and no body.
 
-use super::super::client_fields::{self, is_among, is_proof};
+use super::super::client_fields::{self, is_proof};
 use super::super::{hops, request_headers};
 use crate::authenticator::Authenticator;
 use crate::exchange::Exchange;
@@ -10,11 +10,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use upstream::host_of;
 use wire::http1::write;
-use wire::percent;
+use wire::{NameSet, percent};
 
 /// Fields that the question describes the request with, and one that announces a body's end; the client has no say in
 /// them.
-const DESCRIBING: [&str; 9] = [
+const DESCRIBING: NameSet = NameSet::new(&[
     "x-request-id",
     "x-real-ip",
     "x-forwarded-for",
@@ -24,9 +24,9 @@ const DESCRIBING: [&str; 9] = [
     "x-sent-from",
     "x-auth-request-redirect",
     "trailer",
-];
+]);
 /// The same where `auth-method` is set.
-const DESCRIBED: [&str; 2] = ["x-original-uri", "x-scheme"];
+const DESCRIBED: NameSet = NameSet::new(&["x-original-uri", "x-scheme"]);
 
 /// Request line and header section.
 pub(super) fn head(
@@ -66,11 +66,11 @@ pub(super) fn head(
     let described = authenticator.policy.method.is_some();
     let passed = client_fields::end_to_end(&exchange.request.headers);
     for field in passed.filter(|_| authenticator.passes_headers) {
-        let ours = is_among(&field.name, &DESCRIBING)
-            || (described && is_among(&field.name, &DESCRIBED))
-            || hops::is_replaced(hops.as_ref(), field);
-        if !(ours || span.is_some_and(|span| span.replaces(&field.name))) {
-            put(&field.name, &field.value);
+        let ours = field.is_one_of(&DESCRIBING)
+            || (described && field.is_one_of(&DESCRIBED))
+            || hops::is_replaced(hops.as_ref(), &field);
+        if !(ours || span.is_some_and(|span| span.replaces(field.name))) {
+            put(field.name, field.value);
         }
     }
     if let Some(host) = told.host() {
@@ -95,8 +95,9 @@ pub(super) fn head(
 
 /// What the framing is made of cannot be given.
 fn frames(name: &str) -> bool {
-    let framing = ["content-length", "transfer-encoding", "connection", "upgrade", "te"];
-    is_among(name.as_bytes(), &framing)
+    const FRAMING: NameSet =
+        NameSet::new(&["content-length", "transfer-encoding", "connection", "upgrade", "te"]);
+    FRAMING.has(name.as_bytes())
 }
 
 /// The fields that describe the request, in the order of ingress-nginx.

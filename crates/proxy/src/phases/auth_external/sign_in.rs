@@ -20,7 +20,7 @@ pub(in crate::phases) fn instead_of_401(exchange: &mut Exchange, stop: Stop) -> 
     let location = redirects::absolute(exchange, false, location);
     let mut response = Response::redirect(StatusCode::FOUND, location);
     for challenge in refusal.headers.all("www-authenticate") {
-        response.headers.add("WWW-Authenticate", challenge.clone());
+        response.headers.add("WWW-Authenticate", challenge);
     }
     exchange.visit.authenticated.to_sign_in = true;
     response.into()

@@ -86,8 +86,8 @@ pub(super) fn asked(exchange: &Exchange, headers: &Headers) -> Headers {
         return asked;
     };
     for field in headers.iter() {
-        if effects.asked.iter().any(|name| is_spelled(&field.name, name)) {
-            asked.push(field.name.clone(), field.value.clone());
+        if effects.asked.iter().any(|name| is_spelled(field.name, name)) {
+            asked.push(field.name, field.value);
         }
     }
     asked
@@ -132,8 +132,8 @@ impl Request for Heard<'_> {
         match variable {
             Variable::UpstreamHeader(name) => {
                 let fields = self.said.asked.iter();
-                let values = fields.filter(|field| is_spelled(&field.name, name));
-                let values: Vec<_> = values.map(|field| route::path::text(&field.value)).collect();
+                let values = fields.filter(|field| is_spelled(field.name, name));
+                let values: Vec<_> = values.map(|field| route::path::text(field.value)).collect();
                 Cow::Owned(values.join(", "))
             }
             Variable::UpstreamStatus => Cow::Owned(self.said.status.as_str().to_owned()),

@@ -12,7 +12,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 fn headers(fields: &[(&str, &str)]) -> Headers {
     let mut headers = Headers::default();
     for (name, value) in fields {
-        headers.push(name.to_string(), value.to_string());
+        headers.push(name, value);
     }
     headers
 }

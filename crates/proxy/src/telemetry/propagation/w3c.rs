@@ -52,7 +52,7 @@ fn field(value: &[u8], from: usize, to: usize) -> Option<u128> {
 
 /// All lines of the state in one. It is nobody's business here what is in it, but for its size.
 fn state(headers: &Headers) -> Bytes {
-    let values: Vec<&[u8]> = headers.all("tracestate").map(AsRef::as_ref).collect();
+    let values: Vec<&[u8]> = headers.all("tracestate").collect();
     let state = values.join(&b","[..]);
     let is_plain = state.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t'));
     if state.len() <= STATE && is_plain { state.into() } else { Bytes::new() }
