@@ -51,6 +51,9 @@ pub(crate) enum Error {
     /// A snippet names an upstream that is not there.
     #[error("$proxy_upstream_name is {0:?}, which is no upstream")]
     NotItsUpstream(String),
+    /// A location of a snippet names no upstream that is there: ingress-nginx then connects to nobody.
+    #[error("$proxy_upstream_name of a snippet's location is {0:?}, which is no upstream")]
+    NoUpstreamOfOwn(String),
     /// Two Authorization fields.
     #[error("the request has two Authorization fields")]
     TwoAuthorizations,
@@ -111,7 +114,9 @@ impl Error {
             }
             Self::Upstream(TryError::Timeout(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Upstream(TryError::Loop) => StatusCode::LOOP_DETECTED,
-            Self::Upstream(_) | Self::NoPeerLeft(_) => StatusCode::BAD_GATEWAY,
+            Self::Upstream(_) | Self::NoPeerLeft(_) | Self::NoUpstreamOfOwn(_) => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::BadRewrite(_)
             | Self::TooHard(_)
             | Self::SnippetTooHard(_)
@@ -130,7 +135,9 @@ impl Error {
             | Self::Broken(_)
             | Self::Denied(_) => Blame::Proxy,
             Self::PasswordsBusy | Self::TooHard(_) | Self::SnippetTooHard(_) => Blame::Proxy,
-            Self::LedNowhere(_) | Self::NotItsUpstream(_) => Blame::Proxy,
+            Self::LedNowhere(_) | Self::NotItsUpstream(_) | Self::NoUpstreamOfOwn(_) => {
+                Blame::Proxy
+            }
             Self::Upstream(error) if error.is_shortage() => Blame::Proxy,
             Self::BadPath(_)
             | Self::BodyTooLarge

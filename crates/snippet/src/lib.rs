@@ -65,7 +65,8 @@
 //!
 //! # Bounds
 //!
-//! [`Bounds`] for texts. For a request: 10,000 steps of all programs, 64 KiB of one text, 256 KiB of all variables,
+//! [`Bounds`] for texts. For a request: 10,000 steps of all programs (each KiB of a text is one), 64 KiB of one text,
+//! 256 KiB of all variables,
 //! ten searches; an expression that exceeds its steps fails the request (500), so that no guard opens by it.
 
 #![allow(unreachable_pub, clippy::match_bool, reason = "until its circle is untied")]

@@ -5,7 +5,7 @@ use crate::{Origin, Secret};
 use ipnet::IpNet;
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 /// What an `http-snippet` says.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -104,7 +104,7 @@ pub struct Share {
     /// Hashes up to this one, the last line without it.
     pub below: Option<u32>,
     /// Its value.
-    pub value: Template,
+    pub value: String,
 }
 
 /// `limit_req_zone key zone=name:size rate=…`.
@@ -238,8 +238,9 @@ impl Geo {
 
     /// What it says of an address.
     pub fn value(&self, address: &str) -> &str {
-        let Ok(address) = address.parse::<IpAddr>() else { return &self.default };
-        let address = address.to_canonical();
+        // What is no address is looked up as this one, as in nginx.
+        let nobody = IpAddr::V4(Ipv4Addr::BROADCAST);
+        let address = address.parse::<IpAddr>().map_or(nobody, |address| address.to_canonical());
         let range =
             self.ranges.iter().rev().find(|(first, last, _)| *first <= address && address <= *last);
         if let Some((_, _, value)) = range {

@@ -6,7 +6,7 @@ use super::{
     ErrorTarget, Expires, Geo, HeaderPattern, IfBlock, InputAction, InputHeader, LimitConn,
     LimitExcept, LimitReq, Map, MoreAction, MoreHeader, Name, Pass, Piece, Pieces, Program,
     ProxyRedirect, Referers, Regex, Replaced, Replacement, Return, Rewrite, Satisfy, SetHeader,
-    Share, SplitClients, Stacked, Step, SubFilter, Task, Uri,
+    SplitClients, Stacked, Step, SubFilter, Task, Uri,
 };
 use super::{ClientAddress, PassTarget};
 use crate::{Pattern, Secret};
@@ -69,8 +69,7 @@ fields! {
     Redirect { location; status, has_query }
     Map { source, keys, patterns, default; name, hostnames, volatile }
     Geo { address; name, proxies, proxy_recursive, networks, ranges, default }
-    SplitClients { source, shares; name }
-    Share { value; below }
+    SplitClients { source; name, shares }
 }
 
 impl Pieces for AuthBasic {

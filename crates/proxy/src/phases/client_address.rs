@@ -37,7 +37,7 @@ pub(super) fn forget(exchange: &mut Exchange) {
 /// The header section as it came: what a snippet writes there makes nobody another client.
 fn heard(exchange: &Exchange) -> &Headers {
     let kept = exchange.snippet.as_ref().and_then(|running| running.of_request.heard.as_ref());
-    kept.unwrap_or(&exchange.request.headers)
+    kept.map_or(&exchange.request.headers, |(headers, _)| headers)
 }
 
 /// `set_real_ip_from` of a location, once the programs have run; whoever has been replaced stays replaced.

@@ -2,8 +2,8 @@
 //! is told and sent, the answer's header section and body. Where no snippet counts, each of these is one look at the
 //! exchange.
 
-use super::Stop;
 use super::failed::answer_error;
+use super::{Stop, redirects};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::{AllPlain, Effects, Size, Told, is_authority, on_machine};
@@ -44,7 +44,8 @@ pub(super) fn request(exchange: &mut Exchange) -> Result<(), Stop> {
     for field in &of(&place).input {
         let value = on_machine(exchange, |machine| field.value(machine))?.unwrap_or_default();
         if let Some(running) = &mut exchange.snippet {
-            running.of_request.heard.get_or_insert_with(|| exchange.request.headers.clone());
+            let heard = || (exchange.request.headers.clone(), exchange.request.authority.clone());
+            running.of_request.heard.get_or_insert_with(heard);
         }
         if !field.sets_host() {
             field.apply(&mut exchange.request.headers, value);
@@ -120,6 +121,7 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
     if headers.is_empty() {
         return;
     }
+    let before = headers.locates().then(|| response.headers.bytes("location"));
     let now = if headers.tells_time() { since_epoch().as_secs() } else { 0 };
     let done = if headers.is_plain() {
         headers
@@ -133,6 +135,21 @@ pub(super) fn answer(exchange: &mut Exchange, response: &mut Response) {
     };
     if let Err(error) = done {
         *response = answer_error(exchange, &error);
+    }
+    if let Some(before) = before {
+        make_absolute(exchange, response, before.as_deref());
+    }
+}
+
+/// A `Location` that `more_set_headers` says is one of nginx's own: its path becomes a URL.
+fn make_absolute(exchange: &Exchange, response: &mut Response, before: Option<&[u8]>) {
+    let Some(location) = response.headers.get("location").filter(|now| Some(*now) != before) else {
+        return;
+    };
+    if location.starts_with(b"/") {
+        let relative = exchange.spot().location.policy.relative_redirects;
+        let location = redirects::absolute(exchange, relative, location.to_vec());
+        response.headers.set("Location", location);
     }
 }
 

@@ -2,7 +2,7 @@
 //! another path through every guard, or away (ngx_http_special_response.c).
 
 use super::failed::answer_error;
-use super::{Stop, client_address, errors, find_location, headers, rewrite};
+use super::{Stop, client_address, errors, find_location, headers, program, rewrite};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::snippet::on_machine;
@@ -23,8 +23,11 @@ pub(super) enum Begin {
 
 /// Where an answer leads on to. None where it stays, or has become the final one.
 pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option<Begin> {
-    let page = page_for(exchange, response)?;
     let status = response.status.as_u16();
+    let Some(page) = page_for(exchange, response)? else {
+        *response = final_page(exchange, response);
+        return None;
+    };
     let shown = match page.code {
         ErrorCode::Same => Some(status),
         ErrorCode::OfTarget => None,
@@ -68,28 +71,54 @@ pub(super) fn follow(exchange: &mut Exchange, response: &mut Response) -> Option
     }
 }
 
-/// The `error_page` for an answer, if it is to be replaced.
-fn page_for(exchange: &mut Exchange, response: &Response) -> Option<ErrorPage> {
+/// The page of a status whose `error_page` may not be followed, or is none of nginx's own: those are bad requests.
+fn final_page(exchange: &mut Exchange, before: &Response) -> Response {
+    let status = match before.status.as_u16() {
+        494..=497 => StatusCode::BAD_REQUEST,
+        _ => before.status,
+    };
+    let mut response = program::page(status);
+    response.close = before.close;
+    for challenge in before.headers.all("www-authenticate") {
+        response.headers.add("WWW-Authenticate", challenge.clone());
+    }
+    exchange.log.status = status.as_u16();
+    if let Some(running) = &mut exchange.snippet {
+        running.shown = None;
+    }
+    response
+}
+
+/// The `error_page` for an answer that is to be replaced; none where it is replaced by its own page.
+fn page_for(exchange: &mut Exchange, response: &Response) -> Option<Option<ErrorPage>> {
     let settings = &exchange.snippet.as_ref().and_then(|_| exchange.level())?.settings;
     let answers = &settings.answers;
-    if answers.error_pages.is_empty() || response.status.as_u16() < 300 {
-        return None;
+    let status = response.status.as_u16();
+    let is_own = response.source == Source::Own;
+    let said = exchange.snippet.as_ref().is_some_and(|running| running.said);
+    // What it is by no `error_page`.
+    let own = (is_own && !said && matches!(status, 494..=497)).then_some(None);
+    if answers.error_pages.is_empty() || status < 300 {
+        return own;
     }
     let recursive = answers.recursive_error_pages == Some(true);
     let may_be = match response.source {
-        Source::Own => exchange.snippet.as_ref().is_some_and(|running| !running.said),
+        Source::Own => !said,
         Source::Upstream => intercepts(exchange, settings),
     };
     // The controller's own stand before those of a snippet.
     if !may_be || errors::pages(exchange.spot(), response).is_some() {
         return None;
     }
-    let status = response.status.as_u16();
     let page = answers.error_pages.iter().find(|page| page.statuses.contains(&status)).cloned();
     let running = exchange.snippet.as_mut()?;
     let again = running.paged;
     running.paged |= !recursive;
-    page.filter(|_| !again)
+    match page {
+        Some(page) if !again => Some(Some(page)),
+        Some(_) if !is_own => Some(None),
+        Some(_) | None => own,
+    }
 }
 
 /// Whether answers of the upstream are looked at, too.
@@ -155,14 +184,17 @@ fn away(exchange: &mut Exchange, url: &Template, shown: Option<u16>) -> Result<R
     Ok(Response::redirect(status.unwrap_or(StatusCode::FOUND), location))
 }
 
-/// What of the answer that is replaced stays, and the status that the client sees: what the target makes a page of is
-/// an error of its own.
-pub(super) fn show(exchange: &mut Exchange, before: &Response, response: &mut Response) {
+/// What stays of the answer that is replaced.
+pub(super) fn keep(before: &Response, response: &mut Response) {
     for challenge in before.headers.all("www-authenticate") {
         if !response.headers.has("www-authenticate") {
             response.headers.add("WWW-Authenticate", challenge);
         }
     }
+}
+
+/// The status that the client sees: what the target makes a page of is an error of its own.
+pub(super) fn show(exchange: &mut Exchange, response: &mut Response) {
     let Some(running) = &mut exchange.snippet else { return };
     response.close |= running.close;
     let is_page = response.source == Source::Own && !running.said;

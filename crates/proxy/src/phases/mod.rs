@@ -91,9 +91,10 @@ async fn led_on(exchange: &mut Exchange, response: &mut Response) {
             stopped => stopped,
         };
         let mut next = next.unwrap_or_else(|stop| response_of(exchange, stop));
-        error_page::show(exchange, response, &mut next);
+        error_page::keep(response, &mut next);
         *response = next;
     }
+    error_page::show(exchange, response);
 }
 
 /// The life of a request that was led to a named location.

@@ -34,6 +34,8 @@ pub(super) fn aim(exchange: &mut Exchange, moved: bool) -> Result<(), Stop> {
         None if level.own => (ingress.and_then(|spot| spot.group.clone()), Some("-".to_owned())),
         None => (None, None),
     };
+    // A location of a snippet has no answer of its own for upstreams without endpoints.
+    let group = group.filter(|group| !(level.own && group.is_empty()));
     exchange.visit.nobody = nobody.filter(|_| group.is_none());
     exchange.visit.named = group;
     Ok(())
@@ -46,8 +48,10 @@ fn named(exchange: &Exchange, name: &str) -> Option<Arc<Group>> {
 
 /// An upstream that is not there is missed once the guards have let the request in.
 pub(super) fn has_upstream(exchange: &mut Exchange) -> Result<(), Stop> {
-    let nobody = exchange.visit.nobody.take();
-    nobody.map_or(Ok(()), |name| Err(Error::NotItsUpstream(name).into()))
+    let Some(name) = exchange.visit.nobody.take() else { return Ok(()) };
+    let is_own = exchange.level().is_some_and(|level| level.own);
+    let error = if is_own { Error::NoUpstreamOfOwn(name) } else { Error::NotItsUpstream(name) };
+    Err(error.into())
 }
 
 /// What stands behind the host of a `proxy_pass`: it takes the place of what the location matched, or of everything

@@ -32,10 +32,12 @@ pub(super) fn of_server(
     Running::begin_or_follow(exchange);
     exchange.place = Some(Place { site: site.clone(), index: of_site.server });
     // Whoever led the request here has set nothing that the server's program goes by.
-    if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place)
-        && place.spot().snippet.as_ref().is_some_and(|level| level.program().is_some())
-    {
-        running.state.come_to(place.owner());
+    let owner = exchange.place.as_ref().and_then(|place| {
+        let has_program = |level: &Arc<Level>| level.program().is_some();
+        place.spot().snippet.as_ref().is_some_and(has_program).then(|| place.owner().cloned())
+    });
+    if let Some(owner) = owner {
+        come_to(exchange, owner.as_ref());
     }
     client_address::of_server(exchange);
     if let Some(outcome) = run_here(exchange, Owner::Server)?
@@ -43,7 +45,7 @@ pub(super) fn of_server(
     {
         return Err(self::answer(exchange, answer));
     }
-    adopt_path(exchange)
+    adopt_path(exchange, true)
 }
 
 /// The location's program, and behind it the controller's own rewrite. Whether the request stays here: else its
@@ -55,7 +57,8 @@ pub(super) fn of_location(exchange: &mut Exchange) -> Result<bool, Stop> {
     if let (Some(running), Some(place)) = (&mut exchange.snippet, &exchange.place) {
         running.state.owner = place.owner().cloned();
     }
-    let moved = adopt_path(exchange)?;
+    let searches = outcome.as_ref().is_some_and(|outcome| outcome.next == Next::Search);
+    let moved = adopt_path(exchange, searches)?;
     let Some(outcome) = outcome else {
         rewrite::path(exchange)?;
         pass::aim(exchange, moved)?;
@@ -105,9 +108,7 @@ pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
 fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place.clone() else { return Ok(()) };
     let Some(level) = place.spot().snippet.clone() else { return Ok(()) };
-    if let Some(running) = &mut exchange.snippet {
-        running.state.come_to(level.owner.as_ref());
-    }
+    come_to(exchange, level.owner.as_ref());
     if let Some(running) = exchange.snippet.as_mut().filter(|_| !level.own) {
         running.ingress = Some(place.index);
         running.state.meet_controller();
@@ -116,6 +117,16 @@ fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
         match_path(exchange, regex)?;
     }
     Ok(())
+}
+
+/// The request comes to a place of a namespace: from that of another one it goes on as its client has sent it.
+fn come_to(exchange: &mut Exchange, owner: Option<&Arc<str>>) {
+    let Some(running) = &mut exchange.snippet else { return };
+    if running.state.come_to(owner)
+        && let Some((headers, authority)) = running.of_request.heard.take()
+    {
+        (exchange.request.headers, exchange.request.authority) = (headers, authority);
+    }
 }
 
 /// Keeps the groups of an expression that the path matches.
@@ -135,8 +146,9 @@ fn run_here(exchange: &mut Exchange, owner: Owner) -> Result<Option<Outcome>, Er
     on_machine(exchange, |machine| Ok(run(program, owner, machine)))
 }
 
-/// What a program made of the path counts from here on, in canonical form. Whether it is another.
-fn adopt_path(exchange: &mut Exchange) -> Result<bool, Stop> {
+/// What a program made of the path counts from here on, in canonical form. Whether it is another. No location is for
+/// one that begins with no slash.
+fn adopt_path(exchange: &mut Exchange, searches: bool) -> Result<bool, Stop> {
     let Some(running) = &mut exchange.snippet else { return Ok(false) };
     let now = route::path::bytes(&running.state.path);
     if *now == *exchange.path {
@@ -144,6 +156,7 @@ fn adopt_path(exchange: &mut Exchange) -> Result<bool, Stop> {
     }
     let path = match now.first() {
         Some(b'/') => rewrite::resolved(&now)?,
+        _ if searches => return Err(Response::page(StatusCode::NOT_FOUND).into()),
         _ => rewrite::resolved(&[b"/", &*now].concat())?,
     };
     running.state.path = route::path::text(&path).into_owned();
@@ -197,7 +210,7 @@ pub(super) fn ends_connection(status: u16) -> bool {
 /// nginx's page; it has none for statuses that it does not know.
 pub(super) fn page(status: StatusCode) -> Response {
     match status.as_u16() {
-        301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 500..=505 | 507 => {
+        301..=303 | 307 | 308 | 400..=406 | 408..=416 | 421 | 429 | 498 | 500..=505 | 507 => {
             Response::page(status)
         }
         _ => Response::empty(status),
@@ -210,7 +223,7 @@ fn own(exchange: &Exchange, status: u16, body: Bytes) -> Response {
     let mut response = Response::empty(status);
     let settings = exchange.level().map(|level| &level.settings.answers);
     let media = mime::of(settings, &exchange.path);
-    if !media.is_empty() && !matches!(status.as_u16(), 204 | 304) {
+    if !media.is_empty() && status != StatusCode::NO_CONTENT {
         response.headers.add("Content-Type", media);
     }
     // HEAD is told how long it would be.
@@ -236,6 +249,9 @@ pub(super) fn own_content(exchange: &mut Exchange) -> Result<(), Stop> {
     };
     let mut response = Response::empty(StatusCode::OK);
     response.headers.add("Content-Type", media);
+    if gif && !stub {
+        response.headers.add("Last-Modified", "Mon, 28 Sep 1970 06:00:00 GMT");
+    }
     response.body = Body::full(body);
     if let Some(running) = &mut exchange.snippet {
         running.said = true;

@@ -22,6 +22,8 @@ pub(crate) struct AnswerHeaders {
     charset: Option<String>,
     /// Whether it is the same for every request.
     plain: bool,
+    /// Whether `more` says a `Location`.
+    locates: bool,
 }
 
 /// The types that get a charset (nginx: `charset_types`).
@@ -96,6 +98,12 @@ impl AnswerHeaders {
             trailers: trailers.collect(),
             charset: charset.map(str::to_owned),
             plain: false,
+            locates: headers.more.0.iter().any(|more| match &more.action {
+                MoreAction::Set(name, _) | MoreAction::Append(name, _) => {
+                    name.eq_ignore_ascii_case("location")
+                }
+                MoreAction::Clear(_) => false,
+            }),
         };
         compiled.plain = compiled.all_plain();
         compiled
@@ -114,6 +122,11 @@ impl AnswerHeaders {
     /// Whether it is the same for every request.
     pub(crate) fn is_plain(&self) -> bool {
         self.plain
+    }
+
+    /// Whether `more_set_headers` says a `Location`.
+    pub(crate) fn locates(&self) -> bool {
+        self.locates
     }
 
     /// Whether it depends on the time.

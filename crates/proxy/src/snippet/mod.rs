@@ -91,8 +91,8 @@ pub(crate) struct OfRequest {
     pub script: Option<(Vec<u8>, Vec<u8>)>,
     /// For which namespaces limits have counted it.
     pub counted: CountedFor,
-    /// What the client said, where snippets have changed that since: it says who the client is.
-    pub heard: Option<Headers>,
+    /// What the client said, and to which host, where snippets have changed that since: it says who the client is.
+    pub heard: Option<(Headers, Bytes)>,
     /// Steps that the expressions of `valid_referers` have taken.
     pub steps_of_referers: Cell<usize>,
 }

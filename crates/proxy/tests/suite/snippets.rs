@@ -325,8 +325,8 @@ async fn the_balancer_leads_to_the_upstream_that_is_named_and_to_nobody_else() {
     let native = start(&configuration).await;
     assert_eq!(told(&native, "/up/x?y").await, "200 other: GET /up/x?y");
     assert_eq!(told(&native, "/up").await, "301 http://a.test/up/ page");
-    assert_eq!(told(&native, "/none/x").await, "503 page");
-    assert_eq!(told(&native, "/gone/x").await, "503 page");
+    assert_eq!(told(&native, "/none/x").await, "502 page");
+    assert_eq!(told(&native, "/gone/x").await, "502 page");
     assert_eq!(told(&native, "/?behind=1").await, "200 main: GET /?behind=1");
     assert_eq!(told(&native, "/?up=1").await, "200 other: GET /?up=1");
     // A location of an Ingress is its own: no server leads its requests elsewhere.

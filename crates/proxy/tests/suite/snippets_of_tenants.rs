@@ -176,6 +176,46 @@ async fn what_a_namespace_sets_of_everybodys_variables_ends_with_its_locations()
     assert_eq!(told(&native, "/a").await, "200 open");
 }
 
+/// What a table said where b was, of a client and a query that b made up, is no answer for a.
+#[tokio::test]
+async fn what_tables_said_at_another_namespaces_location_is_forgotten() {
+    let http = "geo $office { default 0; 10.0.0.0/8 1; }
+        map $arg_role $role { default $arg_role; }
+        limit_req_zone $office zone=offices:1m rate=100r/s;";
+    let guard = "if ($office) { return 200 open; } if ($role = admin) { return 200 open; }
+        set $group $1; if ($group) { return 200 group; } return 200 shut;";
+    let made_up = "set_real_ip_from 127.0.0.0/8; real_ip_header X-Me;
+        limit_req zone=offices burst=100 nodelay; error_page 403 = /a; deny all;";
+    let asked =
+        "set $args role=admin; if ($role = x) { return 403; } set $args ''; rewrite ^ /a last;";
+    let matched = "error_page 403 = /a; if ($uri ~ (m)) { return 403; }";
+    let paths = |of: fn(&'static str, &'static str) -> Path| {
+        vec![a("/a", guard), of("/made", made_up), of("/asked", asked), of("/m", matched)]
+    };
+    let native = serve(http, "", paths(b)).await;
+    let me = "X-Me: 10.0.0.1\r\n";
+    assert_eq!(told_with(&native, "/made", me).await, "200 shut");
+    assert_eq!(told(&native, "/asked").await, "200 shut");
+    assert_eq!(told(&native, "/m").await, "200 shut");
+    // Within a namespace it is as in nginx.
+    let native = serve(http, "", paths(a)).await;
+    assert_eq!(told_with(&native, "/made", me).await, "200 open");
+    assert_eq!(told(&native, "/asked").await, "200 open");
+}
+
+/// The request comes to another namespace's location as its client has sent it.
+#[tokio::test]
+async fn headers_that_a_namespace_has_set_end_with_its_locations() {
+    let guard = "if ($http_host != a.test) { return 200 host; }
+        if ($http_x_in) { return 200 set; } if ($http_x_out) { return 200 same; } return 200 gone;";
+    let sets = "more_set_input_headers 'Host: b.test' 'X-In: 1'; more_clear_input_headers X-Out;
+        error_page 403 = /a; deny all;";
+    let native = serve("", "", vec![a("/a", guard), b("/b", sets)]).await;
+    assert_eq!(told_with(&native, "/b", "X-Out: 1\r\n").await, "200 same");
+    let native = serve("", "", vec![a("/a", guard), a("/b", sets)]).await;
+    assert_eq!(told_with(&native, "/b", "X-Out: 1\r\n").await, "200 host");
+}
+
 #[tokio::test]
 async fn rules_beside_a_locations_own_keep_out_and_let_nobody_in() {
     let rules = |text: &str| scope(Place::Location, text, "", "a").settings.access.rules;

@@ -102,14 +102,16 @@ impl Compiler<'_> {
                     geo.proxies
                         .push(network(&proxy.text).ok_or_else(|| invalid(proxy, "network"))?);
                 }
+                ("delete", [gone]) if by_ranges => {
+                    let (first, last) = range_of(gone)?;
+                    geo.ranges.retain(|(from, to, _)| (*from, *to) != (first, last));
+                }
                 ("delete", [gone]) => {
                     let gone = network(&gone.text).ok_or_else(|| invalid(gone, "network"))?;
                     geo.networks.remove(&gone);
                 }
-                (key, [value]) if by_ranges => {
-                    let (first, last) =
-                        range(key).ok_or_else(|| invalid(&line.words[0], "range of addresses"))?;
-                    geo.ranges.push((first, last, value.text.clone()));
+                (_, [value]) if by_ranges => {
+                    add_range(&mut geo.ranges, &line.words[0], value)?;
                 }
                 (key, [value]) => {
                     let network = network(key).ok_or_else(|| invalid(&line.words[0], "network"))?;
@@ -150,7 +152,8 @@ impl Compiler<'_> {
                     Some(limit(sum))
                 }
             };
-            shares.push(Share { below, value: self.reader.template(value)? });
+            // Variables in it count for nothing.
+            shares.push(Share { below, value: value.text.clone() });
         }
         Ok(SplitClients { name, source, shares })
     }
@@ -190,6 +193,29 @@ fn map_keys(text: &str, hostnames: bool) -> Vec<MapKey> {
         Some(start) => vec![MapKey::Beginning(format!("{start}."))],
         None => vec![exact(text)],
     }
+}
+
+/// Adds a range, which lies within each that it has addresses in common with: there it counts in their place.
+fn add_range(
+    ranges: &mut Vec<(IpAddr, IpAddr, String)>,
+    key: &Word,
+    value: &Word,
+) -> Result<(), Mistake> {
+    let (first, last) = range_of(key)?;
+    let fits = |from: &IpAddr, to: &IpAddr| {
+        let apart = last < *from || *to < first;
+        apart || (*from <= first && last <= *to)
+    };
+    if let Some((from, to, _)) = ranges.iter().find(|(from, to, _)| !fits(from, to)) {
+        let message = format!("range \"{}\" overlaps \"{from}-{to}\"", key.text);
+        return Err(Mistake::refused(key.at, message));
+    }
+    ranges.push((first, last, value.text.clone()));
+    Ok(())
+}
+
+fn range_of(word: &Word) -> Result<(IpAddr, IpAddr), Mistake> {
+    range(&word.text).ok_or_else(|| invalid(word, "range of addresses"))
 }
 
 fn range(text: &str) -> Option<(IpAddr, IpAddr)> {

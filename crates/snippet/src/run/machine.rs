@@ -70,6 +70,7 @@ impl<'m, R: Request> Machine<'m, R> {
                 return Err(Exceeded);
             }
         }
+        self.state.steps_of(text.len())?;
         Ok(text)
     }
 
@@ -80,6 +81,10 @@ impl<'m, R: Request> Machine<'m, R> {
             Variable::IsArgs if self.state.query.is_empty() => Cow::Borrowed(""),
             Variable::IsArgs => Cow::Borrowed("?"),
             Variable::Argument(name) => Cow::Borrowed(argument(&self.state.query, name)),
+            Variable::Status => match (self.request.variable(variable), self.state.answering) {
+                (none, Some(status)) if none == "000" => Cow::Owned(status.to_string()),
+                (said, _) => said,
+            },
             variable => self.request.variable(variable),
         }
     }

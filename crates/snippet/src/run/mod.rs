@@ -220,11 +220,19 @@ impl<R: Request> Run<'_, '_, R> {
         Ok(match answer {
             Return::Status(444) => Answer::Close,
             Return::Status(status) => Answer::Status(*status),
-            Return::Text(status, text) => Answer::Text(*status, self.machine.expand(text)?),
+            Return::Text(status, text) => Answer::Text(*status, self.answering(*status, text)?),
             Return::Redirect(status, location) => {
-                Answer::Redirect(*status, escape::header(&self.machine.expand(location)?))
+                Answer::Redirect(*status, escape::header(&self.answering(*status, location)?))
             }
         })
+    }
+
+    /// A text that is answered with `status`.
+    fn answering(&mut self, status: u16, text: &Template) -> Result<String, Exceeded> {
+        self.machine.state.answering = Some(status);
+        let text = self.machine.expand(text);
+        self.machine.state.answering = None;
+        text
     }
 
     /// None if it does not match.

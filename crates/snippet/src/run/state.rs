@@ -47,6 +47,8 @@ pub struct State {
     pub query: String,
     /// Whether the path came with `%` or `+`: captures are then escaped where they become part of a query.
     pub quoted: bool,
+    /// The status of the `return` whose text is made: `$status` where no `error_page` shows another one.
+    pub answering: Option<u16>,
     /// Whether a `rewrite` changed the path: upstreams get what it says, not what the client wrote.
     pub rewritten: bool,
     /// Whether `set` changed the query: upstreams get the new one.
@@ -57,6 +59,8 @@ pub struct State {
     pub owner: Option<Arc<str>>,
     /// The namespace that led the request on by a `rewrite`; none: the operator, or nobody.
     pub led_by: Option<Arc<str>>,
+    /// The namespace whose location or server the request has come to; none: nobody's.
+    place: Option<Arc<str>>,
     own: Vec<Own>,
     /// Values of maps that are remembered.
     pub(super) remembered: Vec<(Name, String)>,
@@ -87,11 +91,20 @@ impl State {
     }
 
     /// The request comes to a location of a namespace, or to one that is nobody's: what other namespaces have set of
-    /// the variables that are everybody's is not for it. A tenant's own variables have its name in theirs.
-    pub fn come_to(&mut self, owner: Option<&Arc<str>>) {
+    /// the variables that are everybody's is not for it, nor are values of tables and groups of expressions that were
+    /// found there. A tenant's own variables have its name in theirs. Whether another namespace's place is left.
+    pub fn come_to(&mut self, owner: Option<&Arc<str>>) -> bool {
+        let leaves = self.place.is_some() && self.place.as_ref() != owner;
+        if leaves {
+            self.bytes -= self.remembered.iter().map(|(_, value)| value.len()).sum::<usize>();
+            self.remembered.clear();
+            self.captures.clear();
+        }
+        self.place = owner.cloned();
         self.owner = owner.cloned();
         let counts = |own: &Own| own.owner.is_none() || own.owner.as_ref() == owner;
         self.own.retain(|own| own.name.0.contains('/') || counts(own));
+        leaves
     }
 
     /// Counts what fills a field of a header section in.
@@ -136,6 +149,12 @@ impl State {
         if self.steps > STEPS { Err(Exceeded) } else { Ok(()) }
     }
 
+    /// Counts a text that is made or looked at: a long one is as many steps as it has kilobytes.
+    pub(super) fn steps_of(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.steps += u32::try_from(bytes >> 10).unwrap_or(STEPS);
+        if self.steps > STEPS { Err(Exceeded) } else { Ok(()) }
+    }
+
     /// Counts one more search for a location, by a program or an `error_page`; whether the request may have it.
     pub fn search_again(&mut self) -> bool {
         self.searches += 1;
@@ -145,6 +164,7 @@ impl State {
     /// Whether `text` matches; the groups are kept, those with names as variables. What came before stays if not.
     pub fn matches(&mut self, regex: &Regex, text: &str) -> Result<bool, Exceeded> {
         self.step()?;
+        self.steps_of(text.len())?;
         let found = regex.pattern.captures(text.as_bytes(), &self.steps_of_patterns);
         let Some(found) = found.map_err(|Spent| Exceeded)? else { return Ok(false) };
         let group = |group: usize| {

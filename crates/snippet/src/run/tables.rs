@@ -81,7 +81,7 @@ impl Table {
                 let hash = murmur(machine.expand(&split.source)?.as_bytes());
                 let share =
                     split.shares.iter().find(|share| share.below.is_none_or(|below| hash < below));
-                share.map_or_else(|| Ok(String::new()), |share| machine.expand(&share.value))
+                Ok(share.map_or_else(String::new, |share| share.value.clone()))
             }
         }
     }

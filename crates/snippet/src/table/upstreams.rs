@@ -81,7 +81,7 @@ pub(super) static FASTCGI: &[Row] = transfer!("ngx_http_fastcgi_module", "fastcg
 pub(super) static PROXY_BUFFERS: &[Row] = buffered! { "ngx_http_proxy_module", "proxy", proxy;
     "proxy_pass", L | LIF | LMT, 1, 1, with(proxy_pass), "http://upstream_balancer, or a Service by its name in the cluster. Any other address needs nginx: whoever writes a snippet could reach what only the controller reaches.";
     "proxy_set_header", HSL, 2, 2, some(headers.proxy_set, set_header), "A header for upstreams, in place of the controller's own of that name; empty takes it away.";
-    "proxy_method", HSL, 1, 1, whole(proxy.method, template), "The method that upstreams see.";
+    "proxy_method", HSL, 1, 1, whole(proxy.method, template), "The method that upstreams see; the client's where the text is none.";
     "proxy_set_body", HSL, 1, 1, whole(proxy.set_body, template), "The body that upstreams see.";
     "proxy_http_version", HSL, 1, 1, once(proxy.http_1_1, http_version), "1.0 or 1.1.";
     "proxy_redirect", HSL, 1, 2, with(proxy_redirect), "Location and Refresh of upstreams: off, default, from and to.";

@@ -165,6 +165,11 @@ const REFUSED: &[(Place, &str, &str)] = &[
         "more_set_headers \": 1\";",
         "line 1, column 18: \": 1\" is no header such as \"Name: value\"",
     ),
+    (
+        Place::Http,
+        "geo $a { ranges; 10.0.0.0-10.0.0.9 a; 10.0.0.5-10.0.0.12 b; }",
+        "line 1, column 39: range \"10.0.0.5-10.0.0.12\" overlaps \"10.0.0.0-10.0.0.9\"",
+    ),
     (Place::Location, "limit_req burst=1;", "line 1, column 1: limit_req without zone="),
     (Place::Server, "listen 8080;", "line 1, column 1: listen: The port of a server"),
     (

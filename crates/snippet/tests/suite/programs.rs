@@ -425,10 +425,41 @@ fn a_map_is_remembered_unless_it_is_volatile() {
     assert_eq!((found.variables["a"].as_str(), found.variables["b"].as_str()), ("/x /x", "/x /y"));
 }
 
+/// Whoever lets long texts be copied again and again pays for their length.
+#[test]
+fn a_long_text_is_as_many_steps_as_it_has_kilobytes() {
+    let long = "x".repeat(60_000);
+    let copies = |count: usize, value: &str| {
+        let text = format!("set $a $http_x; {}", "set $b $a;".repeat(count));
+        ran_with(&text, "", "/", &[("http_x", value)]).outcome.next
+    };
+    assert_eq!(copies(100, &long), Next::Continue);
+    assert_eq!(copies(200, &long), status(500));
+    assert_eq!(copies(900, "short"), Next::Continue);
+    let compared = "set $a $http_x; ".to_owned() + &"if ($a ~ ^y) { break; }".repeat(200);
+    assert_eq!(ran_with(&compared, "", "/", &[("http_x", &long)]).outcome.next, status(500));
+}
+
+#[test]
+fn what_return_says_knows_its_status() {
+    let said = |text: &str| ran_with(text, "", "/", &[("status", "000")]).outcome.next;
+    assert_eq!(said("return 201 $status;"), Next::Answer(Answer::Text(201, "201".to_owned())));
+    let to = Next::Answer(Answer::Redirect(302, "/302".to_owned()));
+    assert_eq!(said("return 302 /$status;"), to);
+    assert_eq!(
+        said("set $a $status; return 200 $a;"),
+        Next::Answer(Answer::Text(200, "000".to_owned()))
+    );
+    let paged = ran_with("return 200 $status;", "", "/", &[("status", "404")]).outcome.next;
+    assert_eq!(paged, Next::Answer(Answer::Text(200, "404".to_owned())));
+}
+
 #[test]
 fn geo_takes_the_narrowest_network() {
     let http = "geo $in { default 0; 10.0.0.0/8 8; 10.1.0.0/16 16; 10.1.2.3 32; 2001:db8::/32 six; delete 10.9.0.0/16; }
-        geo $ranged { ranges; default none; 10.0.0.0-10.0.0.9 low; 10.0.0.10-10.0.0.19 mid; }
+        geo $ranged { ranges; default none; 10.0.0.0-10.0.0.9 low; 10.0.0.10-10.0.0.19 mid; 10.0.0.12-10.0.0.13 in;
+            10.0.1.0-10.0.1.9 gone; delete 10.0.1.0-10.0.1.9; }
+        geo $nobody { 255.255.255.255 nobody; }
         geo $hop { proxy 10.0.0.0/8; proxy_recursive; default out; 192.0.2.0/24 office; }";
     let look = |name: &str, address: &str, forwarded: &str| {
         let variables = [("remote_addr", address), ("http_x_forwarded_for", forwarded)];
@@ -444,7 +475,10 @@ fn geo_takes_the_narrowest_network() {
         ("in", "nonsense", "0"),
         ("ranged", "10.0.0.9", "low"),
         ("ranged", "10.0.0.10", "mid"),
+        ("ranged", "10.0.0.12", "in"),
         ("ranged", "10.0.0.20", "none"),
+        ("ranged", "10.0.1.1", "none"),
+        ("nobody", "nonsense", "nobody"),
     ];
     for (name, address, expected) in cases {
         assert_eq!(look(name, address, ""), expected, "{name} {address}");
@@ -457,6 +491,9 @@ fn geo_takes_the_narrowest_network() {
 fn clients_are_split_by_nginxs_hash() {
     let http = "split_clients $remote_addr $all { 100% a; * b; } split_clients $remote_addr $none { 0.01% a; * b; }
         split_clients $remote_addr $half { 50% a; 50% b; }";
+    let literal = "split_clients $remote_addr $text { * \"$host $unheard\"; }";
+    let text = ran_with("set $a $text;", literal, "/", &[]).variables["a"].clone();
+    assert_eq!(text, "$host $unheard", "no variables are in a share, as in nginx");
     let share = |name: &str, address: &str| {
         ran_with(&format!("set $a ${name};"), http, "/", &[("remote_addr", address)]).variables["a"]
             .clone()

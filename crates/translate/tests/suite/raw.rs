@@ -135,3 +135,47 @@ fn a_mistake_in_the_config_map_leaves_the_text_before_in_force() {
     let (_, problems, denied) = with_config_map(&mut Translator::new(options()), &guard);
     assert!(denied && problems.contains("every location answers 503"), "{problems}");
 }
+
+/// The list that AKS sets for its add-on.
+#[test]
+fn with_the_block_list_of_aks_snippets_without_its_words_count() {
+    const WORDS: &str =
+        "load_module,lua_package,_by_lua,location,root,proxy_pass,serviceaccount,{,},'";
+    let is_served = |snippet: &str| {
+        let snippet = serde_json::to_string(snippet).expect("a text");
+        let text = OBJECTS
+            .replace("SNIPPETS", "true")
+            .replace("MODSECURITY", "false")
+            .replace(
+                r##"http-snippet: "# of all""##,
+                &format!("annotation-value-word-blocklist: \"{WORDS}\""),
+            )
+            .replace(r#""more_set_headers 'X-A: 1';""#, &snippet);
+        let config_map = Some(ObjectKey::new("ingress-nginx", "settings"));
+        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+        let translation = translate(&snapshot, &Options { config_map, ..Options::default() });
+        let server = translation.configuration.servers.get(&ServerName::new("a.test"));
+        server.is_some_and(|server| {
+            let counts = |it: &model::Location| {
+                it.policy.snippet.is_some() && matches!(it.backend, Backend::Upstream(_))
+            };
+            server.locations.iter().any(|it| counts(it))
+        })
+    };
+    for taken in [
+        "more_set_headers \"X-Frame-Options: DENY\";\nadd_header X-A $host always;",
+        "proxy_set_header X-Real $remote_addr; rewrite ^/a/(.*)$ /b/$1 break;",
+        "return 301 https://b.test$request_uri;",
+        "deny 192.0.2.0/24; limit_rate 50k; expires 1h;",
+    ] {
+        assert!(is_served(taken), "{taken}");
+    }
+    for refused in [
+        "if ($host) { return 403; }",
+        "more_set_headers 'X-A: 1';",
+        "proxy_pass http://upstream_balancer;",
+        "root /etc;",
+    ] {
+        assert!(!is_served(refused), "{refused}");
+    }
+}

@@ -111,10 +111,13 @@ pub(super) fn set_variables(exchange: &mut Exchange, said: &Said) -> Result<(), 
     state::with_state(exchange, |exchange, state, tables| {
         let heard = Heard { exchange, said };
         let mut machine = Machine::new(&heard, state, tables);
+        // The question to the authenticator has no query of its own.
+        let query = std::mem::take(&mut machine.state.query);
         let done = list.iter().try_for_each(|(name, value)| {
             let value = machine.expand(value)?;
             machine.state.set(name, value)
         });
+        machine.state.query = query;
         (done, machine.state)
     })?;
     Ok(())
