@@ -2,6 +2,7 @@
 //! `gateway-api` come with `kube`, which this crate must never see, and hold several times what anybody reads.
 
 mod duration;
+mod filters;
 mod parse;
 mod parse_rules;
 mod route;
@@ -9,9 +10,9 @@ mod selector;
 mod streams;
 
 pub use route::{
-    BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Retry, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
-    ValueMatch,
+    BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef,
+    PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter, RouteMatch,
+    RouteRule, StreamRoute, ValueMatch,
 };
 
 pub use selector::Selector;

@@ -138,6 +138,38 @@ pub enum RouteFilter {
     Redirect(Redirect),
     /// `URLRewrite`.
     Rewrite(Rewrite),
+    /// `RequestMirror`.
+    Mirror(RequestMirror),
+    /// `CORS`.
+    Cors(CorsFilter),
+}
+
+/// `requestMirror`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMirror {
+    /// `backendRef`.
+    pub backend: BackendRef,
+    /// `percent`, or the numerator of `fraction`; all requests without them.
+    pub numerator: u32,
+    /// 100, or the denominator of `fraction`.
+    pub denominator: u32,
+}
+
+/// `cors`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CorsFilter {
+    /// `allowOrigins`.
+    pub origins: Vec<String>,
+    /// `allowCredentials`.
+    pub credentials: bool,
+    /// `allowMethods`.
+    pub methods: Vec<String>,
+    /// `allowHeaders`.
+    pub headers: Vec<String>,
+    /// `exposeHeaders`.
+    pub expose: Vec<String>,
+    /// `maxAge`: seconds; 5 if absent.
+    pub max_age: u32,
 }
 
 /// What happens to header fields: first `set`, then `add`, then `remove`.

@@ -325,7 +325,10 @@ impl Compiler {
             Box::new(ErrorPages { errors: errors.clone(), groups })
         });
         let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
-        let cors = policy.cors.as_ref().map(Told::new);
+        let told = if policy.route.is_some() { Told::of_route } else { Told::new };
+        let cors = policy.cors.as_ref().map(told);
+        let mirrors = policy.route.iter().flat_map(|filters| &filters.mirrors);
+        let mirrors = mirrors.map(|mirror| self::group(groups, &mirror.upstream)).collect();
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
             Backend::Denied(_) => SetHeaders::default(),
@@ -351,6 +354,7 @@ impl Compiler {
             errors,
             stand_in,
             mirror,
+            mirrors,
             custom_headers,
             watch,
             gate,

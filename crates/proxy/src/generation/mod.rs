@@ -1,7 +1,7 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
 mod copies;
-mod cors;
+pub(crate) mod cors;
 mod doors;
 mod error_pages;
 mod routed;
@@ -131,6 +131,8 @@ pub struct Spot {
     pub stand_in: Option<Arc<Group>>,
     /// Where copies of requests go.
     pub mirror: Option<Box<Copies>>,
+    /// Who gets copies that filters of a route ask for, in their order; nearly always nobody.
+    pub mirrors: Vec<Arc<Group>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
     /// What its limits count with; none if it has none.

@@ -157,6 +157,7 @@ async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
+    mirror::draw(exchange);
     if !exchange.request.body.is_empty() {
         Box::pin(read_body::whole(exchange)).await?; // content
     }

@@ -3,7 +3,9 @@
 
 mod addresses;
 mod attach;
+mod cors;
 mod expressions;
+mod filters;
 mod grants;
 mod hosts;
 mod listeners;
