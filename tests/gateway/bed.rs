@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::client::Client;
-use testkit::exchange::Request;
+use testkit::exchange::{Grpc, Request};
 use testkit::fairway::Started;
 use testkit::{certificates::Certificates, eventually, ports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -144,6 +144,20 @@ impl Bed {
         let headers = serde_json::to_string(&answer.headers).expect("plain data");
         let hsts = headers.to_ascii_lowercase().contains("strict-transport-security");
         (answer.status.expect("an answer"), hsts)
+    }
+
+    /// Calls a method of gRPC, by HTTP/2 in clear.
+    pub(crate) async fn call(
+        &self,
+        host: &str,
+        method: &str,
+        metadata: &[(&str, &str)],
+    ) -> testkit::exchange::Answer {
+        let client = Client::new(IpAddr::V4(Ipv4Addr::LOCALHOST), self.http, self.https);
+        let metadata = metadata.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let grpc = Grpc { method: method.to_owned(), metadata: metadata.collect(), message: None };
+        let url = format!("http://{host}/");
+        client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
     }
 
     /// Takes a file of objects away.

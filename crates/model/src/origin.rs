@@ -27,6 +27,8 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 GRPCRoute.
+    GrpcRoute,
     /// gateway.networking.k8s.io/v1 TCPRoute.
     TcpRoute,
     /// gateway.networking.k8s.io/v1 UDPRoute.
@@ -53,6 +55,7 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",

@@ -26,6 +26,8 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 GRPCRoute.
+    GrpcRoute,
     /// gateway.networking.k8s.io/v1 TCPRoute.
     TcpRoute,
     /// gateway.networking.k8s.io/v1 UDPRoute.
@@ -38,7 +40,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -49,6 +51,7 @@ impl Kind {
         Self::GatewayClass,
         Self::Gateway,
         Self::HttpRoute,
+        Self::GrpcRoute,
         Self::TcpRoute,
         Self::UdpRoute,
         Self::TlsRoute,
@@ -68,6 +71,7 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
@@ -84,6 +88,7 @@ impl Kind {
             Self::GatewayClass
             | Self::Gateway
             | Self::HttpRoute
+            | Self::GrpcRoute
             | Self::TcpRoute
             | Self::UdpRoute
             | Self::TlsRoute => "gateway.networking.k8s.io/v1",

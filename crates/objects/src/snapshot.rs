@@ -29,8 +29,8 @@ pub struct Snapshot {
     pub gateway_classes: OrdMap<ObjectKey, Arc<GatewayClass>>,
     /// Gateways of all classes.
     pub gateways: OrdMap<ObjectKey, Arc<Gateway>>,
-    /// HTTPRoutes.
-    pub http_routes: OrdMap<ObjectKey, Arc<HttpRoute>>,
+    /// HTTPRoutes and GRPCRoutes.
+    pub http_routes: OrdMap<(Kind, ObjectKey), Arc<HttpRoute>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<StreamRoute>>,
     /// ReferenceGrants.

@@ -69,7 +69,7 @@ impl Object {
             Self::Namespace(_) => Kind::Namespace,
             Self::GatewayClass(_) => Kind::GatewayClass,
             Self::Gateway(_) => Kind::Gateway,
-            Self::HttpRoute(_) => Kind::HttpRoute,
+            Self::HttpRoute(object) => object.kind,
             Self::StreamRoute(object) => object.kind,
             Self::ReferenceGrant(_) => Kind::ReferenceGrant,
         }
@@ -116,7 +116,9 @@ impl Store {
             Object::Namespace(object) => drop(self.snapshot.namespaces.insert(key, object)),
             Object::GatewayClass(object) => drop(self.snapshot.gateway_classes.insert(key, object)),
             Object::Gateway(object) => drop(self.snapshot.gateways.insert(key, object)),
-            Object::HttpRoute(object) => drop(self.snapshot.http_routes.insert(key, object)),
+            Object::HttpRoute(object) => {
+                drop(self.snapshot.http_routes.insert((object.kind, key), object));
+            }
             Object::StreamRoute(object) => {
                 drop(self.snapshot.stream_routes.insert((object.kind, key), object));
             }
@@ -145,7 +147,7 @@ impl Store {
             Object::Namespace(new) => all.namespaces.get(key) == Some(new),
             Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
             Object::Gateway(new) => all.gateways.get(key) == Some(new),
-            Object::HttpRoute(new) => all.http_routes.get(key) == Some(new),
+            Object::HttpRoute(new) => all.http_routes.get(&(new.kind, key.clone())) == Some(new),
             Object::StreamRoute(new) => {
                 all.stream_routes.get(&(new.kind, key.clone())) == Some(new)
             }
@@ -168,7 +170,9 @@ impl Store {
             Kind::Namespace => all.namespaces.remove(key).is_some(),
             Kind::GatewayClass => all.gateway_classes.remove(key).is_some(),
             Kind::Gateway => all.gateways.remove(key).is_some(),
-            Kind::HttpRoute => all.http_routes.remove(key).is_some(),
+            Kind::HttpRoute | Kind::GrpcRoute => {
+                all.http_routes.remove(&(kind, key.clone())).is_some()
+            }
             Kind::TcpRoute | Kind::UdpRoute | Kind::TlsRoute => {
                 all.stream_routes.remove(&(kind, key.clone())).is_some()
             }
@@ -206,7 +210,9 @@ impl Store {
         found.extend(within(&all.secrets, namespace).map(|o| Object::Secret(o.clone())));
         found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
         found.extend(within(&all.gateways, namespace).map(|o| Object::Gateway(o.clone())));
-        found.extend(within(&all.http_routes, namespace).map(|o| Object::HttpRoute(o.clone())));
+        let routes = all.http_routes.values();
+        let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
+        found.extend(routes.map(|route| Object::HttpRoute(route.clone())));
         let routes = all.stream_routes.values();
         let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
         found.extend(routes.map(|route| Object::StreamRoute(route.clone())));

@@ -1,4 +1,4 @@
-//! The status of GatewayClasses, Gateways and HTTPRoutes: written by the leader, after the engine serves what it says,
+//! The status of GatewayClasses, Gateways and routes: written by the leader, after the engine serves what it says,
 //! only where it differs, and patiently where somebody else insists on another.
 
 use super::address::Address;
@@ -38,7 +38,8 @@ const QUARRELS: u32 = 3;
 enum Which {
     Class,
     Gateway,
-    Route,
+    /// An HTTPRoute or a GRPCRoute.
+    Route(Kind),
     /// A TCPRoute, a UDPRoute or a TLSRoute.
     Stream(Kind),
 }
@@ -124,11 +125,13 @@ impl Keeper {
         };
         note(Which::Class, differing(&old.statuses.classes, &new.statuses.classes));
         note(Which::Gateway, differing(&old.statuses.gateways, &new.statuses.gateways));
-        note(Which::Route, differing(&old.statuses.routes, &new.statuses.routes));
         let (before, now) = (&old.snapshot, &new.snapshot);
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
-        note(Which::Route, differing(&before.http_routes, &now.http_routes));
+        let of_http = |(kind, key)| (Which::Route(kind), key);
+        let told = differing(&old.statuses.routes, &new.statuses.routes);
+        touched.extend(told.into_iter().map(of_http));
+        touched.extend(differing(&before.http_routes, &now.http_routes).into_iter().map(of_http));
         let of_stream = |(kind, key)| (Which::Stream(kind), key);
         let told = differing(&old.statuses.stream_routes, &new.statuses.stream_routes);
         touched.extend(told.into_iter().map(of_stream));
@@ -142,7 +145,10 @@ impl Keeper {
                 Which::Class => told.classes.contains_key(key),
                 Which::Gateway => told.gateways.contains_key(key),
                 // One that has left us is told so.
-                Which::Route => told.routes.contains_key(key) || self.tracks.contains_key(id),
+                Which::Route(kind) => {
+                    let is_told = told.routes.contains_key(&(*kind, key.clone()));
+                    is_told || self.tracks.contains_key(id)
+                }
                 Which::Stream(kind) => {
                     let is_told = told.stream_routes.contains_key(&(*kind, key.clone()));
                     is_told || self.tracks.contains_key(id)
@@ -171,7 +177,9 @@ impl Keeper {
                 let addresses = self.own.addresses.borrow().clone()?;
                 told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
             }
-            Which::Route => Some(Wanted::Route(told.routes.get(key).cloned())),
+            Which::Route(kind) => {
+                Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
+            }
             Which::Stream(kind) => {
                 let status = told.stream_routes.get(&(*kind, key.clone()));
                 Some(Wanted::Route(status.cloned()))
@@ -308,7 +316,8 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let (kind, plural) = match which {
         Which::Class => ("GatewayClass", "gatewayclasses"),
         Which::Gateway => ("Gateway", "gateways"),
-        Which::Route => ("HTTPRoute", "httproutes"),
+        Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
+        Which::Route(_) => ("HTTPRoute", "httproutes"),
         Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
         Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
         Which::Stream(_) => ("TLSRoute", "tlsroutes"),
@@ -317,7 +326,7 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route | Which::Stream(_) => {
+        Which::Gateway | Which::Route(_) | Which::Stream(_) => {
             Api::namespaced_with(client, &key.namespace, &resource)
         }
     }

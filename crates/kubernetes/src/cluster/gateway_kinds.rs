@@ -19,6 +19,7 @@ pub(super) struct Present {
     pub(super) classes: watch::Receiver<Option<bool>>,
     pub(super) gateways: watch::Receiver<Option<bool>>,
     pub(super) routes: watch::Receiver<Option<bool>>,
+    pub(super) grpc: watch::Receiver<Option<bool>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub(super) streams: [watch::Receiver<Option<bool>>; 3],
     pub(super) grants: watch::Receiver<Option<bool>>,
@@ -30,13 +31,14 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
         "gatewayclasses",
         "gateways",
         "httproutes",
+        "grpcroutes",
         "tcproutes",
         "udproutes",
         "tlsroutes",
         "referencegrants",
     ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, routes, tcp, udp, tls, grants] =
+    let [classes, gateways, routes, grpc, tcp, udp, tls, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
         let mut pauses = backoff();
@@ -63,7 +65,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
             }
         }
     });
-    Present { classes, gateways, routes, streams: [tcp, udp, tls], grants }
+    Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], grants }
 }
 
 /// The resources that the API server has, by version.

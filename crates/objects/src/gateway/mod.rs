@@ -3,6 +3,7 @@
 
 mod duration;
 mod filters;
+mod grpc;
 mod parse;
 mod parse_rules;
 mod route;
@@ -10,9 +11,9 @@ mod selector;
 mod streams;
 
 pub use route::{
-    BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef,
-    PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter, RouteMatch,
-    RouteRule, StreamRoute, ValueMatch,
+    BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
+    ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,
+    RouteMatch, RouteRule, StreamRoute, ValueMatch,
 };
 
 pub use selector::Selector;
@@ -146,6 +147,6 @@ pub struct GrantTo {
 }
 
 pub use parse::{
-    RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant, RawTcpRoute, RawTlsRoute,
-    RawUdpRoute,
+    RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute, RawReferenceGrant, RawTcpRoute,
+    RawTlsRoute, RawUdpRoute,
 };

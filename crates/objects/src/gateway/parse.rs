@@ -1,6 +1,7 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
+use super::grpc::GrpcSpec;
 use super::parse_rules::{RawRule, Unread, Unsaid};
 use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
@@ -63,6 +64,10 @@ raw! {
 raw! {
     /// An HTTPRoute as the API server has it.
     RawHttpRoute, RouteSpec, "HTTPRoute", "httproutes", "v1", InNamespaces
+}
+raw! {
+    /// A GRPCRoute as the API server has it.
+    RawGrpcRoute, GrpcSpec, "GRPCRoute", "grpcroutes", "v1", InNamespaces
 }
 raw! {
     /// A TCPRoute as the API server has it.
@@ -288,6 +293,14 @@ pub(super) fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
     parents.collect()
 }
 
+impl Trim for RawGrpcRoute {
+    const KIND: Kind = Kind::GrpcRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        self.spec.read(self.metadata)
+    }
+}
+
 impl Trim for RawTcpRoute {
     const KIND: Kind = Kind::TcpRoute;
 
@@ -326,6 +339,7 @@ impl Trim for RawHttpRoute {
             .collect::<Result<_, _>>()?;
         Ok(Object::HttpRoute(Arc::new(HttpRoute {
             meta: meta(self.metadata, Annotations::Dropped)?,
+            kind: Self::KIND,
             parents,
             hostnames,
             rules,

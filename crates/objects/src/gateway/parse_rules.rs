@@ -141,32 +141,39 @@ impl RawMatch {
                 PathMatch::Exact(value)
             }
         };
-        let mut all = |raw: Vec<RawNamed>, field: &str| -> Vec<NameMatch> {
-            let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
-            for RawNamed { r#type: kind, name, value } in raw {
-                let value = match kind.as_deref() {
-                    None | Some("Exact") => ValueMatch::Exact(value),
-                    Some("RegularExpression") => ValueMatch::Expression(value),
-                    Some(other) => {
-                        unread.note(true, || format!("{at}.{field}.type {other}"));
-                        ValueMatch::Exact(value)
-                    }
-                };
-                // Of two with the same name only the first counts.
-                let is_same = |found: &NameMatch| match field {
-                    "headers" => found.name.eq_ignore_ascii_case(&name),
-                    _ => found.name == name,
-                };
-                if !kept.iter().any(is_same) {
-                    kept.push(NameMatch { name, value });
-                }
-            }
-            kept
-        };
-        let headers = all(self.headers, "headers");
-        let query = all(self.query_params, "queryParams");
+        let headers = named(self.headers, at, "headers", unread);
+        let query = named(self.query_params, at, "queryParams", unread);
         RouteMatch { path, method: self.method, headers, query }
     }
+}
+
+/// Reads the fields or parameters that a match names.
+pub(super) fn named(
+    raw: Vec<RawNamed>,
+    at: &str,
+    field: &str,
+    unread: &mut Unsaid,
+) -> Vec<NameMatch> {
+    let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
+    for RawNamed { r#type: kind, name, value } in raw {
+        let value = match kind.as_deref() {
+            None | Some("Exact") => ValueMatch::Exact(value),
+            Some("RegularExpression") => ValueMatch::Expression(value),
+            Some(other) => {
+                unread.note(true, || format!("{at}.{field}.type {other}"));
+                ValueMatch::Exact(value)
+            }
+        };
+        // Of two with the same name only the first counts.
+        let is_same = |found: &NameMatch| match field {
+            "headers" => found.name.eq_ignore_ascii_case(&name),
+            _ => found.name == name,
+        };
+        if !kept.iter().any(is_same) {
+            kept.push(NameMatch { name, value });
+        }
+    }
+    kept
 }
 
 impl RawBackend {

@@ -1,4 +1,4 @@
-//! HTTPRoute, as far as it is read.
+//! HTTPRoute and its relatives, as far as they are read.
 
 use crate::{Kind, Meta, ObjectRef};
 use std::time::Duration;
@@ -20,11 +20,13 @@ pub struct StreamRoute {
     pub unread: Option<String>,
 }
 
-/// HTTPRoute.
+/// HTTPRoute or GRPCRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRoute {
     /// Name and so on.
     pub meta: Meta,
+    /// Which of them it is.
+    pub kind: Kind,
     /// `spec.parentRefs`.
     pub parents: Vec<ParentRef>,
     /// `spec.hostnames`.
@@ -98,7 +100,7 @@ impl Default for RouteMatch {
     }
 }
 
-/// `path` of a match.
+/// `path` of a match, or `method` of one of a GRPCRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathMatch {
     /// `Exact`.
@@ -107,6 +109,19 @@ pub enum PathMatch {
     Prefix(String),
     /// `RegularExpression`.
     Expression(String),
+    /// The service and the method that are called.
+    Method(MethodMatch),
+}
+
+/// `method` of a match of a GRPCRoute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodMatch {
+    /// `service`; none is any.
+    pub service: Option<String>,
+    /// `method`; none is any.
+    pub method: Option<String>,
+    /// Whether both are regular expressions.
+    pub is_expression: bool,
 }
 
 /// What a value must be.

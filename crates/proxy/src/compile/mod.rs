@@ -178,7 +178,8 @@ impl Compiler {
             snippet: None,
         };
         let paths = RulePaths::compile(host.rules.iter().map(|rule| &rule.matches));
-        Routed { host: host.clone(), site: Arc::new(site), paths }
+        let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
+        Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
     }
 
     /// The servers that the http level itself has.

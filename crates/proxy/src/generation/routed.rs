@@ -17,16 +17,29 @@ pub(crate) struct Routed {
     pub(crate) host: Arc<RouteHost>,
     /// Its locations, each a share of a rule.
     pub(crate) site: Arc<Site>,
+    /// Whether some of its rules are for calls of gRPC.
+    pub(crate) has_grpc: bool,
     /// Which rules come into question for a path.
     pub(crate) paths: RulePaths,
 }
 
 impl Routed {
-    /// The first rule that a request with this path meets.
+    /// The first rule that a request with this path meets. A call of gRPC is asked after among the rules for such calls
+    /// first; nothing else is.
     pub(crate) fn rule(&self, asked: &Asked<'_>, path: &[u8]) -> Result<Option<&Rule>, Spent> {
+        if self.has_grpc && asked.exchange.request.is_grpc() {
+            let found = self.first(asked, path, true)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        self.first(asked, path, false)
+    }
+
+    fn first(&self, asked: &Asked<'_>, path: &[u8], of_grpc: bool) -> Result<Option<&Rule>, Spent> {
         for index in self.paths.find(path) {
             let rule = &self.host.rules[index];
-            if asked.meets(&rule.matches, path)? {
+            if rule.matches.grpc.is_some() == of_grpc && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));
             }
         }
@@ -52,12 +65,17 @@ impl<'a> Asked<'a> {
 
     /// Whether a request whose path comes into question is what a rule asks for.
     fn meets(&self, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
-        let RuleMatch { scheme, kind: _, path: _, pattern, method, headers, query } = rule;
+        let RuleMatch { scheme, kind: _, path: _, pattern, grpc, method, headers, query } = rule;
         let exchange = self.exchange;
         let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
         if *scheme != over
             || method.as_ref().is_some_and(|method| method != exchange.request.method.as_str())
         {
+            return Ok(false);
+        }
+        let called = own_path.rsplit(|byte| *byte == b'/').next();
+        let wanted = grpc.as_ref().and_then(|grpc| grpc.method.as_ref());
+        if wanted.is_some_and(|wanted| called != Some(wanted.as_bytes())) {
             return Ok(false);
         }
         if let Some(pattern) = pattern

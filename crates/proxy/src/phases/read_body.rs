@@ -36,8 +36,7 @@ pub(super) fn streams(exchange: &Exchange) -> bool {
     if !matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs) {
         return false;
     }
-    let kind = exchange.request.headers.get("content-type");
-    policy.route.is_none() || kind.is_some_and(|kind| kind.starts_with(b"application/grpc"))
+    policy.route.is_none() || exchange.request.is_grpc()
 }
 
 /// Reads the body whole, unless it was.

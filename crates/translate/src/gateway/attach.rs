@@ -79,7 +79,7 @@ pub(super) fn attach(
         None => Draft::read(route, snapshot),
     };
     let mut told = Vec::with_capacity(ours.len());
-    let wish = Wish { kind: "HTTPRoute", namespace: own, hostnames: &route.hostnames };
+    let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
     for (parent, state) in ours {
         let accepted = match (&attached.draft.refused, listeners(&wish, parent, state, snapshot)) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
@@ -195,6 +195,14 @@ pub(super) fn hosts(hostnames: &[String], listener: Option<&str>) -> BTreeSet<Se
     both.map(ServerName::new).collect()
 }
 
+/// How special the host name is by which a route means a host: an exact one before wildcards, then the longer one.
+pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usize) {
+    let own = hostnames.iter().map(|own| own.to_ascii_lowercase());
+    let own = own.filter(|own| covers(own, host.as_str()) || covers(host.as_str(), own));
+    let rank = |own: String| (if own.starts_with('*') { 0 } else { own.len() }, own.len());
+    own.map(rank).max().unwrap_or_default()
+}
+
 /// Whether a host name, which may be a wildcard, means every name that another one does.
 fn covers(wide: &str, narrow: &str) -> bool {
     match wide.strip_prefix('*') {
@@ -208,7 +216,19 @@ fn covers(wide: &str, narrow: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::covers;
+    use super::{covers, specialty};
+    use model::ServerName;
+
+    #[test]
+    fn the_most_special_host_name_of_a_route_that_means_a_host_counts() {
+        let of = |hostnames: &[&str]| {
+            let own: Vec<String> = hostnames.iter().map(ToString::to_string).collect();
+            specialty(&own, &ServerName::new("a.b.test".to_owned()))
+        };
+        assert!(of(&["A.b.test"]) > of(&["*.b.test", "c.b.test"]));
+        assert!(of(&["*.b.test"]) > of(&["*.test", "*.longer.test"]));
+        assert!(of(&["*.test"]) > of(&[]));
+    }
 
     #[test]
     fn a_wildcard_covers_names_at_any_depth_and_narrower_wildcards_but_not_its_parent() {

@@ -1,6 +1,6 @@
 //! A host with the rules of all routes that answer for it, in the order of the specification.
 
-use super::attach::Attached;
+use super::attach::{Attached, specialty};
 use super::listeners::certificate_id;
 use super::rules::DraftRule;
 use model::policy::Policy;
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Makes a host; none if no route answers for it. Rules of the same path stand in the order in which they are asked:
-/// those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
+/// those of a route that names the host more specially, though the listener makes it the same; of gRPC those with a longer method; those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
 /// earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
@@ -33,18 +33,21 @@ pub(super) fn host<'a>(
             }
         }
         let rules = || attached.draft.rules.iter().enumerate();
+        let own = specialty(&attached.route.hostnames, &key.host);
         all.extend(ports.into_iter().flat_map(|(scheme, port)| {
-            rules().map(move |(index, rule)| (attached, index, scheme, port, rule))
+            rules().map(move |(index, rule)| ((attached, own), index, scheme, port, rule))
         }));
     }
     if all.is_empty() {
         return None;
     }
-    all.sort_by_cached_key(|(attached, index, scheme, ..)| {
-        let RuleMatch { method, headers, query, .. } = &attached.draft.rules[*index].matches;
-        let special = Reverse((method.is_some(), headers.len(), query.len()));
-        let meta = &attached.route.meta;
-        (special, meta.created, meta.key.clone(), *index, *scheme)
+    all.sort_by_cached_key(|((attached, own), index, scheme, ..)| {
+        let RuleMatch { method, headers, query, grpc, .. } = &attached.draft.rules[*index].matches;
+        let called = grpc.as_ref().and_then(|called| called.method.as_ref());
+        let called = called.map_or(0, String::len);
+        let special = Reverse((*own, called, method.is_some(), headers.len(), query.len()));
+        let route = &attached.route;
+        (special, route.meta.created, route.meta.key.clone(), route.kind, *index, *scheme)
     });
     let mut made = RouteHost {
         name: key.host.clone(),

@@ -38,7 +38,7 @@ impl Protocol {
     /// The kinds of routes that it takes.
     fn kinds(self) -> &'static [&'static str] {
         match self {
-            Self::Spoken(Speaks::Http | Speaks::Https) => &["HTTPRoute"],
+            Self::Spoken(Speaks::Http | Speaks::Https) => &["HTTPRoute", "GRPCRoute"],
             Self::Spoken(Speaks::TlsPassed | Speaks::TlsEnded) => &["TLSRoute"],
             Self::Raw(Transport::Tcp) => &["TCPRoute"],
             Self::Raw(Transport::Udp) => &["UDPRoute"],

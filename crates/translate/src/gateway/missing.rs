@@ -2,6 +2,7 @@
 //! controller's is nobody's mistake.
 
 use super::attach::parents;
+use super::kind_of;
 use crate::Options;
 use crate::settings::nearest;
 use model::{Kind, Origin, Problem, Severity};
@@ -20,7 +21,7 @@ pub(super) fn of_route(route: &HttpRoute, snapshot: &Snapshot, options: &Options
         let here = snapshot.gateways.keys().filter(|key| key.namespace == *namespace);
         let meant = meant(nearest(name, here.map(|key| &*key.name)));
         let message = format!("there is no Gateway {namespace}/{name}{meant}");
-        note(Kind::HttpRoute, &route.meta.key, "spec.parentRefs", message)
+        note(kind_of(route.kind), &route.meta.key, "spec.parentRefs", message)
     };
     parents(route).into_iter().filter(absent).map(note).collect()
 }

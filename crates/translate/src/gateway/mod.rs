@@ -1,4 +1,4 @@
-//! The second front: GatewayClasses, Gateways and HTTPRoutes to hosts with rules, beside the servers of Ingresses. What
+//! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses. What
 //! is kept from one Snapshot to the next is looked at again only where something touched it.
 
 mod addresses;
@@ -43,18 +43,21 @@ pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
     listeners::secrets(gateway).collect()
 }
 
+/// An HTTPRoute or a GRPCRoute.
+type RouteId = (objects::Kind, ObjectKey);
+
 /// What was made of the objects of the Gateway API.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     gateways: BTreeMap<ObjectKey, State>,
     /// The routes that name a Gateway of ours, or did.
-    routes: BTreeMap<ObjectKey, Attached>,
+    routes: BTreeMap<RouteId, Attached>,
     /// Which routes name a Gateway, whosever it is.
-    by_parent: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    by_parent: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
     /// Which routes name a Service.
-    by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    by_service: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
     /// Which routes answer for a host.
-    by_host: BTreeMap<RouteKey, BTreeSet<ObjectKey>>,
+    by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
     /// How many routes lead to a Service port.
@@ -88,7 +91,7 @@ pub(crate) struct Around<'a> {
 #[derive(Default)]
 struct Work {
     gateways: BTreeSet<ObjectKey>,
-    routes: BTreeSet<ObjectKey>,
+    routes: BTreeSet<RouteId>,
     hosts: BTreeSet<RouteKey>,
     /// Listeners that appeared, changed or went: what each is now.
     listeners: BTreeMap<ListenerId, Option<Listener>>,
@@ -117,8 +120,8 @@ impl Front {
         self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
-        for key in std::mem::take(&mut work.routes) {
-            self.take_route(&key, &around, &mut work);
+        for id in std::mem::take(&mut work.routes) {
+            self.take_route(&id, &around, &mut work);
         }
         self.tell_gateways(new, &mut work);
         for name in &work.hosts {
@@ -275,10 +278,13 @@ impl Front {
         let (old, new) = (around.old, around.new);
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
         for namespace in differing(&old.namespaces, &new.namespaces) {
-            let from = ObjectKey::new(namespace.name.clone(), "");
-            let within = new.http_routes.range(from..).map(|(key, _)| key);
-            let within = within.take_while(|key| key.namespace == namespace.name);
-            work.routes.extend(within.cloned());
+            for kind in [objects::Kind::HttpRoute, objects::Kind::GrpcRoute] {
+                let from = (kind, ObjectKey::new(namespace.name.clone(), ""));
+                let within = new.http_routes.range(from..).map(|(id, _)| id);
+                let within =
+                    within.take_while(|(of, key)| *of == kind && key.namespace == namespace.name);
+                work.routes.extend(within.cloned());
+            }
         }
         if differing(&old.grants, &new.grants).next().is_some() {
             work.routes.extend(self.routes.keys().cloned());
@@ -297,35 +303,35 @@ impl Front {
         let is_ours = |route: &&Arc<HttpRoute>| {
             parents(route).iter().any(|parent| gateways.contains_key(parent))
         };
-        let routes = work.routes.iter().map(|key| {
-            let route = around.new.http_routes.get(key).filter(is_ours);
-            (key, route.map(|route| &**route))
+        let routes = work.routes.iter().map(|id| {
+            let route = around.new.http_routes.get(id).filter(is_ours);
+            (id, route.map(|route| &**route))
         });
         let news = places.weigh(routes, around.most);
         work.routes.extend(news);
     }
 
-    fn take_route(&mut self, key: &ObjectKey, around: &Around<'_>, work: &mut Work) {
+    fn take_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
         let snapshot = around.new;
-        let route = snapshot.http_routes.get(key);
-        let before = self.routes.remove(key);
+        let route = snapshot.http_routes.get(id);
+        let before = self.routes.remove(id);
         if let Some(before) = before {
-            self.forget(key, before, work);
+            self.forget(id, before, work);
         }
         let Some(route) = route else {
-            self.statuses.routes.remove(key);
-            return work.tell(Kind::HttpRoute, key, Vec::new());
+            self.statuses.routes.remove(id);
+            return work.tell(kind_of(id.0), &id.1, Vec::new());
         };
-        let waits = self.places.refused(key);
+        let waits = self.places.refused(id);
         let attached = attach(route, waits, &self.gateways, snapshot);
         for parent in parents(route) {
-            self.by_parent.entry(parent).or_default().insert(key.clone());
+            self.by_parent.entry(parent).or_default().insert(id.clone());
         }
         for service in &attached.draft.services {
-            self.by_service.entry(service.clone()).or_default().insert(key.clone());
+            self.by_service.entry(service.clone()).or_default().insert(id.clone());
         }
         for spot in &attached.spots {
-            self.by_host.entry(spot.key.clone()).or_default().insert(key.clone());
+            self.by_host.entry(spot.key.clone()).or_default().insert(id.clone());
             work.hosts.insert(spot.key.clone());
         }
         for port in &attached.draft.ports {
@@ -338,24 +344,24 @@ impl Front {
         }
         let conditions = attached.status.iter().flat_map(|status| &status.parents);
         let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
-        work.tell(Kind::HttpRoute, key, failing(&conditions));
+        work.tell(kind_of(id.0), &id.1, failing(&conditions));
         work.note(missing::of_route(route, snapshot, around.options));
         match &attached.status {
-            Some(status) => self.statuses.routes.insert(key.clone(), Arc::new(status.clone())),
-            None => self.statuses.routes.remove(key),
+            Some(status) => self.statuses.routes.insert(id.clone(), Arc::new(status.clone())),
+            None => self.statuses.routes.remove(id),
         };
-        self.routes.insert(key.clone(), attached);
+        self.routes.insert(id.clone(), attached);
     }
 
-    fn forget(&mut self, key: &ObjectKey, before: Attached, work: &mut Work) {
+    fn forget(&mut self, id: &RouteId, before: Attached, work: &mut Work) {
         for parent in parents(&before.route) {
-            take_out(&mut self.by_parent, &parent, key);
+            take_out(&mut self.by_parent, &parent, id);
         }
         for service in &before.draft.services {
-            take_out(&mut self.by_service, service, key);
+            take_out(&mut self.by_service, service, id);
         }
         for spot in &before.spots {
-            take_out(&mut self.by_host, &spot.key, key);
+            take_out(&mut self.by_host, &spot.key, id);
             work.hosts.insert(spot.key.clone());
         }
         for port in before.draft.ports {
@@ -459,15 +465,17 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
 
 fn kind_of(kind: objects::Kind) -> Kind {
     match kind {
+        objects::Kind::HttpRoute => Kind::HttpRoute,
+        objects::Kind::GrpcRoute => Kind::GrpcRoute,
         objects::Kind::TcpRoute => Kind::TcpRoute,
         objects::Kind::UdpRoute => Kind::UdpRoute,
         _ => Kind::TlsRoute,
     }
 }
 
-fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key: &ObjectKey) {
+fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<RouteId>>, from: &K, id: &RouteId) {
     if let Some(keys) = index.get_mut(from) {
-        keys.remove(key);
+        keys.remove(id);
         if keys.is_empty() {
             index.remove(from);
         }
@@ -503,10 +511,10 @@ fn class_status(class: &GatewayClass, options: &Options) -> ClassStatus {
 }
 
 /// The keys of what differs.
-fn differing<'a, V: PartialEq>(
-    old: &'a OrdMap<ObjectKey, Arc<V>>,
-    new: &'a OrdMap<ObjectKey, Arc<V>>,
-) -> impl Iterator<Item = &'a ObjectKey> {
+fn differing<'a, K: Ord + Clone, V: PartialEq>(
+    old: &'a OrdMap<K, Arc<V>>,
+    new: &'a OrdMap<K, Arc<V>>,
+) -> impl Iterator<Item = &'a K> {
     old.diff(new).filter_map(|item| match item {
         DiffItem::Add(key, _) | DiffItem::Remove(key, _) => Some(key),
         DiffItem::Update { old: (_, a), new: (key, b) } => {

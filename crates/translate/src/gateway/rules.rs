@@ -1,18 +1,19 @@
-//! From the rules of an HTTPRoute to those of a host: matches, shares with their filters, and what is wrong.
+//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares with their filters, and what is wrong.
 
 use super::expressions::Expressions;
 use super::grants::permits;
 use super::listeners::key_of;
-use super::{filters, status, texts};
+use super::{filters, kind_of, status, texts};
 use crate::pattern_budget::Refused;
 use model::policy::{
     Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
-use model::{Backend, Kind, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
+use model::{Backend, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch, RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -116,11 +117,14 @@ pub(super) fn expressions(route: &HttpRoute) -> (usize, usize) {
     let matches = route.rules.iter().flat_map(|rule| &rule.matches);
     let all = matches.flat_map(|found| {
         let path = match &found.path {
-            PathMatch::Expression(source) => Some(source),
-            PathMatch::Exact(_) | PathMatch::Prefix(_) => None,
+            PathMatch::Expression(source) => [Some(source), None],
+            PathMatch::Method(called) if called.is_expression => {
+                [called.service.as_ref(), called.method.as_ref()]
+            }
+            PathMatch::Exact(_) | PathMatch::Prefix(_) | PathMatch::Method(_) => [None, None],
         };
         let values = found.headers.iter().chain(&found.query);
-        path.into_iter().chain(values.filter_map(|one| match &one.value {
+        path.into_iter().flatten().chain(values.filter_map(|one| match &one.value {
             ValueMatch::Expression(source) => Some(source),
             ValueMatch::Exact(_) => None,
         }))
@@ -211,9 +215,7 @@ impl Reader<'_> {
             Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
         };
         for (found, matches) in rule.matches.iter().zip(matches) {
-            if !matches!(found.path, PathMatch::Expression(_))
-                && let Err(why) = texts::path(path_of(found).1)
-            {
+            if let Err(why) = texts::of_match(found) {
                 self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
             }
             let mut shares = Vec::new();
@@ -258,7 +260,7 @@ impl Reader<'_> {
 
     fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
         let own = &self.route.meta.key.namespace;
-        let wanted = Wanted { kind: "HTTPRoute", namespace: own, protocol: "TCP" };
+        let wanted = Wanted { kind: self.route.kind.name(), namespace: own, protocol: "TCP" };
         wanted.port(backend, self.snapshot, &mut self.draft.services)
     }
 
@@ -299,13 +301,14 @@ impl Reader<'_> {
         };
         let mut does = RouteFilters::default();
         bound(&mut does, &mut policy, rule);
-        if named.is_some_and(|one| self.speaks_http2(one)) {
+        let is_grpc = self.route.kind == objects::Kind::GrpcRoute;
+        if is_grpc || named.is_some_and(|one| self.speaks_http2(one)) {
             policy.protocol = Protocol::Grpc;
         }
         for filter in filters {
             if let RouteFilter::Mirror(mirror) = filter {
                 does.mirrors.extend(self.mirror(mirror));
-            } else if let Err(why) = filters::add(&mut does, &mut policy, filter, kind, path) {
+            } else if let Err(why) = filters::add(&mut does, &mut policy, filter, kind, &path) {
                 self.refuse(why.0, format!("{at}.filters: {}", why.1));
             }
         }
@@ -322,13 +325,17 @@ impl Reader<'_> {
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });
         Arc::new(Location {
-            path: path.to_owned(),
+            path: path.into_owned(),
             kind,
             whole: true,
             backend,
             canary: None,
             service,
-            origin: Some(Origin::new(Kind::HttpRoute, own.namespace.clone(), own.name.clone())),
+            origin: Some(Origin::new(
+                kind_of(self.route.kind),
+                own.namespace.clone(),
+                own.name.clone(),
+            )),
             policy,
         })
     }
@@ -368,9 +375,26 @@ fn has_redirect(filters: &[RouteFilter]) -> bool {
     filters.iter().any(|filter| matches!(filter, RouteFilter::Redirect(_)))
 }
 
-pub(super) fn path_of(found: &RouteMatch) -> (PathKind, &str) {
+/// The path of a match; of gRPC that of the method (`/SERVICE/METHOD`). Of an expression it is what is shown.
+pub(super) fn path_of(found: &RouteMatch) -> (PathKind, Cow<'_, str>) {
     match &found.path {
-        PathMatch::Exact(path) | PathMatch::Expression(path) => (PathKind::Exact, path),
-        PathMatch::Prefix(path) => (PathKind::Prefix, path),
+        PathMatch::Exact(path) | PathMatch::Expression(path) => (PathKind::Exact, path.into()),
+        PathMatch::Prefix(path) => (PathKind::Prefix, path.into()),
+        PathMatch::Method(called) => match (&called.service, &called.method) {
+            (None, None) => (PathKind::Prefix, "/".into()),
+            (service, method) if called.is_expression => {
+                let part = |text: &Option<String>| text.as_deref().unwrap_or(ANY).to_owned();
+                (PathKind::Exact, format!("/{}/{}", part(service), part(method)).into())
+            }
+            (Some(service), Some(method)) => {
+                (PathKind::Exact, format!("/{service}/{method}").into())
+            }
+            (Some(service), None) => (PathKind::Prefix, format!("/{service}").into()),
+            // The method is asked for besides.
+            (None, Some(_)) => (PathKind::Prefix, "/".into()),
+        },
     }
 }
+
+/// An expression for any service or method.
+pub(super) const ANY: &str = "[^/]+";

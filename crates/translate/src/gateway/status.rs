@@ -13,8 +13,8 @@ pub struct Statuses {
     pub classes: OrdMap<ObjectKey, Arc<ClassStatus>>,
     /// Of Gateways.
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
-    /// Of HTTPRoutes.
-    pub routes: OrdMap<ObjectKey, Arc<RouteStatus>>,
+    /// Of HTTPRoutes and GRPCRoutes.
+    pub routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
     /// Of TCPRoutes, UDPRoutes and TLSRoutes.
     pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
 }
