@@ -34,6 +34,10 @@ async fn matches_are_asked_in_the_order_of_the_specification() {
             "{method} {path} {headers:?}"
         );
     }
+    // A route that names the host more specially goes first, whatever the paths; another one has the rest.
+    for (path, expected) in [("/long/path", "b"), ("/else", "a")] {
+        assert_eq!(bed.get("narrow.test", path).await.pod, expected, "{path}");
+    }
     for (host, expected) in
         [("x.wild.test", 200), ("y.x.wild.test", 200), ("wild.test", 404), ("b.test", 404)]
     {

@@ -4,7 +4,7 @@ mod doors;
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told};
+use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
@@ -17,7 +17,7 @@ use model::{
     Server, ServerName, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
-use route::{Locations, RouteTable, Routes, RulePaths};
+use route::{Locations, RouteTable, Routes};
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -177,7 +177,7 @@ impl Compiler {
             server: Arc::new(Server { locations: host.locations.clone(), ..bare }),
             snippet: None,
         };
-        let paths = RulePaths::compile(host.rules.iter().map(|rule| &rule.matches));
+        let paths = routed::paths(host);
         let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
         Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
     }

@@ -31,7 +31,7 @@ impl Told {
             always.push((EXPOSE, expose.clone().into()));
         }
         let lists = [(METHODS, methods), (HEADERS, headers)].into_iter();
-        let said = lists.filter(|(_, list)| !list.is_empty() && !(*credentials && *list == "*"));
+        let said = lists.filter(|(_, list)| !(list.is_empty() || *credentials && *list == "*"));
         let said = said.map(|(name, list)| (name, list.clone().into()));
         let age = [(MAX_AGE, max_age.to_string().into())];
         Self { always, preflight: said.chain(age).collect() }

@@ -4,7 +4,7 @@ mod copies;
 pub(crate) mod cors;
 mod doors;
 mod error_pages;
-mod routed;
+pub(crate) mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;

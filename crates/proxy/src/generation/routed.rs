@@ -19,8 +19,19 @@ pub(crate) struct Routed {
     pub(crate) site: Arc<Site>,
     /// Whether some of its rules are for calls of gRPC.
     pub(crate) has_grpc: bool,
-    /// Which rules come into question for a path.
-    pub(crate) paths: RulePaths,
+    /// Which rules come into question for a path, by tiers, each with the number of its first rule.
+    pub(crate) paths: Vec<(usize, RulePaths)>,
+}
+
+/// The rules of a host by their paths, tier by tier.
+pub(crate) fn paths(host: &RouteHost) -> Vec<(usize, RulePaths)> {
+    let starts = [0].into_iter().chain(host.tiers.iter().copied());
+    let ends = host.tiers.iter().copied().chain([host.rules.len()]);
+    let tier = |(start, end): (usize, usize)| {
+        let rules = host.rules.get(start..end).unwrap_or_default();
+        (start, RulePaths::compile(rules.iter().map(|rule| &rule.matches)))
+    };
+    starts.zip(ends).map(tier).collect()
 }
 
 impl Routed {
@@ -37,7 +48,8 @@ impl Routed {
     }
 
     fn first(&self, asked: &Asked<'_>, path: &[u8], of_grpc: bool) -> Result<Option<&Rule>, Spent> {
-        for index in self.paths.find(path) {
+        let tiers = self.paths.iter();
+        for index in tiers.flat_map(|(start, paths)| paths.find(path).map(move |at| start + at)) {
             let rule = &self.host.rules[index];
             if rule.matches.grpc.is_some() == of_grpc && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));

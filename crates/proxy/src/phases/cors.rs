@@ -73,11 +73,11 @@ pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     let Some(origin) = &exchange.visit.allowed_origin else { return };
     response.headers.set(ORIGIN, origin.clone());
     for (name, value) in &told.always {
-        response.headers.set(*name, value.clone());
+        response.headers.set(name, value.clone());
     }
     if is_route && is_preflight(exchange) {
         for (name, value) in &told.preflight {
-            response.headers.set(*name, value.clone());
+            response.headers.set(name, value.clone());
         }
         echo(exchange, response);
     }

@@ -9,9 +9,10 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes a host; none if no route answers for it. Rules of the same path stand in the order in which they are asked:
-/// those of a route that names the host more specially, though the listener makes it the same; of gRPC those with a longer method; those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
-/// earlier rule.
+/// Makes a host; none if no route answers for it. First stand the rules of routes that name the host more specially,
+/// though the listener makes it the same. Of them, rules of the same path stand in the order in which they are asked:
+/// of gRPC those with a longer method; those with a method, with more headers, with more query parameters; then the
+/// older route, the lesser name, the earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
@@ -45,17 +46,30 @@ pub(super) fn host<'a>(
         let RuleMatch { method, headers, query, grpc, .. } = &attached.draft.rules[*index].matches;
         let called = grpc.as_ref().and_then(|called| called.method.as_ref());
         let called = called.map_or(0, String::len);
-        let special = Reverse((*own, called, method.is_some(), headers.len(), query.len()));
+        let special = Reverse((called, method.is_some(), headers.len(), query.len()));
         let route = &attached.route;
-        (special, route.meta.created, route.meta.key.clone(), route.kind, *index, *scheme)
+        (
+            Reverse(*own),
+            special,
+            route.meta.created,
+            route.meta.key.clone(),
+            route.kind,
+            *index,
+            *scheme,
+        )
     });
     let mut made = RouteHost {
         name: key.host.clone(),
         certificate: certificate.map(|(_, secret)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),
+        tiers: Vec::new(),
         locations: Vec::new(),
     };
-    for (_, _, scheme, port, rule) in all {
+    let mut tier = None;
+    for ((_, own), _, scheme, port, rule) in all {
+        if tier.replace(own).is_some_and(|before| before != own) {
+            made.tiers.push(made.rules.len());
+        }
         add(&mut made, scheme, port, rule);
     }
     Some(made)
