@@ -33,6 +33,8 @@ pub enum Kind {
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
     /// A file of `--manifests`; its name says path, line and column.
@@ -56,6 +58,7 @@ impl Kind {
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::File => "File",
         }

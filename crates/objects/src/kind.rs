@@ -32,13 +32,15 @@ pub enum Kind {
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -52,6 +54,7 @@ impl Kind {
         Self::TcpRoute,
         Self::UdpRoute,
         Self::TlsRoute,
+        Self::BackendTlsPolicy,
         Self::ReferenceGrant,
     ];
 
@@ -71,6 +74,7 @@ impl Kind {
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
         }
     }
@@ -86,7 +90,8 @@ impl Kind {
             | Self::HttpRoute
             | Self::TcpRoute
             | Self::UdpRoute
-            | Self::TlsRoute => "gateway.networking.k8s.io/v1",
+            | Self::TlsRoute
+            | Self::BackendTlsPolicy => "gateway.networking.k8s.io/v1",
             Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
         }
     }

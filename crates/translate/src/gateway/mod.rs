@@ -3,6 +3,9 @@
 
 mod addresses;
 mod attach;
+mod authorities;
+mod backend_tls;
+mod client_certificates;
 mod expressions;
 mod grants;
 mod hosts;
@@ -14,13 +17,17 @@ mod status;
 mod streams;
 mod texts;
 
-pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
+pub use status::{
+    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, Statuses,
+};
 
 use crate::Options;
 use crate::ingress::{Role, Target};
 use crate::upstream;
 use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
+use backend_tls::Policies;
+use client_certificates::authorities_of;
 use hosts::host;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
@@ -65,6 +72,8 @@ pub(crate) struct Front {
     pub(crate) secrets: BTreeSet<ObjectKey>,
     /// The routes of streams.
     streams: Streams,
+    /// Which backends are spoken to under TLS.
+    policies: Policies,
     pub(crate) statuses: Statuses,
 }
 
@@ -78,6 +87,7 @@ pub(crate) struct Around<'a> {
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
+    pub(crate) config_maps: &'a BTreeSet<ObjectKey>,
     /// Whether a Secret holds a certificate.
     pub(crate) certified: Certified<'a>,
 }
@@ -91,6 +101,9 @@ struct Work {
     /// Listeners that appeared, changed or went: what each is now.
     listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
+    /// Services whose policies, or the routes that lead to them, are others now.
+    policed: BTreeSet<ObjectKey>,
+    policies: BTreeSet<ObjectKey>,
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
 
@@ -106,12 +119,14 @@ impl Front {
             let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
             all.gateway_classes.is_empty() && without
         };
-        if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
+        let idle = |all: &Snapshot| all.gateways.is_empty() && all.backend_tls.is_empty();
+        if nobody(old) && nobody(new) && idle(old) && idle(new) {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
+        self.take_policies(&around, &mut work);
         self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
@@ -119,9 +134,10 @@ impl Front {
             self.take_route(&key, &around, &mut work);
         }
         self.tell_gateways(new, &mut work);
+        self.tell_policies(&around, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
-            let made = host(name, routes.filter_map(|key| self.routes.get(key)));
+            let made = host(name, routes.filter_map(|key| self.routes.get(key)), &self.gateways);
             let known = configuration.routes.get(name).map(|known| &**known);
             if known != made.as_ref() {
                 match made {
@@ -176,7 +192,9 @@ impl Front {
         }
         let has_grants = differing(&old.grants, &new.grants).next().is_some();
         let touched = self.gateways.iter().filter(|(_, state)| {
-            has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
+            has_grants
+                || state.secrets().any(|secret| around.secrets.contains(&secret))
+                || authorities_of(&state.gateway).any(|map| around.config_maps.contains(&map))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
         self.give_addresses(around, work);
@@ -217,13 +235,15 @@ impl Front {
         configuration: &mut Configuration,
         work: &mut Work,
     ) {
-        if work.gateways.is_empty() && !streams::touched(&self.streams, around) {
+        let is_policed = work.policed.iter().any(|service| self.streams.names(service));
+        if work.gateways.is_empty() && !is_policed && !streams::touched(&self.streams, around) {
             return;
         }
-        let made = Streams::read(&self.gateways, around);
+        let made = Streams::read(&self.gateways, &self.policies, around);
         made.write(&self.streams, configuration);
         let before = std::mem::replace(&mut self.streams, made);
         let now = &self.streams;
+        work.policed.extend(before.differs(now));
         let counts = before.attached.iter().chain(&now.attached);
         let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
         work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
@@ -315,11 +335,12 @@ impl Front {
             return work.tell(Kind::HttpRoute, key, Vec::new());
         };
         let waits = self.places.refused(key);
-        let attached = attach(route, waits, &self.gateways, snapshot);
+        let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
         for parent in parents(route) {
             self.by_parent.entry(parent).or_default().insert(key.clone());
         }
         for service in &attached.draft.services {
+            work.policed.insert(service.clone());
             self.by_service.entry(service.clone()).or_default().insert(key.clone());
         }
         for spot in &attached.spots {
@@ -350,6 +371,7 @@ impl Front {
             take_out(&mut self.by_parent, &parent, key);
         }
         for service in &before.draft.services {
+            work.policed.insert(service.clone());
             take_out(&mut self.by_service, service, key);
         }
         for spot in &before.spots {

@@ -1,5 +1,6 @@
 //! From the rules of an HTTPRoute to those of a host: matches, shares with their filters, and what is wrong.
 
+use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::grants::permits;
 use super::listeners::key_of;
@@ -57,10 +58,10 @@ pub(super) struct DraftRule {
 
 impl Draft {
     /// Reads a route.
-    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
+    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
         let (draft, policies) = (Self::default(), Vec::new());
-        let mut reader = Reader { route, snapshot, draft, policies, expressions };
+        let mut reader = Reader { route, snapshot, tls, draft, policies, expressions };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
@@ -184,6 +185,7 @@ impl Wanted<'_> {
 struct Reader<'a> {
     route: &'a HttpRoute,
     snapshot: &'a Snapshot,
+    tls: &'a Policies,
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
@@ -277,9 +279,15 @@ impl Reader<'_> {
                 self.refuse(why.0, format!("{at}.filters: {}", why.1));
             }
         }
+        let own = &self.route.meta.key;
+        let backend = match named {
+            Some(one) => {
+                self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
+            }
+            None => backend,
+        };
         policy.route = Some(Box::new(does));
         let policy = self.shared(policy);
-        let own = &self.route.meta.key;
         let service = named.map(|one| {
             let key = key_of(&one.object, &own.namespace);
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
