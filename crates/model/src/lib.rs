@@ -53,7 +53,7 @@ pub use global::{
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;
-pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute};
+pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute, TlsShare};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use media::MEDIA_TYPES;
 pub use networks::Networks;

@@ -35,6 +35,8 @@ pub enum Kind {
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
     /// A file of `--manifests`; its name says path, line and column.
@@ -59,6 +61,7 @@ impl Kind {
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::File => "File",
         }

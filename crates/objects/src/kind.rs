@@ -34,6 +34,8 @@ pub enum Kind {
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
 }
@@ -55,6 +57,7 @@ impl Kind {
         Self::TcpRoute,
         Self::UdpRoute,
         Self::TlsRoute,
+        Self::BackendTlsPolicy,
         Self::ReferenceGrant,
     ];
 
@@ -75,6 +78,7 @@ impl Kind {
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
         }
     }
@@ -91,7 +95,8 @@ impl Kind {
             | Self::GrpcRoute
             | Self::TcpRoute
             | Self::UdpRoute
-            | Self::TlsRoute => "gateway.networking.k8s.io/v1",
+            | Self::TlsRoute
+            | Self::BackendTlsPolicy => "gateway.networking.k8s.io/v1",
             Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
         }
     }

@@ -2,8 +2,8 @@
 //! are compared by what differs.
 
 use crate::{
-    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
-    Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
+    IngressClass, Kind, Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub http_routes: OrdMap<(Kind, ObjectKey), Arc<HttpRoute>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<StreamRoute>>,
+    /// BackendTLSPolicies.
+    pub backend_tls: OrdMap<ObjectKey, Arc<BackendTlsPolicy>>,
     /// ReferenceGrants.
     pub grants: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
     /// Objects and files that could not be read: what is wrong with each.

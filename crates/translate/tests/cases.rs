@@ -191,6 +191,14 @@ fn statuses(all: &Statuses) -> String {
             tell(who, &listener.conditions);
         }
     }
+    for (key, status) in &all.policies {
+        let ancestors = status.ancestors.iter();
+        let ancestors: Vec<_> =
+            ancestors.map(|one| format!("{}/{}", one.namespace, one.name)).collect();
+        let of = format!("of generation {}", status.generation);
+        let who = format!("BackendTLSPolicy {}/{} {of}", key.namespace, key.name);
+        tell(format!("{who} at {}", ancestors.join(" and ")), &status.conditions);
+    }
     let routes = all.routes.iter().chain(&all.stream_routes);
     for ((kind, key), status) in routes {
         for (parent, conditions) in &status.parents {

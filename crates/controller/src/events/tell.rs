@@ -254,6 +254,10 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
             let found = snapshot.stream_routes.get(&(kind, key.clone()));
             (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
         }
+        model::Kind::BackendTlsPolicy => {
+            let found = snapshot.backend_tls.get(&key);
+            (GATEWAY_V1, "BackendTLSPolicy", uid(found.map(|found| &found.meta)))
+        }
         model::Kind::ReferenceGrant => {
             let found = snapshot.grants.get(&key);
             let version = "gateway.networking.k8s.io/v1beta1";

@@ -1,5 +1,5 @@
-//! The status of GatewayClasses, Gateways and routes: written by the leader, after the engine serves what it says,
-//! only where it differs, and patiently where somebody else insists on another.
+//! The status of the Gateway API's objects: written by the leader, after the engine serves what it says, only where it
+//! differs, and patiently where somebody else insists on another.
 
 use super::address::Address;
 use super::document::Wanted;
@@ -42,6 +42,8 @@ enum Which {
     Route(Kind),
     /// A TCPRoute, a UDPRoute or a TLSRoute.
     Stream(Kind),
+    /// A BackendTLSPolicy.
+    Policy,
 }
 
 type Id = (Which, ObjectKey);
@@ -132,6 +134,8 @@ impl Keeper {
         let told = differing(&old.statuses.routes, &new.statuses.routes);
         touched.extend(told.into_iter().map(of_http));
         touched.extend(differing(&before.http_routes, &now.http_routes).into_iter().map(of_http));
+        note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
+        note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
         let of_stream = |(kind, key)| (Which::Stream(kind), key);
         let told = differing(&old.statuses.stream_routes, &new.statuses.stream_routes);
         touched.extend(told.into_iter().map(of_stream));
@@ -149,6 +153,7 @@ impl Keeper {
                     let is_told = told.routes.contains_key(&(*kind, key.clone()));
                     is_told || self.tracks.contains_key(id)
                 }
+                Which::Policy => told.policies.contains_key(key) || self.tracks.contains_key(id),
                 Which::Stream(kind) => {
                     let is_told = told.stream_routes.contains_key(&(*kind, key.clone()));
                     is_told || self.tracks.contains_key(id)
@@ -180,6 +185,7 @@ impl Keeper {
             Which::Route(kind) => {
                 Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
             }
+            Which::Policy => Some(Wanted::Policy(told.policies.get(key).cloned())),
             Which::Stream(kind) => {
                 let status = told.stream_routes.get(&(*kind, key.clone()));
                 Some(Wanted::Route(status.cloned()))
@@ -245,7 +251,7 @@ impl Keeper {
                         "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
                     );
                 }
-                let gone = matches!(wanted, Wanted::Route(None));
+                let gone = matches!(wanted, Wanted::Route(None) | Wanted::Policy(None));
                 track.written = Some(wanted);
                 if gone {
                     self.tracks.remove(&id);
@@ -321,12 +327,13 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
         Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
         Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
         Which::Stream(_) => ("TLSRoute", "tlsroutes"),
+        Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
     };
     let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route(_) | Which::Stream(_) => {
+        Which::Gateway | Which::Route(_) | Which::Stream(_) | Which::Policy => {
             Api::namespaced_with(client, &key.namespace, &resource)
         }
     }

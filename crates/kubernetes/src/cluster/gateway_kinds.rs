@@ -22,6 +22,7 @@ pub(super) struct Present {
     pub(super) grpc: watch::Receiver<Option<bool>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub(super) streams: [watch::Receiver<Option<bool>>; 3],
+    pub(super) policies: watch::Receiver<Option<bool>>,
     pub(super) grants: watch::Receiver<Option<bool>>,
 }
 
@@ -35,10 +36,11 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
         "tcproutes",
         "udproutes",
         "tlsroutes",
+        "backendtlspolicies",
         "referencegrants",
     ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, routes, grpc, tcp, udp, tls, grants] =
+    let [classes, gateways, routes, grpc, tcp, udp, tls, policies, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
         let mut pauses = backoff();
@@ -65,7 +67,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
             }
         }
     });
-    Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], grants }
+    Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], policies, grants }
 }
 
 /// The resources that the API server has, by version.

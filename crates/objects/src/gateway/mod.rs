@@ -1,6 +1,7 @@
 //! The parts of gateway.networking.k8s.io objects that Fairway reads. The types are our own: those of the crate
 //! `gateway-api` come with `kube`, which this crate must never see, and hold several times what anybody reads.
 
+mod backend_tls;
 mod duration;
 mod filters;
 mod grpc;
@@ -10,6 +11,9 @@ mod route;
 mod selector;
 mod streams;
 
+pub use backend_tls::{
+    BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget, RawBackendTlsPolicy,
+};
 pub use route::{
     BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
     ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,
@@ -50,8 +54,10 @@ pub struct Gateway {
     pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
-    /// Whether `spec.tls` asks for anything: certificates of clients, or a certificate for backends.
-    pub has_tls: bool,
+    /// `spec.tls.backend.clientCertificateRef`.
+    pub backend_certificate: Option<ObjectRef>,
+    /// `spec.tls.frontend`.
+    pub frontend: Option<FrontendTls>,
 }
 
 /// One of `spec.listeners`.

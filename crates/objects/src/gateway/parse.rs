@@ -1,6 +1,7 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
+use super::backend_tls::RawGatewayTls;
 use super::grpc::GrpcSpec;
 use super::parse_rules::{RawRule, Unread, Unsaid};
 use super::route::{HttpRoute, ParentRef};
@@ -100,7 +101,7 @@ struct GatewaySpec {
     listeners: Vec<RawListener>,
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
-    tls: Unread,
+    tls: RawGatewayTls,
 }
 
 /// `status` of a Gateway.
@@ -227,6 +228,7 @@ impl Trim for RawGateway {
         let GatewaySpec { gateway_class_name, listeners, addresses, infrastructure, tls } =
             self.spec;
         let of_type = |kind: Option<String>| kind.unwrap_or_else(|| "IPAddress".to_owned());
+        let (backend_certificate, frontend) = tls.read()?;
         let listeners = listeners.into_iter().enumerate();
         let listeners = listeners.map(|(index, listener)| listener.read(index));
         Ok(Object::Gateway(Arc::new(Gateway {
@@ -236,7 +238,8 @@ impl Trim for RawGateway {
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
             published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
-            has_tls: tls.is_some(),
+            backend_certificate,
+            frontend,
         })))
     }
 }

@@ -1,6 +1,7 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 mod doors;
+mod routes;
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
@@ -18,6 +19,7 @@ use model::{
 };
 use request_metrics::Metrics;
 use route::{Locations, RouteTable, Routes};
+use routes::RouteProfiles;
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -166,15 +168,19 @@ impl Compiler {
     /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
     fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
         let bare = Server::new(host.name.clone());
-        let spots = host.locations.iter().map(|location| {
-            self.spot(location, None, Outgoing::default(), Watch::default(), groups)
-        });
+        let mut profiles = RouteProfiles::default();
+        let (mut spots, mut locations) = (Vec::new(), Vec::new());
+        for location in &host.locations {
+            let (location, outgoing) = profiles.outgoing(&self.profiles, location);
+            spots.push(self.spot(&location, None, outgoing, Watch::default(), groups));
+            locations.push(location);
+        }
         let site = Site {
             clients: None,
             hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
             locations: Locations::compile(&bare),
-            spots: spots.collect(),
-            server: Arc::new(Server { locations: host.locations.clone(), ..bare }),
+            spots,
+            server: Arc::new(Server { locations, ..bare }),
             snippet: None,
         };
         let paths = routed::paths(host);

@@ -4,7 +4,7 @@ use model::{Listener, Speaks};
 use route::RouteTable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tls::ListenersTls;
+use tls::{ListenersTls, Profile};
 use upstream::Group;
 
 /// An address where connections come in for listeners of a Gateway.
@@ -31,9 +31,18 @@ pub(crate) struct Inside<T> {
     pub(crate) is_ended: bool,
 }
 
-/// Where connections to a host are carried on: weights and upstreams.
+/// Where connections to a host are carried on, by weight.
 #[derive(Debug)]
-pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Arc<Group>>)>);
+pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Onward>)>);
+
+/// To whom a connection is carried on.
+#[derive(Clone, Debug)]
+pub(crate) struct Onward {
+    /// Who it is.
+    pub(crate) group: Arc<Group>,
+    /// TLS towards it; none: what comes is carried on as it is.
+    pub(crate) tls: Option<Arc<Profile>>,
+}
 
 impl<T> Default for Inside<T> {
     fn default() -> Self {

@@ -8,7 +8,7 @@ pub(crate) mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
-pub(crate) use doors::Carried;
+pub(crate) use doors::{Carried, Onward};
 pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::{Asked, Routed};
 
@@ -106,7 +106,7 @@ impl Site {
             Some(Clients::Verified(verifier)) => Some(verifier.clone()),
             Some(Clients::Closed(_)) | None => None,
         };
-        Own { ciphers: self.server.ciphers.clone(), clients }
+        Own { ciphers: self.server.ciphers.clone(), clients, refuses: false }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Which listeners a route is attached to, under which hosts, and what its parents say about it.
 
+use super::backend_tls::Policies;
 use super::listeners::{State, key_of, takes_from};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
@@ -25,6 +26,8 @@ pub(super) struct Spot {
     pub(super) special: usize,
     /// Its certificate.
     pub(super) certificate: Option<ObjectKey>,
+    /// Its Gateway.
+    pub(super) gateway: ObjectKey,
 }
 
 /// A route with everything that was made of it.
@@ -57,7 +60,7 @@ pub(super) fn attach(
     route: &Arc<HttpRoute>,
     waits: Option<(&'static str, String)>,
     gateways: &BTreeMap<ObjectKey, State>,
-    snapshot: &Snapshot,
+    (snapshot, tls): (&Snapshot, &Policies),
 ) -> Attached {
     let mut attached = Attached {
         route: route.clone(),
@@ -76,7 +79,7 @@ pub(super) fn attach(
     }
     attached.draft = match waits {
         Some(_) => Draft { refused: waits, ..Draft::default() },
-        None => Draft::read(route, snapshot),
+        None => Draft::read(route, snapshot, tls),
     };
     let mut told = Vec::with_capacity(ours.len());
     let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
@@ -122,7 +125,8 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
             let (port, certificate) = (listener.port, certificate.clone());
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
-            attached.spots.insert(Spot { key, scheme, port, special, certificate });
+            let gateway = state.gateway.meta.key.clone();
+            attached.spots.insert(Spot { key, scheme, port, special, certificate, gateway });
         }
     }
 }

@@ -43,7 +43,7 @@ fn meant(near: Option<&str>) -> String {
     near.map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
 
-fn note(kind: Kind, key: &ObjectKey, field: &str, message: String) -> Problem {
+pub(super) fn note(kind: Kind, key: &ObjectKey, field: &str, message: String) -> Problem {
     let origin = Origin::new(kind, key.namespace.clone(), key.name.clone());
     Problem {
         origin,

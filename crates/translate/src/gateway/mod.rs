@@ -3,6 +3,9 @@
 
 mod addresses;
 mod attach;
+mod authorities;
+mod backend_tls;
+mod client_certificates;
 mod cors;
 mod expressions;
 mod filters;
@@ -16,13 +19,17 @@ mod status;
 mod streams;
 mod texts;
 
-pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
+pub use status::{
+    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, Statuses,
+};
 
 use crate::Options;
 use crate::ingress::{Role, Target};
 use crate::upstream;
 use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
+use backend_tls::Policies;
+use client_certificates::authorities_of;
 use hosts::host;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
@@ -70,6 +77,8 @@ pub(crate) struct Front {
     pub(crate) secrets: BTreeSet<ObjectKey>,
     /// The routes of streams.
     streams: Streams,
+    /// Which backends are spoken to under TLS.
+    policies: Policies,
     pub(crate) statuses: Statuses,
 }
 
@@ -83,6 +92,7 @@ pub(crate) struct Around<'a> {
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
+    pub(crate) config_maps: &'a BTreeSet<ObjectKey>,
     /// Whether a Secret holds a certificate.
     pub(crate) certified: Certified<'a>,
 }
@@ -96,6 +106,9 @@ struct Work {
     /// Listeners that appeared, changed or went: what each is now.
     listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
+    /// Services whose policies, or the routes that lead to them, are others now.
+    policed: BTreeSet<ObjectKey>,
+    policies: BTreeSet<ObjectKey>,
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
 
@@ -111,12 +124,14 @@ impl Front {
             let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
             all.gateway_classes.is_empty() && without
         };
-        if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
+        let idle = |all: &Snapshot| all.gateways.is_empty() && all.backend_tls.is_empty();
+        if nobody(old) && nobody(new) && idle(old) && idle(new) {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
+        self.take_policies(&around, &mut work);
         self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
@@ -124,9 +139,10 @@ impl Front {
             self.take_route(&id, &around, &mut work);
         }
         self.tell_gateways(new, &mut work);
+        self.tell_policies(&around, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
-            let made = host(name, routes.filter_map(|key| self.routes.get(key)));
+            let made = host(name, routes.filter_map(|key| self.routes.get(key)), &self.gateways);
             let known = configuration.routes.get(name).map(|known| &**known);
             if known != made.as_ref() {
                 match made {
@@ -181,7 +197,9 @@ impl Front {
         }
         let has_grants = differing(&old.grants, &new.grants).next().is_some();
         let touched = self.gateways.iter().filter(|(_, state)| {
-            has_grants || state.secrets().any(|secret| around.secrets.contains(&secret))
+            has_grants
+                || state.secrets().any(|secret| around.secrets.contains(&secret))
+                || authorities_of(&state.gateway).any(|map| around.config_maps.contains(&map))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
         self.give_addresses(around, work);
@@ -222,13 +240,15 @@ impl Front {
         configuration: &mut Configuration,
         work: &mut Work,
     ) {
-        if work.gateways.is_empty() && !streams::touched(&self.streams, around) {
+        let is_policed = work.policed.iter().any(|service| self.streams.names(service));
+        if work.gateways.is_empty() && !is_policed && !streams::touched(&self.streams, around) {
             return;
         }
-        let made = Streams::read(&self.gateways, around);
+        let made = Streams::read(&self.gateways, &self.policies, around);
         made.write(&self.streams, configuration);
         let before = std::mem::replace(&mut self.streams, made);
         let now = &self.streams;
+        work.policed.extend(before.differs(now));
         let counts = before.attached.iter().chain(&now.attached);
         let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
         work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
@@ -323,11 +343,12 @@ impl Front {
             return work.tell(kind_of(id.0), &id.1, Vec::new());
         };
         let waits = self.places.refused(id);
-        let attached = attach(route, waits, &self.gateways, snapshot);
+        let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
         for parent in parents(route) {
             self.by_parent.entry(parent).or_default().insert(id.clone());
         }
         for service in &attached.draft.services {
+            work.policed.insert(service.clone());
             self.by_service.entry(service.clone()).or_default().insert(id.clone());
         }
         for spot in &attached.spots {
@@ -358,6 +379,7 @@ impl Front {
             take_out(&mut self.by_parent, &parent, id);
         }
         for service in &before.draft.services {
+            work.policed.insert(service.clone());
             take_out(&mut self.by_service, service, id);
         }
         for spot in &before.spots {
@@ -473,7 +495,7 @@ fn kind_of(kind: objects::Kind) -> Kind {
     }
 }
 
-fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<RouteId>>, from: &K, id: &RouteId) {
+fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, id: &V) {
     if let Some(keys) = index.get_mut(from) {
         keys.remove(id);
         if keys.is_empty() {

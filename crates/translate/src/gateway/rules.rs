@@ -1,5 +1,6 @@
-//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares with their filters, and what is wrong.
+//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares, and what is wrong.
 
+use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::grants::permits;
 use super::listeners::key_of;
@@ -57,10 +58,10 @@ pub(super) struct DraftRule {
 
 impl Draft {
     /// Reads a route.
-    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
+    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
         let (draft, policies) = (Self::default(), Vec::new());
-        let mut reader = Reader { route, snapshot, draft, policies, expressions };
+        let mut reader = Reader { route, snapshot, tls, draft, policies, expressions };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
@@ -190,6 +191,7 @@ fn port_of<'s>(service: &'s Service, port: u16, protocol: &str) -> Option<&'s Se
 struct Reader<'a> {
     route: &'a HttpRoute,
     snapshot: &'a Snapshot,
+    tls: &'a Policies,
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
@@ -275,9 +277,13 @@ impl Reader<'_> {
 
     /// Where copies go; those that lead nowhere are left out, and what is wrong is noted.
     fn mirror(&mut self, mirror: &RequestMirror) -> Option<RouteMirror> {
-        let Backend::Upstream(upstream) = self.backend(&mirror.backend) else { return None };
-        if self.speaks_http2(&mirror.backend) {
-            let message = "copies are sent in HTTP/1.1: mirror to a port without appProtocol kubernetes.io/h2c";
+        let (backend, own) = (self.backend(&mirror.backend), &self.route.meta.key.namespace);
+        let mut policy = Policy::default();
+        let backend = self.tls.secure((backend, &mirror.backend), own, self.snapshot, &mut policy);
+        let is_clear = policy.protocol == Protocol::Http && !self.speaks_http2(&mirror.backend);
+        let Backend::Upstream(upstream) = backend else { return None };
+        if !is_clear {
+            let message = "copies are sent in HTTP/1.1 and in clear: mirror to a port without appProtocol kubernetes.io/h2c and without a BackendTLSPolicy";
             self.draft.unresolved.get_or_insert(("UnsupportedProtocol", message.to_owned()));
             return None;
         }
@@ -316,9 +322,15 @@ impl Reader<'_> {
             let message = format!("{at}.filters: at most {MIRRORS} mirrors can count; leave fewer");
             self.refuse("UnsupportedValue", message);
         }
+        let own = &self.route.meta.key;
+        let backend = match named {
+            Some(one) => {
+                self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
+            }
+            None => backend,
+        };
         policy.route = Some(Box::new(does));
         let policy = self.shared(policy);
-        let own = &self.route.meta.key;
         let service = named.map(|one| {
             let key = key_of(&one.object, &own.namespace);
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();

@@ -29,6 +29,7 @@ fn kind_of_origin(kind: objects::Kind) -> Kind {
         objects::Kind::TcpRoute => Kind::TcpRoute,
         objects::Kind::UdpRoute => Kind::UdpRoute,
         objects::Kind::TlsRoute => Kind::TlsRoute,
+        objects::Kind::BackendTlsPolicy => Kind::BackendTlsPolicy,
         objects::Kind::ReferenceGrant => Kind::ReferenceGrant,
     }
 }

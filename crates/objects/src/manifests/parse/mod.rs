@@ -233,6 +233,7 @@ fn typed(kind: Kind, source: Source<'_>) -> Result<Object, (Option<Place>, Strin
         Kind::TcpRoute => read::<gateway::RawTcpRoute>(source),
         Kind::UdpRoute => read::<gateway::RawUdpRoute>(source),
         Kind::TlsRoute => read::<gateway::RawTlsRoute>(source),
+        Kind::BackendTlsPolicy => read::<gateway::RawBackendTlsPolicy>(source),
         Kind::ReferenceGrant => read::<gateway::RawReferenceGrant>(source),
     }
 }
