@@ -1,4 +1,4 @@
-//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares with their filters, and what is wrong.
+//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares, and what is wrong.
 
 use super::expressions::Expressions;
 use super::grants::permits;
