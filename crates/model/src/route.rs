@@ -15,8 +15,8 @@ pub struct RouteHost {
     pub certificate: Option<CertificateId>,
     /// The rules, in the order in which they are asked among those of the same path.
     pub rules: Vec<Rule>,
-    /// Numbers of rules from which on a rule is asked only where none before has the request, whatever their paths: those
-    /// of routes that name the host less specially than the ones before. Nearly always none.
+    /// Numbers of rules from which on a rule is asked only where none before has the request, whatever their paths:
+    /// those of routes that name the host less specially than the ones before. Nearly always none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tiers: Vec<usize>,
     /// Where shares of rules lead.

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-/// Cross-origin resource sharing: as ingress-nginx writes it (compat/behaviour.md section 17), or as a filter of a route
-/// of the Gateway API asks for it.
+/// Cross-origin resource sharing: as ingress-nginx writes it (compat/behaviour.md section 17), or as a filter of a
+/// route of the Gateway API asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cors {
     /// `cors-allow-origin`.

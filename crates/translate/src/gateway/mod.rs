@@ -1,5 +1,5 @@
-//! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses. What
-//! is kept from one Snapshot to the next is looked at again only where something touched it.
+//! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses.
+//! What is kept from one Snapshot to the next is looked at again only where something touched it.
 
 mod addresses;
 mod attach;
