@@ -130,12 +130,12 @@ impl Keeper {
         let (before, now) = (&old.snapshot, &new.snapshot);
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
+        note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
+        note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
         let of_http = |(kind, key)| (Which::Route(kind), key);
         let told = differing(&old.statuses.routes, &new.statuses.routes);
         touched.extend(told.into_iter().map(of_http));
         touched.extend(differing(&before.http_routes, &now.http_routes).into_iter().map(of_http));
-        note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
-        note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
         let of_stream = |(kind, key)| (Which::Stream(kind), key);
         let told = differing(&old.statuses.stream_routes, &new.statuses.stream_routes);
         touched.extend(told.into_iter().map(of_stream));
