@@ -1,6 +1,6 @@
 //! The CORS filter of a route: which origins may read answers, and what they are told.
 
-use super::filters::is_token;
+use super::texts::is_token;
 use crate::ingress::is_host;
 use model::policy::{AllowedOrigin, Cors, Origins};
 use objects::gateway::CorsFilter;

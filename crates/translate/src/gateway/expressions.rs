@@ -1,6 +1,6 @@
 //! What a match of a route asks for; its regular expressions match a path or a value as a whole, and share one budget.
 
-use super::rules::{ANY, path_of};
+use super::paths::{ANY, path_of};
 use crate::pattern_budget::{PatternBudget, Refused};
 use model::{GrpcMatch, Pattern, RuleMatch, Scheme, ValueMatch};
 use objects::gateway::{MethodMatch, NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};

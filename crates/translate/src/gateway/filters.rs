@@ -1,5 +1,6 @@
 //! What the filters of a route do at a location, and which of their texts may become a part of a message.
 
+use super::texts::is_token;
 use super::{cors, texts};
 use model::policy::{HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect};
 use model::{Part, PathKind, Template};
@@ -89,12 +90,6 @@ const UNTOUCHABLE: [&str; 10] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// Whether a text is what names of fields and methods are made of (RFC 9110 section 5.6.2).
-pub(super) fn is_token(text: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(fits)
-}
 
 fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)> {
     let name = |name: &str| {

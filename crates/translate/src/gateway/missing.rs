@@ -2,7 +2,7 @@
 //! controller's is nobody's mistake.
 
 use super::attach::parents;
-use super::kind_of;
+use super::kinds::kind_of;
 use crate::Options;
 use crate::settings::nearest;
 use model::{Kind, Origin, Problem, Severity};

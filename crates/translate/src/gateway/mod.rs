@@ -11,8 +11,10 @@ mod expressions;
 mod filters;
 mod grants;
 mod hosts;
+mod kinds;
 mod listeners;
 mod missing;
+mod paths;
 mod places;
 mod rules;
 mod status;
@@ -33,6 +35,7 @@ use client_certificates::authorities_of;
 use hosts::host;
 use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
+use kinds::{RouteId, kind_of};
 use listeners::{Certified, State};
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
@@ -49,9 +52,6 @@ use streams::Streams;
 pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
     listeners::secrets(gateway).collect()
 }
-
-/// An HTTPRoute or a GRPCRoute.
-type RouteId = (objects::Kind, ObjectKey);
 
 /// What was made of the objects of the Gateway API.
 #[derive(Debug, Default)]
@@ -483,16 +483,6 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
         _ => !condition.holds,
     });
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
-}
-
-fn kind_of(kind: objects::Kind) -> Kind {
-    match kind {
-        objects::Kind::HttpRoute => Kind::HttpRoute,
-        objects::Kind::GrpcRoute => Kind::GrpcRoute,
-        objects::Kind::TcpRoute => Kind::TcpRoute,
-        objects::Kind::UdpRoute => Kind::UdpRoute,
-        _ => Kind::TlsRoute,
-    }
 }
 
 fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, id: &V) {

@@ -1,6 +1,6 @@
 //! What the routes of one namespace take together. Beyond it the newest of them wait, and nobody else does.
 
-use super::RouteId;
+use super::kinds::RouteId;
 use super::rules::{expressions, places};
 use crate::budget;
 use objects::gateway::HttpRoute;

@@ -3,18 +3,19 @@
 use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::grants::permits;
+use super::kinds::kind_of;
 use super::listeners::key_of;
-use super::{filters, kind_of, status, texts};
+use super::paths::path_of;
+use super::{filters, status, texts};
 use crate::pattern_budget::Refused;
 use model::policy::{
     Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
-use model::{Backend, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
+use model::{Backend, Location, Origin, RuleMatch, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch, RouteRule, ValueMatch,
 };
 use objects::{ObjectKey, Service, ServicePort, Snapshot};
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -386,27 +387,3 @@ fn bound(does: &mut RouteFilters, policy: &mut Policy, rule: &RouteRule) {
 fn has_redirect(filters: &[RouteFilter]) -> bool {
     filters.iter().any(|filter| matches!(filter, RouteFilter::Redirect(_)))
 }
-
-/// The path of a match; of gRPC that of the method (`/SERVICE/METHOD`). Of an expression it is what is shown.
-pub(super) fn path_of(found: &RouteMatch) -> (PathKind, Cow<'_, str>) {
-    match &found.path {
-        PathMatch::Exact(path) | PathMatch::Expression(path) => (PathKind::Exact, path.into()),
-        PathMatch::Prefix(path) => (PathKind::Prefix, path.into()),
-        PathMatch::Method(called) => match (&called.service, &called.method) {
-            (None, None) => (PathKind::Prefix, "/".into()),
-            (service, method) if called.is_expression => {
-                let part = |text: &Option<String>| text.as_deref().unwrap_or(ANY).to_owned();
-                (PathKind::Exact, format!("/{}/{}", part(service), part(method)).into())
-            }
-            (Some(service), Some(method)) => {
-                (PathKind::Exact, format!("/{service}/{method}").into())
-            }
-            (Some(service), None) => (PathKind::Prefix, format!("/{service}").into()),
-            // The method is asked for besides.
-            (None, Some(_)) => (PathKind::Prefix, "/".into()),
-        },
-    }
-}
-
-/// An expression for any service or method.
-pub(super) const ANY: &str = "[^/]+";

@@ -1,7 +1,7 @@
 //! What texts of a route may become a part of a message: a path, a host, a scheme. The API server checks only how long
 //! they are.
 
-use super::rules::path_of;
+use super::paths::path_of;
 use crate::ingress::is_host;
 use objects::gateway::{MethodMatch, PathMatch, RouteMatch};
 
@@ -47,6 +47,12 @@ pub(super) fn path(text: &str) -> Result<(), String> {
             "path {text:?} means nothing: write one that begins with / and has neither ?, # nor blanks, others as %XX"
         ))
     }
+}
+
+/// Whether a text is what names of fields and methods are made of (RFC 9110 section 5.6.2).
+pub(super) fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// Whether a host can be named in a Location or to an upstream.
