@@ -8,10 +8,9 @@ mod parse_rules;
 mod route;
 mod selector;
 mod streams;
+mod tls;
 
-pub use backend_tls::{
-    BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget, RawBackendTlsPolicy,
-};
+pub use backend_tls::RawBackendTlsPolicy;
 pub use route::{
     BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
     PathModifier, Redirect, Retry, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
@@ -19,6 +18,7 @@ pub use route::{
 };
 
 pub use selector::Selector;
+pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::Meta;
 use serde::Deserialize;

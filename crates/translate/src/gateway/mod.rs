@@ -12,6 +12,7 @@ mod hosts;
 mod listeners;
 mod missing;
 mod places;
+mod policies;
 mod rules;
 mod status;
 mod streams;
