@@ -1,6 +1,7 @@
 //! Gateways and HTTPRoutes beside Ingresses: the binary with a folder of objects, asked over real sockets.
 
 mod bed;
+mod certificates;
 mod grpc;
 mod origins_and_copies;
 mod own_addresses;

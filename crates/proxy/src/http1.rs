@@ -42,6 +42,16 @@ pub(crate) fn limits_of(generation: &Generation) -> Limits {
     Limits { line, count, underscores: names.underscores, drop_odd: names.drop_odd }
 }
 
+/// How long a connection may wait for its next request, and for the rest of its head; how long lines and head may be.
+fn waits(connection: &Connection, generation: &Generation) -> (Duration, Duration, (usize, usize)) {
+    let (global, heads) = (generation.global(), &generation.heads);
+    let idle = match connection.requests.get() {
+        0 => global.limits.header_timeout,
+        _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
+    };
+    (idle, global.limits.header_timeout, (heads.line, heads.total))
+}
+
 /// Serves a client until the connection ends.
 pub(crate) async fn serve(
     io: Io,
@@ -51,15 +61,11 @@ pub(crate) async fn serve(
 ) {
     let mut client = Rc::new(Client::new(io, buffer, connection.control.clone()));
     loop {
+        // Whoever waits for a request holds no generation: the one of the moment when it comes serves it.
+        let (idle, limit, sizes) = waits(&connection, &worker.generation());
+        let head = client.head(idle, limit, sizes).await;
         let generation = worker.generation();
-        let global = generation.global();
         let seat = Seat { connection: &connection, generation: &generation, worker: &worker };
-        let idle = match connection.requests.get() {
-            0 => global.limits.header_timeout,
-            _ => connection.idle.take().unwrap_or(global.keep_alive.idle),
-        };
-        let (limits, heads) = (&global.limits, &generation.heads);
-        let head = client.head(idle, limits.header_timeout, (heads.line, heads.total)).await;
         connection.requests.set(connection.requests.get() + 1);
         let next = match head {
             // Boxed: a connection between two requests holds nothing of what a request needs.

@@ -69,7 +69,7 @@ mod tests {
             uri("spiffe://demo/ns/a"),
             uri("a.test"),
         ] {
-            assert!(!has_one(&found, &[bad.clone()]), "{bad:?}");
+            assert!(!has_one(&found, std::slice::from_ref(&bad)), "{bad:?}");
         }
         assert!(!has_one(&found, &[]));
         assert!(!has_one(&certificate("a.test", &[]), &[host("a.test")]));

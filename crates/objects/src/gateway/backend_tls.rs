@@ -1,61 +1,14 @@
-//! TLS beyond listeners: BackendTLSPolicies, and what `spec.tls` of a Gateway says about certificates of clients.
+//! From the JSON of BackendTLSPolicies to what is kept of them.
 
+use super::GROUP;
 use super::parse::RawRef;
-use super::{GROUP, ObjectRef};
-use crate::trim::{Annotations, meta, port_number};
-use crate::{Kind, Meta, Object, Trim};
+use super::tls::{BackendTlsPolicy, PolicyTarget};
+use crate::trim::{Annotations, meta};
+use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::Value;
 use std::sync::Arc;
-
-/// BackendTLSPolicy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BackendTlsPolicy {
-    /// Name and so on.
-    pub meta: Meta,
-    /// `spec.targetRefs`.
-    pub targets: Vec<PolicyTarget>,
-    /// `spec.validation.caCertificateRefs`.
-    pub authorities: Vec<ObjectRef>,
-    /// `spec.validation.wellKnownCACertificates`.
-    pub well_known: Option<String>,
-    /// `spec.validation.hostname`.
-    pub hostname: String,
-    /// `spec.validation.subjectAltNames`: type and value.
-    pub names: Vec<(String, String)>,
-    /// Whether there are `spec.options`.
-    pub has_options: bool,
-    /// The `controllerName` of each of `status.ancestors`.
-    pub told_by: Vec<String>,
-}
-
-/// One of `spec.targetRefs`, in the namespace of the policy.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PolicyTarget {
-    /// What it is.
-    pub object: ObjectRef,
-    /// `sectionName`: the name of a port of a Service.
-    pub section: Option<String>,
-}
-
-/// `spec.tls.frontend` of a Gateway: what is asked of clients.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FrontendTls {
-    /// `default.validation`.
-    pub default: Option<FrontendValidation>,
-    /// `perPort`: what stands in the place of the default for a port.
-    pub ports: Vec<(u16, Option<FrontendValidation>)>,
-}
-
-/// `validation` of certificates of clients.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FrontendValidation {
-    /// `caCertificateRefs`.
-    pub authorities: Vec<ObjectRef>,
-    /// Whether the mode is `AllowInsecureFallback`.
-    pub falls_back: bool,
-}
 
 /// A BackendTLSPolicy as the API server has it.
 #[derive(Clone, Debug, Deserialize)]
@@ -133,73 +86,6 @@ struct PolicyTold {
 #[serde(rename_all = "camelCase", default)]
 struct RawAncestor {
     controller_name: String,
-}
-
-/// `spec.tls` of a Gateway.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RawGatewayTls {
-    backend: RawBackend,
-    frontend: Option<RawFrontend>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawBackend {
-    client_certificate_ref: Option<RawRef>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawFrontend {
-    default: RawAsked,
-    per_port: Vec<RawPort>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawAsked {
-    validation: Option<RawFrontendValidation>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawPort {
-    port: i32,
-    tls: RawAsked,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawFrontendValidation {
-    #[serde(rename = "caCertificateRefs")]
-    authorities: Vec<RawRef>,
-    mode: Option<String>,
-}
-
-impl RawAsked {
-    fn read(self) -> Option<FrontendValidation> {
-        self.validation.map(|raw| FrontendValidation {
-            authorities: raw.authorities.into_iter().map(|one| one.read("", "ConfigMap")).collect(),
-            falls_back: raw.mode.as_deref() == Some("AllowInsecureFallback"),
-        })
-    }
-}
-
-impl RawGatewayTls {
-    /// The certificate for backends, and what is asked of clients.
-    pub(super) fn read(self) -> Result<(Option<ObjectRef>, Option<FrontendTls>), String> {
-        let certificate = self.backend.client_certificate_ref.map(|one| one.read("", "Secret"));
-        let Some(RawFrontend { default, per_port }) = self.frontend else {
-            return Ok((certificate, None));
-        };
-        let ports = per_port.into_iter().enumerate().map(|(index, one)| {
-            let field = || format!("spec.tls.frontend.perPort[{index}].port");
-            Ok((port_number(one.port, field)?, one.tls.read()))
-        });
-        let ports = ports.collect::<Result<_, String>>()?;
-        Ok((certificate, Some(FrontendTls { default: default.read(), ports })))
-    }
 }
 
 impl Trim for RawBackendTlsPolicy {

@@ -10,10 +10,9 @@ mod parse_rules;
 mod route;
 mod selector;
 mod streams;
+mod tls;
 
-pub use backend_tls::{
-    BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget, RawBackendTlsPolicy,
-};
+pub use backend_tls::RawBackendTlsPolicy;
 pub use route::{
     BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
     ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,
@@ -21,6 +20,7 @@ pub use route::{
 };
 
 pub use selector::Selector;
+pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::Meta;
 use serde::Deserialize;

@@ -1,11 +1,11 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
-use super::backend_tls::RawGatewayTls;
 use super::grpc::GrpcSpec;
 use super::parse_rules::{RawRule, Unread, Unsaid};
 use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
+use super::tls::{FrontendTls, FrontendValidation};
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
     ObjectRef, ReferenceGrant, Selector,
@@ -102,6 +102,73 @@ struct GatewaySpec {
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
     tls: RawGatewayTls,
+}
+
+/// `spec.tls` of a Gateway.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawGatewayTls {
+    backend: RawTowardsBackends,
+    frontend: Option<RawFrontend>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawTowardsBackends {
+    client_certificate_ref: Option<RawRef>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawFrontend {
+    default: RawAsked,
+    per_port: Vec<RawPort>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAsked {
+    validation: Option<RawFrontendValidation>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawPort {
+    port: i32,
+    tls: RawAsked,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFrontendValidation {
+    #[serde(rename = "caCertificateRefs")]
+    authorities: Vec<RawRef>,
+    mode: Option<String>,
+}
+
+impl RawAsked {
+    fn read(self) -> Option<FrontendValidation> {
+        self.validation.map(|raw| FrontendValidation {
+            authorities: raw.authorities.into_iter().map(|one| one.read("", "ConfigMap")).collect(),
+            falls_back: raw.mode.as_deref() == Some("AllowInsecureFallback"),
+        })
+    }
+}
+
+impl RawGatewayTls {
+    /// The certificate for backends, and what is asked of clients.
+    fn read(self) -> Result<(Option<ObjectRef>, Option<FrontendTls>), String> {
+        let certificate = self.backend.client_certificate_ref.map(|one| one.read("", "Secret"));
+        let Some(RawFrontend { default, per_port }) = self.frontend else {
+            return Ok((certificate, None));
+        };
+        let ports = per_port.into_iter().enumerate().map(|(index, one)| {
+            let field = || format!("spec.tls.frontend.perPort[{index}].port");
+            Ok((port_number(one.port, field)?, one.tls.read()))
+        });
+        let ports = ports.collect::<Result<_, String>>()?;
+        Ok((certificate, Some(FrontendTls { default: default.read(), ports })))
+    }
 }
 
 /// `status` of a Gateway.

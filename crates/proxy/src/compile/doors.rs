@@ -3,13 +3,14 @@
 use super::Compiler;
 use crate::generation::{Carried, Door, Doors, Generation, Inside, Onward};
 use imbl::OrdMap;
+use model::policy::ClientDemand;
 use model::{
     Changes, Configuration, Listener, ListenerId, ServerName, Speaks, TlsShare, UpstreamId,
 };
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tls::{Certificates, TlsFront};
+use tls::{Certificates, TlsFront, Verifier};
 use upstream::Group;
 
 /// What doors are made of.
@@ -59,6 +60,8 @@ impl Compiler {
                     named.filter_map(|one| Some((&one.id.hosts, one.certificate.as_ref()?)));
                 let asked = all.iter().find_map(|one| one.clients.as_ref());
                 let clients = asked.map(|asked| self.verifiers.verifier(asked));
+                let must = |one: &Arc<Verifier>| one.settings.demand == ClientDemand::Required;
+                door.clients = clients.clone().filter(must);
                 let global = &of.configuration.global;
                 door.tls = Some(of.front.listeners(
                     global,

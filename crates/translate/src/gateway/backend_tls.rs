@@ -1,14 +1,12 @@
-//! BackendTLSPolicies: which backends are spoken to under TLS, whose certificates they must have, and what the policies
-//! are told. A backend whose policy cannot be kept to is closed, and never spoken to in clear.
+//! BackendTLSPolicies: which backends are spoken to under TLS, and whose certificates they must have. A backend whose
+//! policy cannot be kept to is closed, and never spoken to in clear.
 
 use super::authorities::{Referring, config_maps};
 use super::listeners::key_of;
-use super::missing::note;
 use super::rules::Port;
-use super::status::{Condition, PolicyStatus};
-use super::{Around, Front, Work, differing, failing};
+use super::status::Condition;
+use model::Backend;
 use model::policy::{Policy, Protocol, SubjectName, UpstreamTls};
-use model::{Backend, Kind};
 use objects::gateway::{BackendRef, BackendTlsPolicy, PolicyTarget};
 use objects::{ObjectKey, ServicePort, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,17 +21,17 @@ type Why = (&'static str, String);
 /// All policies, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Policies {
-    read: BTreeMap<ObjectKey, Read>,
+    pub(super) read: BTreeMap<ObjectKey, Read>,
     /// Which policies have a Service for a target.
-    by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    pub(super) by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The authorities of all policies: those of many are held once.
     known: BTreeSet<Arc<[u8]>>,
 }
 
 /// A policy as it was read.
 #[derive(Debug)]
-struct Read {
-    policy: Arc<BackendTlsPolicy>,
+pub(super) struct Read {
+    pub(super) policy: Arc<BackendTlsPolicy>,
     /// How TLS is to be spoken, or why that cannot be.
     asks: Result<Arc<UpstreamTls>, Why>,
     /// The first reference that leads nowhere.
@@ -50,7 +48,7 @@ pub(super) struct Touched {
 }
 
 impl Read {
-    fn services(&self) -> impl Iterator<Item = (ObjectKey, Option<&str>)> {
+    pub(super) fn services(&self) -> impl Iterator<Item = (ObjectKey, Option<&str>)> {
         let namespace = &self.policy.meta.key.namespace;
         let services = self.policy.targets.iter().filter(|target| is_service(target));
         services.map(|target| {
@@ -76,24 +74,32 @@ impl Read {
 }
 
 impl Policies {
-    /// Follows to another Snapshot.
-    pub(super) fn follow(&mut self, around: &Around<'_>) -> Touched {
-        let (old, new) = (&around.old.backend_tls, &around.new.backend_tls);
-        let mut touched: BTreeSet<_> = differing(old, new).cloned().collect();
-        if !around.config_maps.is_empty() {
+    /// Follows to another Snapshot, in which these policies and ConfigMaps differ.
+    pub(super) fn follow(
+        &mut self,
+        mut touched: BTreeSet<ObjectKey>,
+        changed: &BTreeSet<ObjectKey>,
+        snapshot: &Snapshot,
+    ) -> Touched {
+        if !changed.is_empty() {
             let names = |(_, read): &(&ObjectKey, &Read)| {
                 let (policy, own) = (&read.policy, &read.policy.meta.key.namespace);
-                config_maps(&policy.authorities, own).any(|key| around.config_maps.contains(&key))
+                config_maps(&policy.authorities, own).any(|key| changed.contains(&key))
             };
             touched.extend(self.read.iter().filter(names).map(|(key, _)| key.clone()));
         }
         let mut services = BTreeSet::new();
         for key in &touched {
             let before = self.read.remove(key);
-            let now = new.get(key).map(|policy| self.read(policy, around.new));
+            let policy = snapshot.backend_tls.get(key);
+            let now = policy.map(|policy| self.read(policy, snapshot));
             let is_same = matches!((&before, &now), (Some(before), Some(now)) if before.is_as(now));
             for (service, _) in before.iter().flat_map(Read::services) {
-                super::take_out(&mut self.by_service, &service, key);
+                let Some(keys) = self.by_service.get_mut(&service) else { continue };
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.by_service.remove(&service);
+                }
             }
             for (service, _) in now.iter().flat_map(Read::services) {
                 self.by_service.entry(service).or_default().insert(key.clone());
@@ -187,7 +193,7 @@ impl Policies {
     }
 
     /// What a policy is told.
-    fn conditions(&self, read: &Read, snapshot: &Snapshot) -> Vec<Condition> {
+    pub(super) fn conditions(&self, read: &Read, snapshot: &Snapshot) -> Vec<Condition> {
         let accepted = match &read.asks {
             Err((reason, message)) => Some((*reason, message.clone())),
             Ok(_) => self.beaten(read).or_else(|| not_found(read, snapshot)),
@@ -315,66 +321,4 @@ fn is_host(text: &str) -> bool {
 
 fn invalid(message: &str) -> Why {
     ("Invalid", message.to_owned())
-}
-
-impl Front {
-    /// Follows the policies; routes to Services that are reached in another way now are touched.
-    pub(super) fn take_policies(&mut self, around: &Around<'_>, work: &mut Work) {
-        let Touched { services, policies } = self.policies.follow(around);
-        for service in &services {
-            work.routes.extend(self.by_service.get(service).into_iter().flatten().cloned());
-        }
-        // Of a Service whose ports have other names another policy may count.
-        let changed = around.services.iter().filter(|service| self.policies.targets(service));
-        work.policed.extend(changed.cloned());
-        work.policed.extend(services);
-        work.policies.extend(policies);
-    }
-
-    /// Tells policies what became of them.
-    pub(super) fn tell_policies(&mut self, around: &Around<'_>, work: &mut Work) {
-        let policed = std::mem::take(&mut work.policed);
-        for service in &policed {
-            let of_service = self.policies.by_service.get(service);
-            work.policies.extend(of_service.into_iter().flatten().cloned());
-        }
-        for key in std::mem::take(&mut work.policies) {
-            let status = self.policies.read.get(&key).and_then(|read| {
-                let ancestors = self.ancestors(read);
-                let told = read.policy.told_by.contains(&around.options.gateway_controller);
-                // Whoever was told and is nobody's any more is told so.
-                (told || !ancestors.is_empty()).then(|| PolicyStatus {
-                    generation: read.policy.meta.generation,
-                    ancestors,
-                    conditions: self.policies.conditions(read, around.new),
-                })
-            });
-            let is_ours = status.as_ref().filter(|status| !status.ancestors.is_empty());
-            let problems = is_ours.map(|status| failing(&status.conditions)).unwrap_or_default();
-            work.tell(Kind::BackendTlsPolicy, &key, problems);
-            let has_options = |read: &&Read| read.policy.has_options;
-            let passed_over = self.policies.read.get(&key).filter(has_options);
-            work.note(passed_over.filter(|_| is_ours.is_some()).map(|_| {
-                let message = "no options are known: they count for nothing".to_owned();
-                note(Kind::BackendTlsPolicy, &key, "spec.options", message)
-            }));
-            match status {
-                Some(status) => self.statuses.policies.insert(key, Arc::new(status)),
-                None => self.statuses.policies.remove(&key),
-            };
-        }
-    }
-
-    /// The Gateways through which the targets of a policy are reached.
-    fn ancestors(&self, read: &Read) -> Vec<ObjectKey> {
-        let mut all = BTreeSet::new();
-        for (service, _) in read.services() {
-            let routes = self.by_service.get(&service).into_iter().flatten();
-            let routes = routes.filter_map(|key| self.routes.get(key));
-            let listeners = routes.flat_map(|attached| &attached.listeners);
-            all.extend(listeners.map(|(gateway, _)| gateway.clone()));
-            all.extend(self.streams.gateways_of(&service).cloned());
-        }
-        all.into_iter().collect()
-    }
 }

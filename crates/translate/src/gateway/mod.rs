@@ -16,6 +16,7 @@ mod listeners;
 mod missing;
 mod paths;
 mod places;
+mod policies;
 mod rules;
 mod status;
 mod streams;
