@@ -57,6 +57,17 @@ spec:
     )
 }
 
+/// A route of the other kind for HTTP listeners.
+const CALLS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: a, namespace: demo}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [calls.test]
+  rules: [{matches: [{method: {service: shop.Cart}}], backendRefs: [{name: a, port: 80}]}]
+";
+
 #[test]
 fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
     cluster::test(async |cluster| {
@@ -104,6 +115,17 @@ fn gateways_are_served_and_told_so_as_soon_as_their_definitions_are_there() {
             of_route(status, 2) && parents.contains(&foreign)
         })
         .await?;
+        cluster.apply(CALLS).await?;
+        told(cluster, "GRPCRoute", "a", |status| of_route(status, 1)).await?;
+        let attached = async |count: u32| {
+            told(cluster, "Gateway", "web", |status| {
+                status["listeners"][0]["attachedRoutes"] == count
+            })
+            .await
+        };
+        attached(2).await?;
+        undefine(cluster, "grpcroutes").await?;
+        attached(1).await?;
         // Without definitions there is nothing of it, and Ingresses do not notice.
         undefine(cluster, "httproutes").await?;
         fairway.answers("moved.test", "/", 404).await?;
@@ -250,7 +272,7 @@ async fn define(cluster: &Cluster) -> Result<()> {
     for definition in cluster.gateway_api()? {
         cluster.apply_value(&definition).await?;
     }
-    for kind in ["GatewayClass", "Gateway", "HTTPRoute", "TCPRoute"] {
+    for kind in ["GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "TCPRoute"] {
         eventually(format!("the definition of {kind}"), PATIENCE, async || {
             api(cluster, kind).list(&Default::default()).await
         })

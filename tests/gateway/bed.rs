@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tempfile::TempDir;
 use testkit::client::Client;
-use testkit::exchange::Request;
+use testkit::exchange::{Grpc, Request};
 use testkit::fairway::Started;
 use testkit::{certificates::Certificates, eventually, ports};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -98,10 +98,22 @@ impl Bed {
         path: &str,
         headers: &[(&str, &str)],
     ) -> Answer {
+        self.send_with(method, host, path, headers, "").await
+    }
+
+    /// The same with a body, whose length the headers say.
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        host: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
         let headers: String =
             headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let request = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{headers}Connection: close\r\n\r\n{body}"
         );
         talk(self.http, &request).await.expect("an answer")
     }
@@ -132,6 +144,20 @@ impl Bed {
         let headers = serde_json::to_string(&answer.headers).expect("plain data");
         let hsts = headers.to_ascii_lowercase().contains("strict-transport-security");
         (answer.status.expect("an answer"), hsts)
+    }
+
+    /// Calls a method of gRPC, by HTTP/2 in clear.
+    pub(crate) async fn call(
+        &self,
+        host: &str,
+        method: &str,
+        metadata: &[(&str, &str)],
+    ) -> testkit::exchange::Answer {
+        let client = Client::new(IpAddr::V4(Ipv4Addr::LOCALHOST), self.http, self.https);
+        let metadata = metadata.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+        let grpc = Grpc { method: method.to_owned(), metadata: metadata.collect(), message: None };
+        let url = format!("http://{host}/");
+        client.send(&Request { url, grpc: Some(grpc), ..Request::default() }).await
     }
 
     /// Takes a file of objects away.
@@ -192,11 +218,12 @@ async fn talk_to(address: SocketAddr, request: &str) -> Option<Answer> {
     Some(Answer { status, head: head.to_owned(), pod: pod.to_owned(), seen: seen.to_owned() })
 }
 
-/// How often each value of `X-Id` was seen.
-type Seen = Arc<Mutex<HashMap<String, u32>>>;
+/// How often each value of `X-Id` was seen, and the last request with it.
+type Seen = Arc<Mutex<HashMap<String, (u32, String)>>>;
 
 /// An upstream that answers each request with its name and the head that it saw; its port. Of the requests with an
-/// `X-Id` the first ones, as many as `X-Silent` says, get no answer, and those that `X-Fails` counts get `X-Code`.
+/// `X-Id` the first ones, as many as `X-Silent` says, get no answer, all of them where `X-Silent-At` is its name, and
+/// those that `X-Fails` counts get `X-Code`. `X-Of` asks for what was seen under an id, and `X-Say` for a field.
 async fn upstream(name: &'static str) -> u16 {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -224,25 +251,34 @@ async fn answer(mut tcp: TcpStream, name: &str, seen: Seen) -> Option<()> {
         while read.len() < whole {
             tcp.read_buf(&mut read).await.ok().filter(|count| *count > 0)?;
         }
-        read.drain(..whole);
+        let message: Vec<u8> = read.drain(..whole).collect();
         let times = match header(&head, "x-id").first() {
             Some(id) => {
                 let mut seen = seen.lock().expect("nobody panics");
-                let times = seen.entry((*id).to_owned()).or_default();
+                let (times, last) = seen.entry((*id).to_owned()).or_default();
                 *times += 1;
+                *last = String::from_utf8_lossy(&message).into_owned();
                 *times as usize
             }
             None => 0,
         };
-        if times > 0 && times <= number("x-silent").unwrap_or(0) {
+        let of = header(&head, "x-of").first().copied().unwrap_or_default();
+        let (times, head_seen) = match seen.lock().expect("nobody panics").get(of) {
+            Some((times, last)) => (*times as usize, last.clone()),
+            None => (times, head.clone()),
+        };
+        let is_silent = header(&head, "x-silent-at") == [name];
+        if is_silent || times > 0 && times <= number("x-silent").unwrap_or(0) {
             // Until the other side has had enough.
             tcp.read_buf(&mut read).await.ok().filter(|count| *count > 0)?;
         }
         let fails = times > 0 && times <= number("x-fails").unwrap_or(0);
         let status = number("x-code").filter(|_| fails).unwrap_or(200);
-        let body = format!("pod {name}\n{head}");
+        let body = format!("pod {name}\n{head_seen}");
+        let said = header(&head, "x-say").concat();
+        let said = if said.is_empty() { said } else { format!("{said}\r\n") };
         let answer = format!(
-            "HTTP/1.1 {status} Said\r\nContent-Length: {}\r\nX-Times: {times}\r\n\r\n{body}",
+            "HTTP/1.1 {status} Said\r\nContent-Length: {}\r\nX-Times: {times}\r\n{said}\r\n{body}",
             body.len()
         );
         tcp.write_all(answer.as_bytes()).await.ok()?;

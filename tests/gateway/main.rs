@@ -1,6 +1,9 @@
 //! Gateways and HTTPRoutes beside Ingresses: the binary with a folder of objects, asked over real sockets.
 
 mod bed;
+mod certificates;
+mod grpc;
+mod origins_and_copies;
 mod own_addresses;
 mod streams;
 
@@ -31,6 +34,10 @@ async fn matches_are_asked_in_the_order_of_the_specification() {
             (200, expected),
             "{method} {path} {headers:?}"
         );
+    }
+    // A route that names the host more specially goes first, whatever the paths; another one has the rest.
+    for (path, expected) in [("/long/path", "b"), ("/else", "a")] {
+        assert_eq!(bed.get("narrow.test", path).await.pod, expected, "{path}");
     }
     for (host, expected) in
         [("x.wild.test", 200), ("y.x.wild.test", 200), ("wild.test", 404), ("b.test", 404)]

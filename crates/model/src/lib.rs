@@ -53,7 +53,7 @@ pub use global::{
 };
 pub use id::{CertificateId, ServerName, UpstreamId};
 pub use listen::Listeners;
-pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute};
+pub use listener::{Listener, ListenerId, RouteKey, Speaks, TlsRoute, TlsShare};
 pub use logs::{ErrorLevel, LogTarget, Logs, Syslog};
 pub use media::MEDIA_TYPES;
 pub use networks::Networks;
@@ -62,7 +62,7 @@ pub use origin::{Kind, Origin};
 pub use outside::Outside;
 pub use pattern::{Pattern, PatternError, Spent, Steps, fixed_start, may_have_alternatives};
 pub use problem::{Message, Printable, Problem, Severity};
-pub use route::{RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
+pub use route::{GrpcMatch, RouteHost, Rule, RuleMatch, Scheme, Share, ValueMatch};
 pub use secret::{Secret, Shown, UrlText, hide_in_sentence, hide_in_url, revealed};
 pub use server::{Backend, Location, PathKind, RESERVED_PATHS, Server, ServiceRef};
 pub use set_header::SetHeader;

@@ -1,9 +1,11 @@
 //! Listeners of Gateways that have an address of their own, each with hosts and certificates that are its alone.
 
+use crate::policy::{ClientVerification, UpstreamTls};
 use crate::{CertificateId, Origin, ServerName, UpstreamId};
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Which listener: where connections come in, and for which hosts. The most special one has a request alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,10 +52,23 @@ impl Speaks {
 /// Where connections to a host of a listener go that are carried on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TlsRoute {
-    /// Weights and upstreams; without an upstream they end at once.
-    pub shares: Vec<(u32, Option<UpstreamId>)>,
+    /// Where they go, by weight.
+    pub shares: Vec<TlsShare>,
     /// The TLSRoute.
     pub origin: Origin,
+}
+
+/// A part of the connections to a host that are carried on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct TlsShare {
+    /// How many, beside the other shares.
+    pub weight: u32,
+    /// Where they go; nowhere: they end at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<UpstreamId>,
+    /// TLS towards it, where it ended here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Arc<UpstreamTls>>,
 }
 
 /// A listener.
@@ -66,6 +81,9 @@ pub struct Listener {
     /// The certificate of its handshakes, whatever names it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateId>,
+    /// What its clients are asked. Whoever has to show a good certificate and does not gets no connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clients: Option<Arc<ClientVerification>>,
     /// The Gateway.
     pub origin: Origin,
 }

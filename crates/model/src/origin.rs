@@ -27,12 +27,16 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 GRPCRoute.
+    GrpcRoute,
     /// gateway.networking.k8s.io/v1 TCPRoute.
     TcpRoute,
     /// gateway.networking.k8s.io/v1 UDPRoute.
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
     /// A file of `--manifests`; its name says path, line and column.
@@ -53,9 +57,11 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
             Self::File => "File",
         }

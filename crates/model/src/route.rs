@@ -15,6 +15,10 @@ pub struct RouteHost {
     pub certificate: Option<CertificateId>,
     /// The rules, in the order in which they are asked among those of the same path.
     pub rules: Vec<Rule>,
+    /// Numbers of rules from which on a rule is asked only where none before has the request, whatever their paths:
+    /// those of routes that name the host less specially than the ones before. Nearly always none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tiers: Vec<usize>,
     /// Where shares of rules lead.
     pub locations: Vec<Arc<Location>>,
 }
@@ -40,6 +44,9 @@ pub struct RuleMatch {
     /// What the whole path must match; then `path` is what it was written as, and exact.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<Pattern>,
+    /// Set where it must be a call of gRPC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<GrpcMatch>,
     /// Its method.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
@@ -49,6 +56,14 @@ pub struct RuleMatch {
     /// Its query parameters, each with its first value.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub query: Vec<(String, ValueMatch)>,
+}
+
+/// What a call of gRPC must be, besides its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct GrpcMatch {
+    /// The method, of whatever service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
 }
 
 /// What a value must be, as a whole.

@@ -26,19 +26,23 @@ pub enum Kind {
     Gateway,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
+    /// gateway.networking.k8s.io/v1 GRPCRoute.
+    GrpcRoute,
     /// gateway.networking.k8s.io/v1 TCPRoute.
     TcpRoute,
     /// gateway.networking.k8s.io/v1 UDPRoute.
     UdpRoute,
     /// gateway.networking.k8s.io/v1 TLSRoute.
     TlsRoute,
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy,
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -49,9 +53,11 @@ impl Kind {
         Self::GatewayClass,
         Self::Gateway,
         Self::HttpRoute,
+        Self::GrpcRoute,
         Self::TcpRoute,
         Self::UdpRoute,
         Self::TlsRoute,
+        Self::BackendTlsPolicy,
         Self::ReferenceGrant,
     ];
 
@@ -68,9 +74,11 @@ impl Kind {
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
             Self::HttpRoute => "HTTPRoute",
+            Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
             Self::UdpRoute => "UDPRoute",
             Self::TlsRoute => "TLSRoute",
+            Self::BackendTlsPolicy => "BackendTLSPolicy",
             Self::ReferenceGrant => "ReferenceGrant",
         }
     }
@@ -84,9 +92,11 @@ impl Kind {
             Self::GatewayClass
             | Self::Gateway
             | Self::HttpRoute
+            | Self::GrpcRoute
             | Self::TcpRoute
             | Self::UdpRoute
-            | Self::TlsRoute => "gateway.networking.k8s.io/v1",
+            | Self::TlsRoute
+            | Self::BackendTlsPolicy => "gateway.networking.k8s.io/v1",
             Self::ReferenceGrant => "gateway.networking.k8s.io/v1beta1",
         }
     }

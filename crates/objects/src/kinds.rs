@@ -157,6 +157,8 @@ pub struct ServicePort {
     pub target: Option<PortRef>,
     /// `protocol`; `TCP` if absent.
     pub protocol: String,
+    /// Whether `appProtocol` is `kubernetes.io/h2c`: HTTP/2 in clear, without asking first.
+    pub http2: bool,
 }
 
 /// discovery.k8s.io/v1 EndpointSlice.

@@ -11,7 +11,9 @@ mod snapshot;
 mod store;
 mod trim;
 
-pub use gateway::{Gateway, GatewayClass, HttpRoute, ObjectRef, ReferenceGrant, StreamRoute};
+pub use gateway::{
+    BackendTlsPolicy, Gateway, GatewayClass, HttpRoute, ObjectRef, ReferenceGrant, StreamRoute,
+};
 pub use index::{Reference, ReverseIndex};
 pub use kind::Kind;
 pub use kinds::{

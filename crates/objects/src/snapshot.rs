@@ -2,8 +2,8 @@
 //! are compared by what differs.
 
 use crate::{
-    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
-    Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
+    IngressClass, Kind, Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -29,10 +29,12 @@ pub struct Snapshot {
     pub gateway_classes: OrdMap<ObjectKey, Arc<GatewayClass>>,
     /// Gateways of all classes.
     pub gateways: OrdMap<ObjectKey, Arc<Gateway>>,
-    /// HTTPRoutes.
-    pub http_routes: OrdMap<ObjectKey, Arc<HttpRoute>>,
+    /// HTTPRoutes and GRPCRoutes.
+    pub http_routes: OrdMap<(Kind, ObjectKey), Arc<HttpRoute>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<StreamRoute>>,
+    /// BackendTLSPolicies.
+    pub backend_tls: OrdMap<ObjectKey, Arc<BackendTlsPolicy>>,
     /// ReferenceGrants.
     pub grants: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
     /// Objects and files that could not be read: what is wrong with each.

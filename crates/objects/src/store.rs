@@ -1,8 +1,9 @@
 //! The Snapshot that is being built: objects come and go one by one, and taking a copy costs a few pointers.
 
 use crate::{
-    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Kind,
-    Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot, StreamRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
+    IngressClass, Kind, Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot,
+    StreamRoute,
 };
 use imbl::OrdMap;
 use std::collections::HashMap;
@@ -33,6 +34,8 @@ pub enum Object {
     HttpRoute(Arc<HttpRoute>),
     /// gateway.networking.k8s.io/v1 TCPRoute, UDPRoute or TLSRoute.
     StreamRoute(Arc<StreamRoute>),
+    /// gateway.networking.k8s.io/v1 BackendTLSPolicy.
+    BackendTlsPolicy(Arc<BackendTlsPolicy>),
     /// gateway.networking.k8s.io/v1beta1 ReferenceGrant.
     ReferenceGrant(Arc<ReferenceGrant>),
 }
@@ -52,6 +55,7 @@ impl Object {
             Self::Gateway(object) => &object.meta,
             Self::HttpRoute(object) => &object.meta,
             Self::StreamRoute(object) => &object.meta,
+            Self::BackendTlsPolicy(object) => &object.meta,
             Self::ReferenceGrant(object) => &object.meta,
         };
         &meta.key
@@ -69,8 +73,9 @@ impl Object {
             Self::Namespace(_) => Kind::Namespace,
             Self::GatewayClass(_) => Kind::GatewayClass,
             Self::Gateway(_) => Kind::Gateway,
-            Self::HttpRoute(_) => Kind::HttpRoute,
+            Self::HttpRoute(object) => object.kind,
             Self::StreamRoute(object) => object.kind,
+            Self::BackendTlsPolicy(_) => Kind::BackendTlsPolicy,
             Self::ReferenceGrant(_) => Kind::ReferenceGrant,
         }
     }
@@ -116,10 +121,13 @@ impl Store {
             Object::Namespace(object) => drop(self.snapshot.namespaces.insert(key, object)),
             Object::GatewayClass(object) => drop(self.snapshot.gateway_classes.insert(key, object)),
             Object::Gateway(object) => drop(self.snapshot.gateways.insert(key, object)),
-            Object::HttpRoute(object) => drop(self.snapshot.http_routes.insert(key, object)),
+            Object::HttpRoute(object) => {
+                drop(self.snapshot.http_routes.insert((object.kind, key), object));
+            }
             Object::StreamRoute(object) => {
                 drop(self.snapshot.stream_routes.insert((object.kind, key), object));
             }
+            Object::BackendTlsPolicy(object) => drop(self.snapshot.backend_tls.insert(key, object)),
             Object::ReferenceGrant(object) => drop(self.snapshot.grants.insert(key, object)),
         }
     }
@@ -145,10 +153,11 @@ impl Store {
             Object::Namespace(new) => all.namespaces.get(key) == Some(new),
             Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
             Object::Gateway(new) => all.gateways.get(key) == Some(new),
-            Object::HttpRoute(new) => all.http_routes.get(key) == Some(new),
+            Object::HttpRoute(new) => all.http_routes.get(&(new.kind, key.clone())) == Some(new),
             Object::StreamRoute(new) => {
                 all.stream_routes.get(&(new.kind, key.clone())) == Some(new)
             }
+            Object::BackendTlsPolicy(new) => all.backend_tls.get(key) == Some(new),
             Object::ReferenceGrant(new) => all.grants.get(key) == Some(new),
         }
     }
@@ -168,10 +177,13 @@ impl Store {
             Kind::Namespace => all.namespaces.remove(key).is_some(),
             Kind::GatewayClass => all.gateway_classes.remove(key).is_some(),
             Kind::Gateway => all.gateways.remove(key).is_some(),
-            Kind::HttpRoute => all.http_routes.remove(key).is_some(),
+            Kind::HttpRoute | Kind::GrpcRoute => {
+                all.http_routes.remove(&(kind, key.clone())).is_some()
+            }
             Kind::TcpRoute | Kind::UdpRoute | Kind::TlsRoute => {
                 all.stream_routes.remove(&(kind, key.clone())).is_some()
             }
+            Kind::BackendTlsPolicy => all.backend_tls.remove(key).is_some(),
             Kind::ReferenceGrant => all.grants.remove(key).is_some(),
         };
     }
@@ -206,10 +218,14 @@ impl Store {
         found.extend(within(&all.secrets, namespace).map(|o| Object::Secret(o.clone())));
         found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
         found.extend(within(&all.gateways, namespace).map(|o| Object::Gateway(o.clone())));
-        found.extend(within(&all.http_routes, namespace).map(|o| Object::HttpRoute(o.clone())));
+        let routes = all.http_routes.values();
+        let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
+        found.extend(routes.map(|route| Object::HttpRoute(route.clone())));
         let routes = all.stream_routes.values();
         let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
         found.extend(routes.map(|route| Object::StreamRoute(route.clone())));
+        let policies = within(&all.backend_tls, namespace);
+        found.extend(policies.map(|o| Object::BackendTlsPolicy(o.clone())));
         found.extend(within(&all.grants, namespace).map(|o| Object::ReferenceGrant(o.clone())));
         for slices in within(&all.slices, namespace) {
             found.extend(slices.values().map(|o| Object::EndpointSlice(o.clone())));

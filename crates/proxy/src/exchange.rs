@@ -127,6 +127,8 @@ pub(crate) struct Visit {
     pub forwarded_prefix: Option<Bytes>,
     /// What Access-Control-Allow-Origin says, if the origin is allowed.
     pub allowed_origin: Option<Bytes>,
+    /// Which mirrors of a route get a copy, each a bit by its number.
+    pub mirrored: u32,
     /// Whether the canary of the location has it.
     pub canary: bool,
     /// The upstream that a snippet names in place of the location's own.

@@ -233,6 +233,7 @@ mod tests {
                 kind: *kind,
                 path: (*path).to_owned(),
                 pattern: path.contains('(').then(|| Pattern::new(path, false).expect("a pattern")),
+                grpc: None,
                 method: None,
                 headers: Vec::new(),
                 query: Vec::new(),

@@ -1,10 +1,11 @@
-//! TLS towards upstreams (ngx_http_proxy_module, proxy_ssl_*).
+//! TLS towards upstreams (ngx_http_proxy_module, proxy_ssl_*; BackendTLSPolicy).
 
 use super::ciphers::chosen;
 use super::signatures::is_issued;
+use super::subject_names;
 use super::verifier::in_time;
 use model::TlsVersion;
-use model::policy::UpstreamTls;
+use model::policy::{SubjectName, UpstreamTls};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
@@ -14,7 +15,7 @@ use rustls::{
 };
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
@@ -131,10 +132,27 @@ fn verifier(
     for authority in &settings.authorities {
         roots.add(CertificateDer::from(authority.to_vec()))?;
     }
+    if settings.system {
+        // What of them cannot be read is nobody's authority.
+        roots.add_parsable_certificates(trusted_by_system().iter().cloned());
+    }
     let depth = if settings.depth == 0 { DEPTH } else { settings.depth as usize };
     let authorities = settings.authorities.clone();
-    let believes = Believes::DescendantsOf(Authorities { roots, depth, authorities });
+    let names = settings.names.clone();
+    let believes = Believes::DescendantsOf(Authorities { roots, depth, authorities, names });
     Ok(Arc::new(Verifier { provider, believes }))
+}
+
+/// The authorities that the system trusts, as they were when somebody first asked.
+fn trusted_by_system() -> &'static [CertificateDer<'static>] {
+    static TRUSTED: OnceLock<Vec<CertificateDer<'static>>> = OnceLock::new();
+    TRUSTED.get_or_init(|| {
+        let found = rustls_native_certs::load_native_certs();
+        if found.certs.is_empty() {
+            tracing::error!(errors = ?found.errors, "the system trusts no authority; upstreams that need one are refused");
+        }
+        found.certs
+    })
 }
 
 /// The methods of a verifier about signatures, which are always checked; `self.provider` says how.
@@ -187,6 +205,8 @@ struct Authorities {
     /// Over how many others certificates may descend.
     depth: usize,
     authorities: Vec<Arc<[u8]>>,
+    /// Names of which a certificate must have one; empty: the name that was asked for.
+    names: Vec<SubjectName>,
 }
 
 impl Authorities {
@@ -262,6 +282,13 @@ impl ServerCertVerifier for Verifier {
             Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(error))))
         };
         authorities.believe(&self.provider, certificate, others, now).map_err(refused)?;
+        if !authorities.names.is_empty() {
+            return if subject_names::has_one(certificate, &authorities.names) {
+                Ok(ServerCertVerified::assertion())
+            } else {
+                Err(Error::InvalidCertificate(CertificateError::NotValidForName))
+            };
+        }
         if is_commonly_named(certificate, &name.to_str()) {
             return Ok(ServerCertVerified::assertion());
         }

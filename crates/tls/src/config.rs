@@ -1,7 +1,7 @@
 //! From settings to how TLS is spoken with clients: once for the process, and once more for each host that asks for
 //! certificates of clients or has cipher suites of its own.
 
-use super::asks::Asks;
+use super::asks::{Asks, Demands};
 use super::sessions::Sessions;
 use super::tickets::Tickets;
 use super::{Verifier, ciphers};
@@ -19,12 +19,15 @@ pub struct Own {
     pub ciphers: Option<Ciphers>,
     /// What it asks of clients.
     pub clients: Option<Arc<Verifier>>,
+    /// Whether the handshake itself fails for whoever must show a good certificate and does not, so that no request is
+    /// read.
+    pub refuses: bool,
 }
 
 impl PartialEq for Own {
     fn eq(&self, other: &Self) -> bool {
         let id = |own: &Self| own.clients.as_ref().map(Arc::as_ptr);
-        self.ciphers == other.ciphers && id(self) == id(other)
+        self.ciphers == other.ciphers && id(self) == id(other) && self.refuses == other.refuses
     }
 }
 
@@ -32,7 +35,8 @@ impl Own {
     /// What keeps the tickets of its sessions apart from others: who is trusted, and whether anybody is asked.
     fn part(&self) -> Vec<u8> {
         let Some(clients) = &self.clients else { return Vec::new() };
-        let mut part = vec![clients.settings.demand as u8];
+        // Where handshakes refuse nobody, somebody may have come in whom others refuse.
+        let mut part = vec![clients.settings.demand as u8, u8::from(self.refuses)];
         clients.settings.authorities.iter().for_each(|authority| part.extend_from_slice(authority));
         part
     }
@@ -61,6 +65,10 @@ pub(super) fn config(
         own.clients.as_ref().filter(|clients| clients.settings.demand != ClientDemand::Off);
     let builder = match asking {
         None => builder.with_no_client_auth(),
+        Some(clients) if own.refuses && clients.settings.demand == ClientDemand::Required => {
+            let (authorities, verifier) = (clients.subjects(), clients.clone());
+            builder.with_client_cert_verifier(Arc::new(Demands { authorities, verifier, provider }))
+        }
         Some(clients) => {
             let authorities = clients.subjects();
             builder.with_client_cert_verifier(Arc::new(Asks { authorities, provider }))

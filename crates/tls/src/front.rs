@@ -5,7 +5,7 @@ use super::by_name::{ByListener, ByName};
 use super::config::{Own, config};
 use super::ocsp::Staples;
 use super::sessions::Sessions;
-use crate::TlsSession;
+use crate::{TlsSession, Verifier};
 use arc_swap::ArcSwap;
 use imbl::OrdMap;
 use model::{CertificateId, Global, Outside, ServerName, Steps, TlsSettings};
@@ -175,13 +175,14 @@ impl TlsFront {
         certificates: &Certificates,
         listeners: impl Iterator<Item = (&'l ServerName, &'l CertificateId)>,
         is_http: bool,
+        clients: Option<Arc<Verifier>>,
     ) -> Result<ListenersTls, rustls::Error> {
         let keys = listeners.filter_map(|(hosts, id)| {
             Some((hosts.as_str().to_owned(), certificates.key(id)?.clone()))
         });
         let by_listener =
             ByListener { keys: keys.collect(), staples: self.by_name.staples.clone() };
-        let own = Own::default();
+        let own = Own { clients, refuses: true, ..Own::default() };
         let made = config(global, &own, self.sessions.apart(), Arc::new(by_listener))?;
         if is_http {
             return Ok(ListenersTls(made));

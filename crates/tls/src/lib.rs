@@ -16,6 +16,7 @@ mod revocations;
 mod session;
 mod sessions;
 mod signatures;
+mod subject_names;
 mod tickets;
 mod verifier;
 

@@ -56,6 +56,21 @@ pub(crate) fn authorities(secret: &Secret) -> Result<Authorities, String> {
     Ok((shared(authorities), shared(lists)))
 }
 
+/// The pair that a Secret holds, to be shown to upstreams; the error completes the sentence "Secret x …".
+pub(crate) fn identity(secret: &Secret) -> Result<Identity, String> {
+    let (chain, key) = pair(secret)?;
+    Ok(Identity { chain: chain.into_iter().map(Arc::from).collect(), key })
+}
+
+/// Certificates of authorities in DER; the error completes the sentence "ConfigMap x …".
+pub(crate) fn roots(pem: &[u8]) -> Result<Vec<Arc<[u8]>>, String> {
+    let found = certificates(pem, "ca.crt")?;
+    for der in &found {
+        read(der, "ca.crt")?;
+    }
+    Ok(found.into_iter().map(Arc::from).collect())
+}
+
 fn revocations(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
     let wrong = |why: &str| {
         format!("has no revocation list in ca.crl ({why}): put one in PEM there, or remove it")

@@ -191,10 +191,16 @@ fn statuses(all: &Statuses) -> String {
             tell(who, &listener.conditions);
         }
     }
-    let http = all.routes.iter().map(|(key, status)| ("HTTPRoute", key, status));
-    let others = all.stream_routes.iter();
-    let others = others.map(|((kind, key), status)| (kind.name(), key, status));
-    for (kind, key, status) in http.chain(others) {
+    for (key, status) in &all.policies {
+        let ancestors = status.ancestors.iter();
+        let ancestors: Vec<_> =
+            ancestors.map(|one| format!("{}/{}", one.namespace, one.name)).collect();
+        let of = format!("of generation {}", status.generation);
+        let who = format!("BackendTLSPolicy {}/{} {of}", key.namespace, key.name);
+        tell(format!("{who} at {}", ancestors.join(" and ")), &status.conditions);
+    }
+    let routes = all.routes.iter().chain(&all.stream_routes);
+    for ((kind, key), status) in routes {
         for (parent, conditions) in &status.parents {
             let section = parent.section.as_deref().unwrap_or("any listener");
             let who = format!(

@@ -49,6 +49,13 @@ pub struct Request {
 }
 
 impl Request {
+    /// Whether it is a call of gRPC, by what it says its body is.
+    pub fn is_grpc(&self) -> bool {
+        let kind = self.headers.get("content-type");
+        let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
+        rest.is_some_and(|rest| rest.first().is_none_or(|next| b"+; ".contains(next)))
+    }
+
     /// The path as received, without query.
     pub fn raw_path(&self) -> &[u8] {
         let end = self.target.iter().position(|&byte| byte == b'?').unwrap_or(self.target.len());

@@ -237,8 +237,13 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
         model::Kind::Gateway => {
             (GATEWAY_V1, "Gateway", uid(snapshot.gateways.get(&key).map(|found| &found.meta)))
         }
-        model::Kind::HttpRoute => {
-            (GATEWAY_V1, "HTTPRoute", uid(snapshot.http_routes.get(&key).map(|found| &found.meta)))
+        model::Kind::HttpRoute | model::Kind::GrpcRoute => {
+            let kind = match origin.kind {
+                model::Kind::HttpRoute => objects::Kind::HttpRoute,
+                _ => objects::Kind::GrpcRoute,
+            };
+            let found = snapshot.http_routes.get(&(kind, key.clone()));
+            (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
         }
         model::Kind::TcpRoute | model::Kind::UdpRoute | model::Kind::TlsRoute => {
             let kind = match origin.kind {
@@ -248,6 +253,10 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
             };
             let found = snapshot.stream_routes.get(&(kind, key.clone()));
             (GATEWAY_V1, kind.name(), uid(found.map(|found| &found.meta)))
+        }
+        model::Kind::BackendTlsPolicy => {
+            let found = snapshot.backend_tls.get(&key);
+            (GATEWAY_V1, "BackendTLSPolicy", uid(found.map(|found| &found.meta)))
         }
         model::Kind::ReferenceGrant => {
             let found = snapshot.grants.get(&key);

@@ -2,11 +2,20 @@
 
 use super::address::Address;
 use k8s_openapi::jiff::Timestamp;
+use objects::ObjectKey;
 use objects::gateway::ParentRef;
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
-use translate::gateway::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus};
+use translate::gateway::{
+    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus,
+};
+
+/// Ancestors of a policy at most, as its definition says.
+const ANCESTORS: usize = 16;
+
+/// Conditions of ours that are not always there: where they are not, what they said before is over.
+const PASSING: [&str; 3] = ["InsecureFrontendValidationMode", "PartiallyInvalid", "ResolvedRefs"];
 
 /// What an object is told.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +25,8 @@ pub(super) enum Wanted {
     Gateway(Arc<GatewayStatus>, Arc<[Address]>),
     /// None: nothing of ours is left.
     Route(Option<Arc<RouteStatus>>),
+    /// None: nothing of ours is left.
+    Policy(Option<Arc<PolicyStatus>>),
 }
 
 impl Wanted {
@@ -25,6 +36,7 @@ impl Wanted {
             Self::Class(status) => Some(status.generation),
             Self::Gateway(status, _) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
+            Self::Policy(status) => status.as_ref().map(|status| status.generation),
         }
     }
 
@@ -74,14 +86,54 @@ impl Wanted {
                 }
                 made["parents"] = Value::Array(all);
             }
+            Self::Policy(wanted) => {
+                let known = &status["ancestors"];
+                made["ancestors"] = ancestors(known, wanted.as_deref(), controller, now);
+            }
         }
         made
     }
 }
 
+/// What ancestors of a policy say: what is anybody else's stays, and of ours there are as many as there is room for.
+fn ancestors(
+    before: &Value,
+    wanted: Option<&PolicyStatus>,
+    controller: &str,
+    now: Timestamp,
+) -> Value {
+    let known = before.as_array().cloned().unwrap_or_default();
+    let (ours, mut all): (Vec<_>, Vec<_>) =
+        known.into_iter().partition(|one| one["controllerName"] == controller);
+    if let Some(wanted) = wanted {
+        let room = ANCESTORS.saturating_sub(all.len());
+        for ObjectKey { namespace, name } in wanted.ancestors.iter().take(room) {
+            let ancestor = json!({
+                "group": objects::gateway::GROUP,
+                "kind": "Gateway",
+                "namespace": **namespace,
+                "name": **name,
+            });
+            let known = ours.iter().find(|one| one["ancestorRef"] == ancestor);
+            let known = known.map(|one| one["conditions"].clone()).unwrap_or_default();
+            all.push(json!({
+                "ancestorRef": ancestor,
+                "controllerName": controller,
+                "conditions": conditions(&known, &wanted.conditions, wanted.generation, now),
+            }));
+        }
+    }
+    Value::Array(all)
+}
+
 /// Conditions with ours in their places; those of other types stay.
 fn conditions(before: &Value, own: &[Condition], generation: i64, now: Timestamp) -> Value {
     let mut all = before.as_array().cloned().unwrap_or_default();
+    let is_own = |kind: &str| own.iter().any(|condition| condition.kind == kind);
+    all.retain(|one| {
+        let kind = one["type"].as_str().unwrap_or_default();
+        !PASSING.contains(&kind) || is_own(kind)
+    });
     for condition in own {
         let status = if condition.holds { "True" } else { "False" };
         let known = all.iter().position(|one| one["type"] == condition.kind);
@@ -234,6 +286,43 @@ mod tests {
         assert_eq!(told(&[("IPAddress", "")], &published), "Programmed");
         assert_eq!(told(&[("IPAddress", "192.0.2.9")], &published), "AddressNotUsable");
         assert_eq!(told(&[], &Vec::new().into()), "AddressNotAssigned");
+    }
+
+    #[test]
+    fn of_the_ancestors_of_a_policy_only_ours_are_replaced_and_there_are_never_too_many() {
+        let theirs = |number: usize| json!({"controllerName": "them", "ancestorRef": {"name": number.to_string()}, "conditions": []});
+        let old = json!({"controllerName": "us", "ancestorRef": {"name": "old"}, "conditions": []});
+        let mut all: Vec<Value> = (0..14).map(theirs).collect();
+        all.insert(3, old);
+        let before = json!({ "ancestors": all });
+        let status = PolicyStatus {
+            generation: 7,
+            ancestors: ["a", "b", "c"].map(|name| ObjectKey::new("demo", name)).to_vec(),
+            conditions: vec![condition("Accepted", true)],
+        };
+        let wanted = Wanted::Policy(Some(Arc::new(status)));
+        let made = wanted.within(&before, "us", at(60));
+        let ancestors = made["ancestors"].as_array().expect("ancestors");
+        assert_eq!(ancestors.len(), 16, "two of ours beside fourteen of theirs");
+        assert_eq!(ancestors[..14], (0..14).map(theirs).collect::<Vec<_>>());
+        let expected = json!({
+            "group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": "demo", "name": "a"
+        });
+        assert_eq!(ancestors[14]["ancestorRef"], expected);
+        assert_eq!(ancestors[15]["conditions"][0]["observedGeneration"], 7);
+        assert_eq!(wanted.within(&made, "us", at(120)), made, "nothing changed");
+        let without = Wanted::Policy(None).within(&made, "us", at(120));
+        assert_eq!(without["ancestors"].as_array().map(Vec::len), Some(14));
+    }
+
+    #[test]
+    fn what_is_not_said_any_more_is_over() {
+        let before = json!({"conditions": [
+            {"type": "ResolvedRefs", "status": "False"}, {"type": "Theirs", "status": "True"}]});
+        let made = Wanted::Gateway(gateway(&[]), Vec::new().into()).within(&before, "us", at(0));
+        let kinds = made["conditions"].as_array().expect("conditions").iter();
+        let kinds: Vec<_> = kinds.map(|one| one["type"].clone()).collect();
+        assert_eq!(kinds, ["Theirs", "Accepted", "Programmed"]);
     }
 
     #[test]

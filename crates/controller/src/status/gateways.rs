@@ -1,5 +1,5 @@
-//! The status of GatewayClasses, Gateways and HTTPRoutes: written by the leader, after the engine serves what it says,
-//! only where it differs, and patiently where somebody else insists on another.
+//! The status of the Gateway API's objects: written by the leader, after the engine serves what it says, only where it
+//! differs, and patiently where somebody else insists on another.
 
 use super::address::Address;
 use super::document::Wanted;
@@ -38,9 +38,12 @@ const QUARRELS: u32 = 3;
 enum Which {
     Class,
     Gateway,
-    Route,
+    /// An HTTPRoute or a GRPCRoute.
+    Route(Kind),
     /// A TCPRoute, a UDPRoute or a TLSRoute.
     Stream(Kind),
+    /// A BackendTLSPolicy.
+    Policy,
 }
 
 type Id = (Which, ObjectKey);
@@ -132,11 +135,15 @@ impl Keeper {
         };
         note(Which::Class, differing(&old.statuses.classes, &new.statuses.classes));
         note(Which::Gateway, differing(&old.statuses.gateways, &new.statuses.gateways));
-        note(Which::Route, differing(&old.statuses.routes, &new.statuses.routes));
         let (before, now) = (&old.snapshot, &new.snapshot);
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
-        note(Which::Route, differing(&before.http_routes, &now.http_routes));
+        note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
+        note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
+        let of_http = |(kind, key)| (Which::Route(kind), key);
+        let told = differing(&old.statuses.routes, &new.statuses.routes);
+        touched.extend(told.into_iter().map(of_http));
+        touched.extend(differing(&before.http_routes, &now.http_routes).into_iter().map(of_http));
         let of_stream = |(kind, key)| (Which::Stream(kind), key);
         let told = differing(&old.statuses.stream_routes, &new.statuses.stream_routes);
         touched.extend(told.into_iter().map(of_stream));
@@ -150,12 +157,14 @@ impl Keeper {
                 Which::Class => told.classes.contains_key(key),
                 Which::Gateway => told.gateways.contains_key(key),
                 // One that has left us is told so, be it while nobody led.
-                Which::Route => {
-                    let route = new.snapshot.http_routes.get(key);
-                    told.routes.contains_key(key)
+                Which::Route(kind) => {
+                    let at = (*kind, key.clone());
+                    let route = new.snapshot.http_routes.get(&at);
+                    told.routes.contains_key(&at)
                         || self.tracks.contains_key(id)
                         || route.is_some_and(|one| self.own.is_left_over(&one.told_by))
                 }
+                Which::Policy => told.policies.contains_key(key) || self.tracks.contains_key(id),
                 Which::Stream(kind) => {
                     let at = (*kind, key.clone());
                     let route = new.snapshot.stream_routes.get(&at);
@@ -187,7 +196,10 @@ impl Keeper {
                 let addresses = self.own.addresses.borrow().clone()?;
                 told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
             }
-            Which::Route => Some(Wanted::Route(told.routes.get(key).cloned())),
+            Which::Route(kind) => {
+                Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
+            }
+            Which::Policy => Some(Wanted::Policy(told.policies.get(key).cloned())),
             Which::Stream(kind) => {
                 let status = told.stream_routes.get(&(*kind, key.clone()));
                 Some(Wanted::Route(status.cloned()))
@@ -253,7 +265,7 @@ impl Keeper {
                         "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
                     );
                 }
-                let gone = matches!(wanted, Wanted::Route(None));
+                let gone = matches!(wanted, Wanted::Route(None) | Wanted::Policy(None));
                 track.written = Some(wanted);
                 if gone {
                     self.tracks.remove(&id);
@@ -324,16 +336,18 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let (kind, plural) = match which {
         Which::Class => ("GatewayClass", "gatewayclasses"),
         Which::Gateway => ("Gateway", "gateways"),
-        Which::Route => ("HTTPRoute", "httproutes"),
+        Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
+        Which::Route(_) => ("HTTPRoute", "httproutes"),
         Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
         Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
         Which::Stream(_) => ("TLSRoute", "tlsroutes"),
+        Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
     };
     let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route | Which::Stream(_) => {
+        Which::Gateway | Which::Route(_) | Which::Stream(_) | Which::Policy => {
             Api::namespaced_with(client, &key.namespace, &resource)
         }
     }

@@ -20,8 +20,10 @@ pub(super) struct Present {
     pub(super) classes: watch::Receiver<Option<bool>>,
     pub(super) gateways: watch::Receiver<Option<bool>>,
     pub(super) routes: watch::Receiver<Option<bool>>,
+    pub(super) grpc: watch::Receiver<Option<bool>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
     pub(super) streams: [watch::Receiver<Option<bool>>; 3],
+    pub(super) policies: watch::Receiver<Option<bool>>,
     pub(super) grants: watch::Receiver<Option<bool>>,
 }
 
@@ -31,13 +33,15 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
         "gatewayclasses",
         "gateways",
         "httproutes",
+        "grpcroutes",
         "tcproutes",
         "udproutes",
         "tlsroutes",
+        "backendtlspolicies",
         "referencegrants",
     ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, routes, tcp, udp, tls, grants] =
+    let [classes, gateways, routes, grpc, tcp, udp, tls, policies, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
         let (mut pauses, mut unserved) = (backoff(), Unserved::default());
@@ -64,7 +68,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
             }
         }
     });
-    Present { classes, gateways, routes, streams: [tcp, udp, tls], grants }
+    Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], policies, grants }
 }
 
 /// In which version a kind is watched: ReferenceGrants in the one that all bundles have.

@@ -13,8 +13,8 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::gateway::{
-    RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant, RawTcpRoute, RawTlsRoute,
-    RawUdpRoute,
+    RawBackendTlsPolicy, RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute,
+    RawReferenceGrant, RawTcpRoute, RawTlsRoute, RawUdpRoute,
 };
 use objects::{Kind, Object, ObjectKey, Reference};
 use std::sync::Arc;
@@ -183,16 +183,18 @@ impl Start<'_> {
 
     /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
     fn gateways(&mut self, here: Option<&str>) {
-        let Present { classes, gateways, routes, streams: [tcp, udp, tls], grants } =
+        let Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], policies, grants } =
             gateway_kinds::follow(self.client(), self.tasks);
         let config = self.config();
         let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
         self.tasks.spawn(watch.run_while(classes));
         self.while_present::<RawGateway>(here, config.clone(), gateways.clone());
         self.while_present::<RawHttpRoute>(here, config.clone(), routes);
+        self.while_present::<RawGrpcRoute>(here, config.clone(), grpc);
         self.while_present::<RawTcpRoute>(here, config.clone(), tcp);
         self.while_present::<RawUdpRoute>(here, config.clone(), udp);
         self.while_present::<RawTlsRoute>(here, config.clone(), tls);
+        self.while_present::<RawBackendTlsPolicy>(here, config.clone(), policies);
         self.while_present::<RawReferenceGrant>(None, config.clone(), grants);
         if self.options.namespace_selector.is_none() {
             let watch = self.watch::<Namespace>(Api::all(self.client()), config, true);

@@ -2,16 +2,17 @@
 
 use serde::Serialize;
 
-/// Cross-origin resource sharing, as ingress-nginx writes it (compat/behaviour.md section 17).
+/// Cross-origin resource sharing: as ingress-nginx writes it (compat/behaviour.md section 17), or as a filter of a
+/// route of the Gateway API asks for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Cors {
     /// `cors-allow-origin`.
     pub origins: Origins,
     /// `cors-allow-credentials`.
     pub credentials: bool,
-    /// `cors-allow-methods`, as written.
+    /// `cors-allow-methods`, as written; empty where a filter names none.
     pub methods: String,
-    /// `cors-allow-headers`, as written.
+    /// `cors-allow-headers`, as written; empty where a filter names none.
     pub headers: String,
     /// `cors-expose-headers`, as written.
     pub expose: Option<String>,
@@ -35,17 +36,24 @@ pub struct AllowedOrigin {
     before: String,
     /// What follows one label of letters, digits and hyphens.
     after: Option<String>,
+    /// Whether it may be several labels.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deep: bool,
 }
 
 impl AllowedOrigin {
     /// An origin such as `https://a.example:8443` or `null`; a `*` stands for one label.
     pub fn new(text: &str) -> Self {
-        match text.split_once('*') {
-            Some((before, after)) => {
-                Self { before: before.to_owned(), after: Some(after.to_owned()) }
-            }
-            None => Self { before: text.to_owned(), after: None },
-        }
+        let (before, after) = match text.split_once('*') {
+            Some((before, after)) => (before, Some(after.to_owned())),
+            None => (text, None),
+        };
+        Self { before: before.to_owned(), after, deep: false }
+    }
+
+    /// The same, but a `*` stands for any number of labels, at least one.
+    pub fn at_any_depth(text: &str) -> Self {
+        Self { deep: true, ..Self::new(text) }
     }
 
     /// The same as a regular expression, to be matched without regard to case.
@@ -54,8 +62,13 @@ impl AllowedOrigin {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_/:".contains(c) || !c.is_ascii();
             text.chars().flat_map(|c| (!plain(c)).then_some('\\').into_iter().chain([c])).collect()
         };
-        let after = self.after.as_ref().map(|after| format!("[A-Za-z0-9-]+{}", escape(after)));
+        let open = if self.deep { "[A-Za-z0-9.-]+" } else { "[A-Za-z0-9-]+" };
+        let after = self.after.as_ref().map(|after| format!("{open}{}", escape(after)));
         format!("^{}{}$", escape(&self.before), after.unwrap_or_default())
+    }
+
+    fn may_have(&self, byte: u8) -> bool {
+        byte == b'-' || self.deep && byte == b'.'
     }
 
     /// Whether an Origin header's value is this origin.
@@ -71,7 +84,7 @@ impl AllowedOrigin {
         before.eq_ignore_ascii_case(self.before.as_bytes())
             && end.eq_ignore_ascii_case(after.as_bytes())
             && !label.is_empty()
-            && label.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
+            && label.iter().all(|byte| byte.is_ascii_alphanumeric() || self.may_have(*byte))
     }
 }
 
@@ -98,5 +111,19 @@ mod tests {
             assert!(!origin.matches(other.as_bytes()), "{other}");
         }
         assert!(!origin.matches(b"http://b_1.a.example:8080"));
+    }
+
+    #[test]
+    fn at_any_depth_a_star_is_labels_but_no_port_and_no_other_scheme() {
+        let origin = AllowedOrigin::at_any_depth("https://*.a.example");
+        for good in ["https://b.a.example", "https://x.y.a.example"] {
+            assert!(origin.matches(good.as_bytes()), "{good}");
+        }
+        for other in ["https://a.example", "http://b.a.example", "https://b.a.example:1"] {
+            assert!(!origin.matches(other.as_bytes()), "{other}");
+        }
+        let all = AllowedOrigin::at_any_depth("https://*");
+        assert!(all.matches(b"https://b.test") && !all.matches(b"https://b.test:8443"));
+        assert_eq!(all.pattern(), "^https://[A-Za-z0-9.-]+$");
     }
 }

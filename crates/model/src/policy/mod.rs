@@ -56,9 +56,9 @@ pub use raw::{ModSecurity, Raw, RawGlobal};
 pub use redirects::{Redirect, TlsRedirect};
 pub use retries::{Condition, Retries};
 pub use rewrite::Rewrite;
-pub use route_filters::{HeaderEdits, PathChange, RouteFilters, RouteRedirect};
+pub use route_filters::{HeaderEdits, PathChange, RouteFilters, RouteMirror, RouteRedirect};
 pub use timeouts::Timeouts;
-pub use upstream_tls::{Identity, UpstreamTls};
+pub use upstream_tls::{Identity, SubjectName, UpstreamTls};
 
 use crate::snippet::Scope;
 use crate::{Template, UpstreamId};

@@ -1,6 +1,6 @@
 //! What filters of the Gateway API do at a location.
 
-use crate::Secret;
+use crate::{Secret, UpstreamId};
 use serde::Serialize;
 use std::time::Duration;
 
@@ -19,6 +19,9 @@ pub struct RouteFilters {
     /// Another path towards the upstream.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathChange>,
+    /// Who gets copies of requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mirrors: Vec<RouteMirror>,
     /// How long a request may take until its answer begins, all tries together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,
@@ -74,6 +77,17 @@ impl HeaderEdits {
         self.add.retain(|(known, _)| known != name);
         self.remove.retain(|known| known != name);
     }
+}
+
+/// Who gets copies of some requests, with their bodies.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RouteMirror {
+    /// Who it is, spoken to in HTTP/1.1 and in clear.
+    pub upstream: UpstreamId,
+    /// How many requests are copied,
+    pub numerator: u32,
+    /// of how many; never zero.
+    pub denominator: u32,
 }
 
 /// A redirect; what is absent stays as the client has it.

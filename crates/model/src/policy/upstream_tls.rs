@@ -1,4 +1,4 @@
-//! `proxy-ssl-*`: TLS towards the upstream.
+//! TLS towards the upstream, as `proxy-ssl-*` or a BackendTLSPolicy asks for it.
 
 use crate::{PrivateKey, TlsVersion};
 use serde::Serialize;
@@ -15,6 +15,11 @@ pub struct UpstreamTls {
     pub verify: bool,
     /// The name that is verified and, with `server_name`, sent as SNI; the upstream's name if absent.
     pub name: Option<String>,
+    /// Whether what the system trusts are authorities, too.
+    pub system: bool,
+    /// Names of which the certificate must have one among its alternative names, whatever the name above is; empty: the
+    /// name above counts.
+    pub names: Vec<SubjectName>,
     /// Whether SNI is sent.
     pub server_name: bool,
     /// Certificate chain (DER, leaf first) and key presented to the upstream.
@@ -26,6 +31,15 @@ pub struct UpstreamTls {
     pub versions: BTreeSet<TlsVersion>,
     /// Cipher suites of TLS 1.2 by OpenSSL's names, in order of preference; empty: all.
     pub ciphers: Vec<String>,
+}
+
+/// An alternative name of a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub enum SubjectName {
+    /// A host name in lower case; one such as `*.example.com` is that name itself.
+    Dns(String),
+    /// A URI, such as a SPIFFE ID.
+    Uri(String),
 }
 
 /// A certificate chain with its key, presented to upstreams.

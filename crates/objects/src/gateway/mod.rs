@@ -1,20 +1,26 @@
 //! The parts of gateway.networking.k8s.io objects that Fairway reads. The types are our own: those of the crate
 //! `gateway-api` come with `kube`, which this crate must never see, and hold several times what anybody reads.
 
+mod backend_tls;
 mod duration;
+mod filters;
+mod grpc;
 mod parse;
 mod parse_rules;
 mod route;
 mod selector;
 mod streams;
+mod tls;
 
+pub use backend_tls::RawBackendTlsPolicy;
 pub use route::{
-    BackendRef, HeaderChange, HeaderChanges, HttpRoute, NameMatch, ParentRef, PathMatch,
-    PathModifier, Redirect, Retry, Rewrite, RouteFilter, RouteMatch, RouteRule, StreamRoute,
-    ValueMatch,
+    BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
+    ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,
+    RouteMatch, RouteRule, StreamRoute, ValueMatch,
 };
 
 pub use selector::Selector;
+pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::Meta;
 use serde::Deserialize;
@@ -48,8 +54,10 @@ pub struct Gateway {
     pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
-    /// Whether `spec.tls` asks for anything: certificates of clients, or a certificate for backends.
-    pub has_tls: bool,
+    /// `spec.tls.backend.clientCertificateRef`.
+    pub backend_certificate: Option<ObjectRef>,
+    /// `spec.tls.frontend`.
+    pub frontend: Option<FrontendTls>,
 }
 
 /// One of `spec.listeners`.
@@ -145,6 +153,6 @@ pub struct GrantTo {
 }
 
 pub use parse::{
-    RawGateway, RawGatewayClass, RawHttpRoute, RawReferenceGrant, RawTcpRoute, RawTlsRoute,
-    RawUdpRoute,
+    RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute, RawReferenceGrant, RawTcpRoute,
+    RawTlsRoute, RawUdpRoute,
 };

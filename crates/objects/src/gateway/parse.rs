@@ -1,9 +1,11 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
+use super::grpc::GrpcSpec;
 use super::parse_rules::{RawRule, Unread, Unsaid};
 use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
+use super::tls::{FrontendTls, FrontendValidation};
 use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
     ObjectRef, ReferenceGrant, Selector,
@@ -65,6 +67,10 @@ raw! {
     RawHttpRoute, RouteSpec, status RouteTold, "HTTPRoute", "httproutes", "v1", InNamespaces
 }
 raw! {
+    /// A GRPCRoute as the API server has it.
+    RawGrpcRoute, GrpcSpec, status RouteTold, "GRPCRoute", "grpcroutes", "v1", InNamespaces
+}
+raw! {
     /// A TCPRoute as the API server has it.
     RawTcpRoute, StreamSpec, status RouteTold, "TCPRoute", "tcproutes", "v1", InNamespaces
 }
@@ -95,7 +101,74 @@ struct GatewaySpec {
     listeners: Vec<RawListener>,
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
-    tls: Unread,
+    tls: RawGatewayTls,
+}
+
+/// `spec.tls` of a Gateway.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawGatewayTls {
+    backend: RawTowardsBackends,
+    frontend: Option<RawFrontend>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawTowardsBackends {
+    client_certificate_ref: Option<RawRef>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawFrontend {
+    default: RawAsked,
+    per_port: Vec<RawPort>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAsked {
+    validation: Option<RawFrontendValidation>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawPort {
+    port: i32,
+    tls: RawAsked,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFrontendValidation {
+    #[serde(rename = "caCertificateRefs")]
+    authorities: Vec<RawRef>,
+    mode: Option<String>,
+}
+
+impl RawAsked {
+    fn read(self) -> Option<FrontendValidation> {
+        self.validation.map(|raw| FrontendValidation {
+            authorities: raw.authorities.into_iter().map(|one| one.read("", "ConfigMap")).collect(),
+            falls_back: raw.mode.as_deref() == Some("AllowInsecureFallback"),
+        })
+    }
+}
+
+impl RawGatewayTls {
+    /// The certificate for backends, and what is asked of clients.
+    fn read(self) -> Result<(Option<ObjectRef>, Option<FrontendTls>), String> {
+        let certificate = self.backend.client_certificate_ref.map(|one| one.read("", "Secret"));
+        let Some(RawFrontend { default, per_port }) = self.frontend else {
+            return Ok((certificate, None));
+        };
+        let ports = per_port.into_iter().enumerate().map(|(index, one)| {
+            let field = || format!("spec.tls.frontend.perPort[{index}].port");
+            Ok((port_number(one.port, field)?, one.tls.read()))
+        });
+        let ports = ports.collect::<Result<_, String>>()?;
+        Ok((certificate, Some(FrontendTls { default: default.read(), ports })))
+    }
 }
 
 /// `status` of a Gateway.
@@ -247,6 +320,7 @@ impl Trim for RawGateway {
         let GatewaySpec { gateway_class_name, listeners, addresses, infrastructure, tls } =
             self.spec;
         let of_type = |kind: Option<String>| kind.unwrap_or_else(|| "IPAddress".to_owned());
+        let (backend_certificate, frontend) = tls.read()?;
         let listeners = listeners.into_iter().enumerate();
         let listeners = listeners.map(|(index, listener)| listener.read(index));
         Ok(Object::Gateway(Arc::new(Gateway {
@@ -256,7 +330,8 @@ impl Trim for RawGateway {
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
             published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
-            has_tls: tls.is_some(),
+            backend_certificate,
+            frontend,
         })))
     }
 }
@@ -313,6 +388,14 @@ pub(super) fn parents(raw: Vec<RawParent>) -> Result<Vec<ParentRef>, String> {
     parents.collect()
 }
 
+impl Trim for RawGrpcRoute {
+    const KIND: Kind = Kind::GrpcRoute;
+
+    fn trim(self) -> Result<Object, String> {
+        self.spec.read(self.metadata, self.status)
+    }
+}
+
 impl Trim for RawTcpRoute {
     const KIND: Kind = Kind::TcpRoute;
 
@@ -351,6 +434,7 @@ impl Trim for RawHttpRoute {
             .collect::<Result<_, _>>()?;
         Ok(Object::HttpRoute(Arc::new(HttpRoute {
             meta: meta(self.metadata, Annotations::Dropped)?,
+            kind: Self::KIND,
             parents,
             hostnames,
             rules,

@@ -1,11 +1,9 @@
-//! From the JSON of a rule of an HTTPRoute to what is kept of it: matches, filters, backends, time-outs and retries.
+//! From the JSON of a rule of an HTTPRoute to what is kept of it: matches, backends, time-outs and retries.
 
 use super::duration::duration;
+use super::filters::{RawFilter, filters};
 use super::parse::RawRef;
-use super::route::{
-    BackendRef, HeaderChange, HeaderChanges, NameMatch, PathMatch, PathModifier, Redirect, Retry,
-    Rewrite, RouteFilter, RouteMatch, RouteRule, ValueMatch,
-};
+use super::route::{BackendRef, NameMatch, PathMatch, Retry, RouteMatch, RouteRule, ValueMatch};
 use crate::trim::port_number;
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,52 +59,10 @@ struct RawPath {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
-struct RawNamed {
-    r#type: Option<String>,
-    name: String,
-    value: String,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawFilter {
-    r#type: String,
-    request_header_modifier: Option<RawChanges>,
-    response_header_modifier: Option<RawChanges>,
-    request_redirect: Option<RawRedirect>,
-    url_rewrite: Option<RawRewrite>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawChanges {
-    set: Vec<RawNamed>,
-    add: Vec<RawNamed>,
-    remove: Vec<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawRedirect {
-    scheme: Option<String>,
-    hostname: Option<String>,
-    path: Option<RawModifier>,
-    port: Option<i32>,
-    status_code: Option<u16>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
-struct RawRewrite {
-    hostname: Option<String>,
-    path: Option<RawModifier>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct RawModifier {
-    replace_full_path: Option<String>,
-    replace_prefix_match: Option<String>,
+pub(super) struct RawNamed {
+    pub(super) r#type: Option<String>,
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -185,32 +141,39 @@ impl RawMatch {
                 PathMatch::Exact(value)
             }
         };
-        let mut all = |raw: Vec<RawNamed>, field: &str| -> Vec<NameMatch> {
-            let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
-            for RawNamed { r#type: kind, name, value } in raw {
-                let value = match kind.as_deref() {
-                    None | Some("Exact") => ValueMatch::Exact(value),
-                    Some("RegularExpression") => ValueMatch::Expression(value),
-                    Some(other) => {
-                        unread.note(true, || format!("{at}.{field}.type {other}"));
-                        ValueMatch::Exact(value)
-                    }
-                };
-                // Of two with the same name only the first counts.
-                let is_same = |found: &NameMatch| match field {
-                    "headers" => found.name.eq_ignore_ascii_case(&name),
-                    _ => found.name == name,
-                };
-                if !kept.iter().any(is_same) {
-                    kept.push(NameMatch { name, value });
-                }
-            }
-            kept
-        };
-        let headers = all(self.headers, "headers");
-        let query = all(self.query_params, "queryParams");
+        let headers = named(self.headers, at, "headers", unread);
+        let query = named(self.query_params, at, "queryParams", unread);
         RouteMatch { path, method: self.method, headers, query }
     }
+}
+
+/// Reads the fields or parameters that a match names.
+pub(super) fn named(
+    raw: Vec<RawNamed>,
+    at: &str,
+    field: &str,
+    unread: &mut Unsaid,
+) -> Vec<NameMatch> {
+    let mut kept: Vec<NameMatch> = Vec::with_capacity(raw.len());
+    for RawNamed { r#type: kind, name, value } in raw {
+        let value = match kind.as_deref() {
+            None | Some("Exact") => ValueMatch::Exact(value),
+            Some("RegularExpression") => ValueMatch::Expression(value),
+            Some(other) => {
+                unread.note(true, || format!("{at}.{field}.type {other}"));
+                ValueMatch::Exact(value)
+            }
+        };
+        // Of two with the same name only the first counts.
+        let is_same = |found: &NameMatch| match field {
+            "headers" => found.name.eq_ignore_ascii_case(&name),
+            _ => found.name == name,
+        };
+        if !kept.iter().any(is_same) {
+            kept.push(NameMatch { name, value });
+        }
+    }
+    kept
 }
 
 impl RawBackend {
@@ -222,74 +185,5 @@ impl RawBackend {
             weight: u32::try_from(self.weight.unwrap_or(1)).unwrap_or(0),
             filters: filters(self.filters, at, unread)?,
         })
-    }
-}
-
-fn filters(raw: Vec<RawFilter>, at: &str, unread: &mut Unsaid) -> Result<Vec<RouteFilter>, String> {
-    let mut kept = Vec::with_capacity(raw.len());
-    for (index, filter) in raw.into_iter().enumerate() {
-        let at = format!("{at}.filters[{index}]");
-        let RawFilter {
-            r#type: kind,
-            request_header_modifier,
-            response_header_modifier,
-            request_redirect,
-            url_rewrite,
-        } = filter;
-        let read = match kind.as_str() {
-            "RequestHeaderModifier" => {
-                request_header_modifier.map(|raw| RouteFilter::RequestHeaders(raw.read()))
-            }
-            "ResponseHeaderModifier" => {
-                response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
-            }
-            "RequestRedirect" => match request_redirect {
-                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
-                None => None,
-            },
-            "URLRewrite" => url_rewrite.map(|raw| {
-                let path = raw.path.and_then(RawModifier::read);
-                RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
-            }),
-            _ => None,
-        };
-        match read {
-            Some(read) => kept.push(read),
-            None => unread.note(true, || format!("{at} of type {kind}")),
-        }
-    }
-    Ok(kept)
-}
-
-impl RawChanges {
-    fn read(self) -> HeaderChanges {
-        let all = |raw: Vec<RawNamed>| {
-            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
-        };
-        HeaderChanges {
-            set: all(self.set).collect(),
-            add: all(self.add).collect(),
-            remove: self.remove,
-        }
-    }
-}
-
-impl RawRedirect {
-    fn read(self, at: &str) -> Result<Redirect, String> {
-        let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
-        Ok(Redirect {
-            scheme: self.scheme,
-            hostname: self.hostname,
-            path: self.path.and_then(RawModifier::read),
-            port: port.transpose()?,
-            status: self.status_code,
-        })
-    }
-}
-
-impl RawModifier {
-    fn read(self) -> Option<PathModifier> {
-        let full = self.replace_full_path.map(PathModifier::Full);
-        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
     }
 }

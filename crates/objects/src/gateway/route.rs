@@ -1,4 +1,4 @@
-//! HTTPRoute, as far as it is read.
+//! HTTPRoute and its relatives, as far as they are read.
 
 use crate::{Kind, Meta, ObjectRef};
 use std::time::Duration;
@@ -22,11 +22,13 @@ pub struct StreamRoute {
     pub told_by: Vec<String>,
 }
 
-/// HTTPRoute.
+/// HTTPRoute or GRPCRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRoute {
     /// Name and so on.
     pub meta: Meta,
+    /// Which of them it is.
+    pub kind: Kind,
     /// `spec.parentRefs`.
     pub parents: Vec<ParentRef>,
     /// `spec.hostnames`.
@@ -102,7 +104,7 @@ impl Default for RouteMatch {
     }
 }
 
-/// `path` of a match.
+/// `path` of a match, or `method` of one of a GRPCRoute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathMatch {
     /// `Exact`.
@@ -111,6 +113,19 @@ pub enum PathMatch {
     Prefix(String),
     /// `RegularExpression`.
     Expression(String),
+    /// The service and the method that are called.
+    Method(MethodMatch),
+}
+
+/// `method` of a match of a GRPCRoute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodMatch {
+    /// `service`; none is any.
+    pub service: Option<String>,
+    /// `method`; none is any.
+    pub method: Option<String>,
+    /// Whether both are regular expressions.
+    pub is_expression: bool,
 }
 
 /// What a value must be.
@@ -142,6 +157,38 @@ pub enum RouteFilter {
     Redirect(Redirect),
     /// `URLRewrite`.
     Rewrite(Rewrite),
+    /// `RequestMirror`.
+    Mirror(RequestMirror),
+    /// `CORS`.
+    Cors(CorsFilter),
+}
+
+/// `requestMirror`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestMirror {
+    /// `backendRef`.
+    pub backend: BackendRef,
+    /// `percent`, or the numerator of `fraction`; all requests without them.
+    pub numerator: u32,
+    /// 100, or the denominator of `fraction`.
+    pub denominator: u32,
+}
+
+/// `cors`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CorsFilter {
+    /// `allowOrigins`.
+    pub origins: Vec<String>,
+    /// `allowCredentials`.
+    pub credentials: bool,
+    /// `allowMethods`.
+    pub methods: Vec<String>,
+    /// `allowHeaders`.
+    pub headers: Vec<String>,
+    /// `exposeHeaders`.
+    pub expose: Vec<String>,
+    /// `maxAge`: seconds; 5 if absent.
+    pub max_age: u32,
 }
 
 /// What happens to header fields: first `set`, then `add`, then `remove`.

@@ -2,8 +2,9 @@
 //! status; neither is a change for whoever reads what an object asks for.
 
 use crate::{
-    ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress, IngressClass, Malformed,
-    Meta, Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
+    IngressClass, Malformed, Meta, Namespace, ObjectKey, ReferenceGrant, Secret, Service,
+    StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -61,6 +62,7 @@ told! {
     Gateway, published;
     HttpRoute, told_by;
     StreamRoute, told_by;
+    BackendTlsPolicy, ;
 }
 
 // Of these no version and no status is kept.

@@ -165,6 +165,7 @@ fn service_port(index: usize, port: core::ServicePort) -> Result<ServicePort, St
         port: port_number(port.port, || format!("spec.ports[{index}].port"))?,
         target,
         protocol: port.protocol.unwrap_or_else(tcp),
+        http2: port.app_protocol.as_deref() == Some("kubernetes.io/h2c"),
     })
 }
 

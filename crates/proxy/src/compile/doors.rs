@@ -1,13 +1,16 @@
 //! The addresses of Gateways, compiled: only those that differ, and of those only the listeners and hosts that do.
 
 use super::Compiler;
-use crate::generation::{Carried, Door, Doors, Generation, Inside};
+use crate::generation::{Carried, Door, Doors, Generation, Inside, Onward};
 use imbl::OrdMap;
-use model::{Changes, Configuration, Listener, ListenerId, ServerName, Speaks, UpstreamId};
+use model::policy::ClientDemand;
+use model::{
+    Changes, Configuration, Listener, ListenerId, ServerName, Speaks, TlsShare, UpstreamId,
+};
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tls::{Certificates, TlsFront};
+use tls::{Certificates, TlsFront, Verifier};
 use upstream::Group;
 
 /// What doors are made of.
@@ -55,12 +58,17 @@ impl Compiler {
                 let named = all.iter();
                 let named =
                     named.filter_map(|one| Some((&one.id.hosts, one.certificate.as_ref()?)));
+                let asked = all.iter().find_map(|one| one.clients.as_ref());
+                let clients = asked.map(|asked| self.verifiers.verifier(asked));
+                let must = |one: &Arc<Verifier>| one.settings.demand == ClientDemand::Required;
+                door.clients = clients.clone().filter(must);
                 let global = &of.configuration.global;
                 door.tls = Some(of.front.listeners(
                     global,
                     of.certificates,
                     named,
                     !first.speaks.is_carried(),
+                    clients,
                 )?);
             }
             door.made_of = all;
@@ -102,14 +110,27 @@ impl Compiler {
             let Some((id, known)) = known else { continue };
             let mut inside = Inside::clone(known);
             let route = of.configuration.tls_routes.get(key).map(|route| {
-                let shares = route.shares.iter();
-                let shares = shares
-                    .map(|(weight, id)| (*weight, id.as_ref().map(|id| super::group(groups, id))));
+                let shares = route.shares.iter().map(|share| self.carried(share, groups));
                 Arc::new(Carried(shares.collect()))
             });
             inside.carried.set(&key.host, route);
             door.listeners.set(&id.hosts, Some(Arc::new(inside)));
         }
+    }
+
+    /// A part of a host's connections; where TLS cannot be spoken as it is asked for, they end.
+    fn carried(
+        &self,
+        share: &TlsShare,
+        groups: &mut OrdMap<UpstreamId, Arc<Group>>,
+    ) -> (u32, Option<Onward>) {
+        let tls = share.tls.as_ref().map(|tls| self.profiles.profile(tls, false)).transpose();
+        let tls = tls.inspect_err(|error| {
+            tracing::error!(%error, "TLS towards a backend cannot be spoken as it is asked for; it is closed");
+        });
+        let to = share.upstream.as_ref().zip(tls.ok());
+        let onward = to.map(|(id, tls)| Onward { group: super::group(groups, id), tls });
+        (share.weight, onward)
     }
 }
 

@@ -1,10 +1,11 @@
 //! From a Configuration to the next Generation: only what differs is compiled again.
 
 mod doors;
+mod routes;
 
 use crate::answer::Watch;
 use crate::authenticator::Authenticator;
-use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told};
+use crate::generation::{Copies, Doors, ErrorPages, Generation, Routed, Site, Spot, Told, routed};
 use crate::limits::{DeclaredZones, Zones};
 use crate::set_headers::SetHeaders;
 use crate::snippet::{Effects, Heads, HeadsSaid, Level, OwnServers, Plan};
@@ -17,7 +18,8 @@ use model::{
     Server, ServerName, Severity, UpstreamId,
 };
 use request_metrics::Metrics;
-use route::{Locations, RouteTable, Routes, RulePaths};
+use route::{Locations, RouteTable, Routes};
+use routes::RouteProfiles;
 use snippet::run::Tables;
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -173,19 +175,24 @@ impl Compiler {
     /// A host of Gateways: nothing that stands around servers of Ingresses counts for it.
     fn routed(&self, host: &Arc<RouteHost>, groups: &mut OrdMap<UpstreamId, Arc<Group>>) -> Routed {
         let bare = Server::new(host.name.clone());
-        let spots = host.locations.iter().map(|location| {
-            self.spot(location, None, Outgoing::default(), Watch::default(), groups)
-        });
+        let mut profiles = RouteProfiles::default();
+        let (mut spots, mut locations) = (Vec::new(), Vec::new());
+        for location in &host.locations {
+            let (location, outgoing) = profiles.outgoing(&self.profiles, location);
+            spots.push(self.spot(&location, None, outgoing, Watch::default(), groups));
+            locations.push(location);
+        }
         let site = Site {
             clients: None,
             hosts: self.metrics.as_ref().map(|all| all.hosts(&bare)).unwrap_or_default(),
             locations: Locations::compile(&bare),
-            spots: spots.collect(),
-            server: Arc::new(Server { locations: host.locations.clone(), ..bare }),
+            spots,
+            server: Arc::new(Server { locations, ..bare }),
             snippet: None,
         };
-        let paths = RulePaths::compile(host.rules.iter().map(|rule| &rule.matches));
-        Routed { host: host.clone(), site: Arc::new(site), paths }
+        let paths = routed::paths(host);
+        let has_grpc = host.rules.iter().any(|rule| rule.matches.grpc.is_some());
+        Routed { host: host.clone(), site: Arc::new(site), has_grpc, paths }
     }
 
     /// The servers that the http level itself has.
@@ -326,7 +333,10 @@ impl Compiler {
             Box::new(ErrorPages { errors: errors.clone(), groups })
         });
         let stand_in = policy.default_backend.as_ref().map(|id| self::group(groups, id));
-        let cors = policy.cors.as_ref().map(Told::new);
+        let told = if policy.route.is_some() { Told::of_route } else { Told::new };
+        let cors = policy.cors.as_ref().map(told);
+        let mirrors = policy.route.iter().flat_map(|filters| &filters.mirrors);
+        let mirrors = mirrors.map(|mirror| self::group(groups, &mirror.upstream)).collect();
         // A denied location is nothing but its 503 (compat/behaviour.md section 1).
         let custom_headers = match location.backend {
             Backend::Denied(_) => SetHeaders::default(),
@@ -352,6 +362,7 @@ impl Compiler {
             errors,
             stand_in,
             mirror,
+            mirrors,
             custom_headers,
             watch,
             gate,

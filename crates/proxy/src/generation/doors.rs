@@ -4,7 +4,7 @@ use model::{Listener, Speaks};
 use route::RouteTable;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use tls::ListenersTls;
+use tls::{ListenersTls, Profile, Verifier};
 use upstream::Group;
 
 /// An address where connections come in for listeners of a Gateway.
@@ -16,6 +16,8 @@ pub(crate) struct Door<T> {
     pub(crate) listeners: RouteTable<Inside<T>>,
     /// How TLS is spoken, where it is.
     pub(crate) tls: Option<ListenersTls>,
+    /// What certificates of its clients are worth, where each must show a good one.
+    pub(crate) clients: Option<Arc<Verifier>>,
     /// All listeners, as they were when `tls` was made.
     pub(crate) made_of: Vec<Arc<Listener>>,
 }
@@ -31,9 +33,18 @@ pub(crate) struct Inside<T> {
     pub(crate) is_ended: bool,
 }
 
-/// Where connections to a host are carried on: weights and upstreams.
+/// Where connections to a host are carried on, by weight.
 #[derive(Debug)]
-pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Arc<Group>>)>);
+pub(crate) struct Carried(pub(crate) Vec<(u32, Option<Onward>)>);
+
+/// To whom a connection is carried on.
+#[derive(Clone, Debug)]
+pub(crate) struct Onward {
+    /// Who it is.
+    pub(crate) group: Arc<Group>,
+    /// TLS towards it; none: what comes is carried on as it is.
+    pub(crate) tls: Option<Arc<Profile>>,
+}
 
 impl<T> Default for Inside<T> {
     fn default() -> Self {
@@ -50,16 +61,17 @@ impl<T> Clone for Inside<T> {
 
 impl<T> Clone for Door<T> {
     fn clone(&self) -> Self {
-        let Self { speaks, listeners, tls, made_of } = self;
+        let Self { speaks, listeners, tls, clients, made_of } = self;
         let (listeners, tls, made_of) = (listeners.clone(), tls.clone(), made_of.clone());
-        Self { speaks: *speaks, listeners, tls, made_of }
+        Self { speaks: *speaks, listeners, tls, clients: clients.clone(), made_of }
     }
 }
 
 impl<T> Door<T> {
     /// One without listeners.
     pub(crate) fn new(speaks: Speaks) -> Self {
-        Self { speaks, listeners: RouteTable::default(), tls: None, made_of: Vec::new() }
+        let listeners = RouteTable::default();
+        Self { speaks, listeners, tls: None, clients: None, made_of: Vec::new() }
     }
 
     /// The most special listener for a host.

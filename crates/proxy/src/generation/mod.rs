@@ -1,14 +1,14 @@
 //! A Configuration compiled for serving. It is immutable and numbered; a request keeps the one it began with.
 
 mod copies;
-mod cors;
+pub(crate) mod cors;
 mod doors;
 mod error_pages;
-mod routed;
+pub(crate) mod routed;
 
 pub(crate) use copies::Copies;
 pub(crate) use cors::Told;
-pub(crate) use doors::Carried;
+pub(crate) use doors::{Carried, Onward};
 pub(crate) use error_pages::ErrorPages;
 pub(crate) use routed::{Asked, Routed};
 
@@ -106,7 +106,7 @@ impl Site {
             Some(Clients::Verified(verifier)) => Some(verifier.clone()),
             Some(Clients::Closed(_)) | None => None,
         };
-        Own { ciphers: self.server.ciphers.clone(), clients }
+        Own { ciphers: self.server.ciphers.clone(), clients, refuses: false }
     }
 }
 
@@ -131,6 +131,8 @@ pub struct Spot {
     pub stand_in: Option<Arc<Group>>,
     /// Where copies of requests go.
     pub mirror: Option<Box<Copies>>,
+    /// Who gets copies that filters of a route ask for, in their order; nearly always nobody.
+    pub mirrors: Vec<Arc<Group>>,
     /// Who is asked before a request is let in.
     pub authenticator: Option<Arc<Authenticator>>,
     /// What its limits count with; none if it has none.

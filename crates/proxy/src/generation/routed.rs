@@ -17,19 +17,50 @@ pub(crate) struct Routed {
     pub(crate) host: Arc<RouteHost>,
     /// Its locations, each a share of a rule.
     pub(crate) site: Arc<Site>,
-    /// Which rules come into question for a path.
-    pub(crate) paths: RulePaths,
+    /// Whether some of its rules are for calls of gRPC.
+    pub(crate) has_grpc: bool,
+    /// Which rules come into question for a path, by tiers, each with the number of its first rule.
+    pub(crate) paths: Vec<(usize, RulePaths)>,
+}
+
+/// The rules of a host by their paths, tier by tier.
+pub(crate) fn paths(host: &RouteHost) -> Vec<(usize, RulePaths)> {
+    let starts = [0].into_iter().chain(host.tiers.iter().copied());
+    let ends = host.tiers.iter().copied().chain([host.rules.len()]);
+    let tier = |(start, end): (usize, usize)| {
+        let rules = host.rules.get(start..end).unwrap_or_default();
+        (start, RulePaths::compile(rules.iter().map(|rule| &rule.matches)))
+    };
+    starts.zip(ends).map(tier).collect()
 }
 
 impl Routed {
-    /// The first rule that a request with this path meets, of those that may have it.
+    /// The first rule that a request with this path meets, of those that may have it. A call of gRPC is asked after among
+    /// the rules for such calls first; nothing else is.
     pub(crate) fn rule(
         &self,
         asked: &Asked<'_>,
         path: &[u8],
         mut may_have: impl FnMut(&Rule) -> bool,
     ) -> Result<Option<&Rule>, Spent> {
-        for index in self.paths.find(path) {
+        if self.has_grpc && asked.exchange.request.is_grpc() {
+            let of_grpc = |rule: &Rule| rule.matches.grpc.is_some() && may_have(rule);
+            let found = self.first(asked, path, of_grpc)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        self.first(asked, path, |rule| rule.matches.grpc.is_none() && may_have(rule))
+    }
+
+    fn first(
+        &self,
+        asked: &Asked<'_>,
+        path: &[u8],
+        mut may_have: impl FnMut(&Rule) -> bool,
+    ) -> Result<Option<&Rule>, Spent> {
+        let tiers = self.paths.iter();
+        for index in tiers.flat_map(|(start, paths)| paths.find(path).map(move |at| start + at)) {
             let rule = &self.host.rules[index];
             if may_have(rule) && asked.meets(&rule.matches, path)? {
                 return Ok(Some(rule));
@@ -57,12 +88,17 @@ impl<'a> Asked<'a> {
 
     /// Whether a request whose path comes into question is what a rule asks for.
     fn meets(&self, rule: &RuleMatch, own_path: &[u8]) -> Result<bool, Spent> {
-        let RuleMatch { scheme, kind: _, path: _, pattern, method, headers, query } = rule;
+        let RuleMatch { scheme, kind: _, path: _, pattern, grpc, method, headers, query } = rule;
         let exchange = self.exchange;
         let over = if exchange.connection.tls.is_some() { Scheme::Https } else { Scheme::Http };
         if *scheme != over
             || method.as_ref().is_some_and(|method| method != exchange.request.method.as_str())
         {
+            return Ok(false);
+        }
+        let called = own_path.rsplit(|byte| *byte == b'/').next();
+        let wanted = grpc.as_ref().and_then(|grpc| grpc.method.as_ref());
+        if wanted.is_some_and(|wanted| called != Some(wanted.as_bytes())) {
             return Ok(false);
         }
         if let Some(pattern) = pattern

@@ -2,7 +2,7 @@
 
 use super::{Sockets, carried, passthrough};
 use crate::connection::{Connection, Guest};
-use crate::generation::Generation;
+use crate::generation::{Generation, Onward};
 use crate::worker::{Expected, Worker};
 use crate::{http1, http2};
 use bytes::BytesMut;
@@ -19,7 +19,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
-use upstream::Group;
 use wire::http2::starts_http2;
 use wire::{Io, Timer, canonical};
 
@@ -172,9 +171,9 @@ async fn converse(
     if let Some(door) = door.filter(|door| door.speaks.is_carried()) {
         let carrying = carried::accept(tcp, door, limit, |total| worker.below(total));
         // Whoever is not wanted sees a connection that ends, and no alert.
-        let Some((client, group)) = Box::pin(carrying).await? else { return Ok(()) };
+        let Some((client, onward)) = Box::pin(carrying).await? else { return Ok(()) };
         drop(generation);
-        return Box::pin(carry_on(client, &group, make(None), worker, young)).await;
+        return Box::pin(carry_on(client, &onward, make(None), worker, young)).await;
     }
     if !tokio::time::timeout(limit, begins_tls(&tcp)).await?? {
         drop(generation);
@@ -190,7 +189,8 @@ async fn converse(
     {
         drop(generation);
         // Boxed: connections that wait for requests hold no room for it.
-        return Box::pin(carry_on(tcp, &group, make(None), worker, young)).await;
+        let onward = Onward { group, tls: None };
+        return Box::pin(carry_on(tcp, &onward, make(None), worker, young)).await;
     }
     let handshake = Box::pin(shake_hands(tcp, local, entrance, &generation));
     let accepted = tokio::time::timeout(limit, handshake).await??;
@@ -212,7 +212,7 @@ async fn converse(
 /// A connection that goes on to an upstream, whatever is in it.
 async fn carry_on(
     client: impl carried::Carry,
-    group: &Group,
+    onward: &Onward,
     connection: Rc<Connection>,
     worker: Rc<Worker>,
     young: Expected,
@@ -220,7 +220,7 @@ async fn carry_on(
     let _entry = worker.enter(&connection);
     drop(young);
     let _working = worker.recorder.as_ref().map(|_| connection.work());
-    passthrough::pass(client, &connection, group).await
+    passthrough::pass(client, &connection, &onward.group, onward.tls.as_deref()).await
 }
 
 /// What the PROXY protocol header of a connection says, if it begins with one.

@@ -1,14 +1,12 @@
 //! TLS at listeners of Gateways that carry connections on: as they are, or what is in them.
 
-use crate::generation::{Carried, Door};
+use crate::generation::{Carried, Door, Onward};
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 use stream::client_hello::{self, Wish};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
-use upstream::Group;
 
 /// What is carried on.
 pub(super) trait Carry: AsyncRead + AsyncWrite + Unpin {}
@@ -21,7 +19,7 @@ pub(super) async fn accept(
     door: &Door,
     limit: Duration,
     below: impl Fn(usize) -> usize,
-) -> io::Result<Option<(Box<dyn Carry>, Arc<Group>)>> {
+) -> io::Result<Option<(Box<dyn Carry>, Onward)>> {
     let name = match timeout(limit, client_hello::peek(&tcp)).await?? {
         Wish::Name(name) => name.trim_end_matches('.').to_ascii_lowercase(),
         Wish::Nothing => String::new(),
@@ -29,22 +27,22 @@ pub(super) async fn accept(
     };
     let Some(listener) = door.listener(&name) else { return Ok(None) };
     let host = listener.carried.find(&name).next();
-    let Some(group) = host.and_then(|host| drawn(host, below)) else { return Ok(None) };
+    let Some(onward) = host.and_then(|host| drawn(host, below)) else { return Ok(None) };
     if !listener.is_ended {
-        return Ok(Some((Box::new(tcp), group)));
+        return Ok(Some((Box::new(tcp), onward)));
     }
     let Some(tls) = &door.tls else { return Ok(None) };
     let (stream, _) = timeout(limit, tls.accept(tcp)).await??;
-    Ok(Some((Box::new(stream), group)))
+    Ok(Some((Box::new(stream), onward)))
 }
 
 /// One of the shares, as often as their weights say.
-fn drawn(Carried(shares): &Carried, below: impl Fn(usize) -> usize) -> Option<Arc<Group>> {
+fn drawn(Carried(shares): &Carried, below: impl Fn(usize) -> usize) -> Option<Onward> {
     let total: usize = shares.iter().map(|(weight, _)| *weight as usize).sum();
     let mut at = if total == 0 { return None } else { below(total) };
-    for (weight, group) in shares {
+    for (weight, onward) in shares {
         match at.checked_sub(*weight as usize) {
-            None => return group.clone(),
+            None => return onward.clone(),
             Some(rest) => at = rest,
         }
     }

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use stream::client_hello::{self, Wish};
 use stream::own::Own;
+use tls::Profile;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
+use tokio_rustls::TlsConnector;
 use upstream::Group;
 
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
@@ -29,11 +31,12 @@ pub(super) async fn wished(
     })
 }
 
-/// Carries the connection on until both sides have ended it.
+/// Carries the connection on until both sides have ended it; under TLS of its own, where that is asked for.
 pub(super) async fn pass(
     mut client: impl AsyncRead + AsyncWrite + Unpin,
     connection: &Connection,
     group: &Group,
+    tls: Option<&Profile>,
 ) -> io::Result<()> {
     let connecting = stream::connect(|| group.pick(), TRIES, Instant::now() + PATIENCE);
     let mut upstream = connecting.await.inspect_err(|error| {
@@ -44,5 +47,14 @@ pub(super) async fn pass(
         tracing::warn!(upstream = %group.id, "a TLS connection comes back time and again");
         return Ok(());
     }
+    let Some(profile) = tls else {
+        return Box::pin(stream::pipe(&mut client, &mut upstream, None)).await;
+    };
+    let name = profile.name_for(upstream.peer_addr()?.ip());
+    let handshake = TlsConnector::from(profile.config.clone()).connect(name, upstream);
+    let shaken = timeout(PATIENCE, Box::pin(handshake)).await.map_err(io::Error::from);
+    let mut upstream = shaken.and_then(|shaken| shaken).inspect_err(|error| {
+        tracing::warn!(upstream = %group.id, %error, "TLS towards a backend fails");
+    })?;
     Box::pin(stream::pipe(&mut client, &mut upstream, None)).await
 }

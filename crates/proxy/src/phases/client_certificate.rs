@@ -44,6 +44,12 @@ pub(super) fn of_host(exchange: &Exchange, site: &Site, found: Found) -> Result<
     }
 }
 
+/// What all listeners at an address of a Gateway ask. Whoever came in when others were trusted, or by a session from
+/// then, is asked again.
+pub(super) fn of_door(exchange: &Exchange, verifier: &Arc<Verifier>) -> Result<(), Stop> {
+    admit(exchange, verifier)
+}
+
 /// What the Ingress of the location asks besides.
 pub(super) fn of_location(exchange: &Exchange, spot: &Spot) -> Result<(), Stop> {
     match &spot.clients {

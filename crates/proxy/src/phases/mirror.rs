@@ -1,7 +1,8 @@
-//! `mirror-target`: copies of requests that are let in (ngx_http_mirror_module). A copy never delays or changes the
+//! `mirror-target`: copies of requests that are let in (ngx_http_mirror_module), and those that filters of a route ask
+//! for. A copy never delays or changes the
 //! answer: it has its own task, its own time, and is left out where there are too many.
 
-use super::{client_fields, hops};
+use super::{client_fields, hops, read_body, request_headers};
 use crate::exchange::Exchange;
 use crate::generation::{Copies, Generation};
 use crate::variables;
@@ -9,45 +10,76 @@ use crate::worker::Worker;
 use bytes::{BufMut, Bytes, BytesMut};
 use http::Method;
 use model::Location;
-use model::policy::Protocol;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
-use upstream::{Call, Destination, call, host_of};
+use upstream::{Call, Destination, Group, Way, call, host_of};
 use wire::Spool;
 use wire::http1::write;
 
 /// Time for a copy as a whole, its answer included.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Mirrors of a place at most: the bits of what is drawn.
+const MIRRORS: usize = u32::BITS as usize;
 /// Bytes of an answer that are read before the connection is ended.
 const ANSWER: u64 = 1 << 20;
 
 /// Whether the body must be read whole for its copy. A gRPC stream never is: its copy has none.
 pub(super) fn wants_body(exchange: &Exchange) -> bool {
-    let spot = exchange.spot();
-    let streams = matches!(spot.location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
-    spot.mirror.as_ref().is_some_and(|copies| copies.mirror.body) && !streams
+    let of_ingress = exchange.spot().mirror.as_ref().is_some_and(|copies| copies.mirror.body);
+    (of_ingress || exchange.visit.mirrored > 0) && !read_body::streams(exchange)
 }
 
-/// Sends a copy on its way.
+/// Draws which mirrors of a route get a copy, before the body is read for them.
+pub(super) fn draw(exchange: &mut Exchange) {
+    let Some(filters) = exchange.spot().location.policy.route.as_deref() else { return };
+    let mut drawn = 0;
+    for (index, mirror) in filters.mirrors.iter().enumerate().take(MIRRORS) {
+        if exchange.worker.below(mirror.denominator as usize) < mirror.numerator as usize {
+            drawn |= 1 << index;
+        }
+    }
+    exchange.visit.mirrored = drawn;
+}
+
+/// Sends copies on their way.
 pub(super) fn copy(exchange: &Exchange) {
-    let Some(copies) = &exchange.spot().mirror else { return };
+    let spot = exchange.spot();
+    if spot.mirror.is_none() && exchange.visit.mirrored == 0 {
+        return;
+    }
     // A copy that comes back is not copied again: it would go round for ever.
     if exchange.is_dry() || exchange.connection.turns() > 0 || !hops::may_be_copied(exchange) {
         return;
     }
-    let origin = exchange.spot().location.origin.as_ref();
-    let Some(entry) = exchange.worker.mirrors.enter(origin) else { return };
-    let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body).map(Spool::again);
-    let authority = variables::text_of(&copies.destination.url.authority, exchange);
+    if let Some(copies) = &spot.mirror {
+        let body = exchange.request.body.as_spool().filter(|_| copies.mirror.body);
+        let authority = variables::text_of(&copies.destination.url.authority, exchange);
+        let head = head(exchange, copies, &authority, body.map(Spool::size));
+        let to = To::Url { destination: copies.destination.clone(), authority };
+        send(exchange, head, body, to);
+    }
+    let mirrors = spot.mirrors.iter().enumerate().take(MIRRORS);
+    for (_, group) in mirrors.filter(|(index, _)| exchange.visit.mirrored >> index & 1 == 1) {
+        let body = exchange.request.body.as_spool();
+        // A body that nobody keeps cannot be sent twice, and half a message is none.
+        if body.is_some() || exchange.request.body.is_empty() {
+            let head = request_headers::of_copy(exchange);
+            send(exchange, head, body, To::Group(group.clone()));
+        }
+    }
+}
+
+fn send(exchange: &Exchange, head: Bytes, body: Option<&Spool>, to: To) {
+    let location = &exchange.spot().location;
+    let Some(entry) = exchange.worker.mirrors.enter(location.origin.as_ref()) else { return };
     let job = Copy {
         method: exchange.request.method.clone(),
-        head: head(exchange, copies, &authority, body.as_ref().map(Spool::size)),
-        body,
-        authority,
-        destination: copies.destination.clone(),
-        location: exchange.spot().location.clone(),
+        head,
+        body: body.map(Spool::again),
+        to,
+        location: location.clone(),
         worker: exchange.worker.clone(),
         generation: exchange.generation.clone(),
     };
@@ -107,13 +139,31 @@ fn line_target(target: &str, has_variables: bool, request: &wire::Request) -> Ve
     line
 }
 
+/// Where a copy goes.
+enum To {
+    /// To a URL, with this authority.
+    Url { destination: Arc<Destination>, authority: String },
+    /// To an upstream, in clear.
+    Group(Arc<Group>),
+}
+
+impl To {
+    async fn way(&self, worker: &Worker, whose: &Arc<str>) -> Option<Way> {
+        match self {
+            Self::Url { destination, authority } => {
+                destination.way_to(authority, worker.names(), whose).await
+            }
+            Self::Group(group) => Some(Way { group: group.clone(), tls: None }),
+        }
+    }
+}
+
 /// A copy on its way. It keeps what it needs of the request alive.
 struct Copy {
     method: Method,
     head: Bytes,
     body: Option<Spool>,
-    authority: String,
-    destination: Arc<Destination>,
+    to: To,
     location: Arc<Location>,
     worker: Rc<Worker>,
     generation: Arc<Generation>,
@@ -122,13 +172,8 @@ struct Copy {
 impl Copy {
     async fn run(self) {
         let _generation = self.generation;
-        let Some(way) = self
-            .destination
-            .way_to(&self.authority, self.worker.names(), &self.location.namespace())
-            .await
-        else {
-            return;
-        };
+        let way = self.to.way(&self.worker, &self.location.namespace()).await;
+        let Some(way) = way else { return };
         let request = Call {
             method: &self.method,
             head: self.head,

@@ -20,6 +20,7 @@ pub(crate) mod fastcgi;
 mod find_location;
 mod finish;
 mod forward;
+mod grpc_status;
 mod headers;
 mod hops;
 mod limit_rate;
@@ -58,6 +59,7 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         Box::pin(led_on(exchange, &mut response)).await;
     }
     errors::replace(exchange, &mut response).await;
+    grpc_status::tell(exchange, &mut response);
     let watch = headers::watch(exchange);
     let rate = headers::filter(exchange, &mut response, watch);
     route_filters::answer(exchange, &mut response);
@@ -158,6 +160,7 @@ async fn at_location(exchange: &mut Exchange) -> Result<Response, Stop> {
     access::control(exchange).await?; // access
     forward::has_backend(exchange)?;
     exchange.enter(Phase::Body);
+    mirror::draw(exchange);
     if !exchange.request.body.is_empty() {
         Box::pin(read_body::whole(exchange)).await?; // content
     }

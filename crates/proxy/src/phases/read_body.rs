@@ -15,20 +15,28 @@ pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
     let policy = location.policy.body;
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());
     exchange.request.body = body.limited(policy.max_size);
-    // Both sides of a gRPC stream may speak for hours (ngx_http_grpc_module never buffers, either).
-    let streams = matches!(location.policy.protocol, Protocol::Grpc | Protocol::Grpcs);
     // CGI wants to know how long a body is before it begins.
     let fcgi = location.policy.protocol == Protocol::Fcgi;
     // Chunks are unknown to HTTP/1.0, which would take them for another request.
     let old = location.policy.http_version == HttpVersion::Http10
         && exchange.request.body.length() == Length::Unknown;
     let unasked = policy.request_buffering || old;
-    let buffers = fcgi || (unasked && !streams) || mirror::wants_body(exchange);
+    let buffers = fcgi || (unasked && !streams(exchange)) || mirror::wants_body(exchange);
     // A body that came whole with its head costs nothing to keep (nginx: preread).
     if !buffers && !exchange.request.body.is_at_hand() {
         return Ok(());
     }
     spool(exchange).await
+}
+
+/// Whether a body goes on as it comes: both sides of a gRPC stream may speak for hours (ngx_http_grpc_module never
+/// buffers, either). To a route, HTTP/2 is how a backend is spoken to and does not make a request one of gRPC.
+pub(super) fn streams(exchange: &Exchange) -> bool {
+    let policy = &exchange.spot().location.policy;
+    if !matches!(policy.protocol, Protocol::Grpc | Protocol::Grpcs) {
+        return false;
+    }
+    policy.route.is_none() || exchange.request.is_grpc()
 }
 
 /// Reads the body whole, unless it was.

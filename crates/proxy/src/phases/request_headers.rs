@@ -281,7 +281,16 @@ pub(super) fn head(exchange: &Exchange) -> Option<Head> {
     }
 }
 
+/// The head of a copy in HTTP/1.1, with all that the upstream is told; a copy never changes the protocol.
+pub(super) fn of_copy(exchange: &Exchange) -> Bytes {
+    written(exchange, None)
+}
+
 fn http1(exchange: &Exchange) -> Bytes {
+    written(exchange, upgrade(exchange))
+}
+
+fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
     let request = &exchange.request;
     let policy = &exchange.spot().location.policy;
     let old = policy.http_version == HttpVersion::Http10;
@@ -293,7 +302,6 @@ fn http1(exchange: &Exchange) -> Bytes {
     if !at_once(exchange, &mut out) {
         set_all(exchange, |name, value| write::field(&mut out, name, value));
     }
-    let upgrade = upgrade(exchange);
     if let Some(wanted) = upgrade {
         write::field(&mut out, b"Upgrade", wanted);
     }

@@ -1,7 +1,7 @@
 //! Which rule of a Gateway has a request, if none of an Ingress is more special: then all that is said of Ingresses and
 //! their hosts counts for nothing.
 
-use super::{Stop, find_location};
+use super::{Stop, client_certificate, find_location};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Asked, Routed, Site};
@@ -78,6 +78,9 @@ pub(super) fn at_door(exchange: &Exchange, canonical: &Canonical<'_>) -> Result<
         if shown.is_none_or(|shown| !std::ptr::eq(&raw const **shown, &raw const **listener)) {
             return Err(Response::page(StatusCode::MISDIRECTED_REQUEST).into());
         }
+    }
+    if let Some(verifier) = &door.clients {
+        client_certificate::of_door(exchange, verifier)?;
     }
     let hosts = listener.routes.find(&exchange.host);
     let (routed, rule) = first(exchange, hosts, canonical, |_, _| true)?.ok_or_else(nobody)?;

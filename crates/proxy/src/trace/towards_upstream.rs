@@ -18,6 +18,12 @@ pub(super) fn tell(story: &mut Story<'_>) {
             "mirror-target",
         );
     }
+    let (drawn, mirrors) = (story.exchange.visit.mirrored, &story.exchange.spot().mirrors);
+    let copied = mirrors.iter().enumerate().filter(|(index, _)| drawn >> (index & 31) & 1 == 1);
+    let copied: Vec<String> = copied.map(|(_, group)| group.id.to_string()).collect();
+    for id in copied {
+        story.say("mirror", format!("a copy goes to {id}"));
+    }
     let Some(trace) = &story.exchange.trace else { return };
     let head = trace.head.borrow();
     for line in head.iter().flat_map(|head| head.lines()).filter(|line| !line.is_empty()) {

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::certificates::Identity;
 use anyhow::{Context, Result, bail, ensure};
 use rustls::pki_types::ServerName;
 use serde_json::Value;
@@ -62,15 +63,33 @@ pub async fn secure(
     authority: &str,
     protocols: &[&str],
 ) -> Result<Box<dyn Stream>> {
-    use rustls::pki_types::{CertificateDer, pem::PemObject};
+    secure_as(address, host, authority, protocols, None).await
+}
+
+/// The same, and shows a certificate where it is asked for one.
+async fn secure_as(
+    address: SocketAddr,
+    host: &str,
+    authority: &str,
+    protocols: &[&str],
+    own: Option<&Identity>,
+) -> Result<Box<dyn Stream>> {
+    use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
     let mut roots = rustls::RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(authority.as_bytes());
     roots.add(certificate.context("read the authority's certificate")?)?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match own {
+        None => builder.with_no_client_auth(),
+        Some(own) => {
+            let chain = vec![CertificateDer::from_pem_slice(own.certificate.as_bytes())?];
+            let key = PrivateKeyDer::from_pem_slice(own.key.as_bytes())?;
+            builder.with_client_auth_cert(chain, key)?
+        }
+    };
     config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(address).await.context("connect")?;
     stream.set_nodelay(true).context("set TCP_NODELAY")?;
@@ -91,6 +110,17 @@ impl Connection {
     /// Connects with TLS and accepts nothing but a certificate for `host` that `authority` (PEM) has signed.
     pub async fn open_tls(address: SocketAddr, host: &str, authority: &str) -> Result<Self> {
         let stream = secure(address, host, authority, &[]).await?;
+        Ok(Self { stream, pending: Vec::new() })
+    }
+
+    /// The same, and shows a certificate where it is asked for one.
+    pub async fn open_tls_as(
+        address: SocketAddr,
+        host: &str,
+        authority: &str,
+        own: &Identity,
+    ) -> Result<Self> {
+        let stream = secure_as(address, host, authority, &[], Some(own)).await?;
         Ok(Self { stream, pending: Vec::new() })
     }
 

@@ -141,7 +141,8 @@ mod tests {
             addresses: text(asks).into_iter().map(|one| ("IPAddress".to_owned(), one)).collect(),
             published: text(has),
             has_parameters: false,
-            has_tls: false,
+            backend_certificate: None,
+            frontend: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Which listeners a route is attached to, under which hosts, and what its parents say about it.
 
+use super::backend_tls::Policies;
 use super::listeners::{State, key_of, takes_from};
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
@@ -25,6 +26,8 @@ pub(super) struct Spot {
     pub(super) special: usize,
     /// Its certificate.
     pub(super) certificate: Option<ObjectKey>,
+    /// Its Gateway.
+    pub(super) gateway: ObjectKey,
 }
 
 /// A route with everything that was made of it.
@@ -57,7 +60,7 @@ pub(super) fn attach(
     route: &Arc<HttpRoute>,
     waits: Option<(&'static str, String)>,
     gateways: &BTreeMap<ObjectKey, State>,
-    snapshot: &Snapshot,
+    (snapshot, tls): (&Snapshot, &Policies),
 ) -> Attached {
     let mut attached = Attached {
         route: route.clone(),
@@ -76,10 +79,10 @@ pub(super) fn attach(
     }
     attached.draft = match waits {
         Some(_) => Draft { refused: waits, ..Draft::default() },
-        None => Draft::read(route, snapshot),
+        None => Draft::read(route, snapshot, tls),
     };
     let mut told = Vec::with_capacity(ours.len());
-    let wish = Wish { kind: "HTTPRoute", namespace: own, hostnames: &route.hostnames };
+    let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
     for (parent, state) in ours {
         let accepted = match (&attached.draft.refused, listeners(&wish, parent, state, snapshot)) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
@@ -122,7 +125,8 @@ fn take(attached: &mut Attached, state: &State, found: &[usize]) {
             let (port, certificate) = (listener.port, certificate.clone());
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
-            attached.spots.insert(Spot { key, scheme, port, special, certificate });
+            let gateway = state.gateway.meta.key.clone();
+            attached.spots.insert(Spot { key, scheme, port, special, certificate, gateway });
         }
     }
 }
@@ -195,6 +199,14 @@ pub(super) fn hosts(hostnames: &[String], listener: Option<&str>) -> BTreeSet<Se
     both.map(ServerName::new).collect()
 }
 
+/// How special the host name is by which a route means a host: an exact one before wildcards, then the longer one.
+pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usize) {
+    let own = hostnames.iter().map(|own| own.to_ascii_lowercase());
+    let own = own.filter(|own| covers(own, host.as_str()) || covers(host.as_str(), own));
+    let rank = |own: String| (if own.starts_with('*') { 0 } else { own.len() }, own.len());
+    own.map(rank).max().unwrap_or_default()
+}
+
 /// Whether a host name, which may be a wildcard, means every name that another one does.
 fn covers(wide: &str, narrow: &str) -> bool {
     match wide.strip_prefix('*') {
@@ -208,7 +220,19 @@ fn covers(wide: &str, narrow: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::covers;
+    use super::{covers, specialty};
+    use model::ServerName;
+
+    #[test]
+    fn the_most_special_host_name_of_a_route_that_means_a_host_counts() {
+        let of = |hostnames: &[&str]| {
+            let own: Vec<String> = hostnames.iter().map(ToString::to_string).collect();
+            specialty(&own, &ServerName::new("a.b.test".to_owned()))
+        };
+        assert!(of(&["A.b.test"]) > of(&["*.b.test", "c.b.test"]));
+        assert!(of(&["*.b.test"]) > of(&["*.test", "*.longer.test"]));
+        assert!(of(&["*.test"]) > of(&[]));
+    }
 
     #[test]
     fn a_wildcard_covers_names_at_any_depth_and_narrower_wildcards_but_not_its_parent() {

@@ -1,9 +1,9 @@
 //! What a match of a route asks for; its regular expressions match a path or a value as a whole, and share one budget.
 
-use super::rules::path_of;
+use super::paths::{ANY, path_of};
 use crate::pattern_budget::{PatternBudget, Refused};
-use model::{Pattern, RuleMatch, Scheme, ValueMatch};
-use objects::gateway::{NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};
+use model::{GrpcMatch, Pattern, RuleMatch, Scheme, ValueMatch};
+use objects::gateway::{MethodMatch, NameMatch, PathMatch, RouteMatch, ValueMatch as Wanted};
 
 /// The regular expressions of a route.
 #[derive(Debug)]
@@ -22,6 +22,17 @@ impl Expressions {
         let pattern = match &found.path {
             PathMatch::Exact(_) | PathMatch::Prefix(_) => None,
             PathMatch::Expression(source) => Some(self.compile(source)?),
+            PathMatch::Method(called) => self.called(called)?,
+        };
+        let grpc = match &found.path {
+            PathMatch::Method(called) => Some(GrpcMatch {
+                // With a service it is a part of the path.
+                method: called
+                    .method
+                    .clone()
+                    .filter(|_| called.service.is_none() && !called.is_expression),
+            }),
+            _ => None,
         };
         let mut values = |all: &[NameMatch], lower: bool| {
             let one = |one: &NameMatch| {
@@ -39,19 +50,29 @@ impl Expressions {
         Ok(RuleMatch {
             scheme: Scheme::Http,
             kind,
-            path: path.to_owned(),
+            path: path.into_owned(),
             pattern,
+            grpc,
             method: found.method.clone(),
             headers: values(&found.headers, true)?,
             query: values(&found.query, false)?,
         })
     }
 
+    /// The expression for the path of a method of gRPC, if it has one.
+    fn called(&mut self, called: &MethodMatch) -> Result<Option<Pattern>, Refused> {
+        let MethodMatch { service, method, is_expression } = called;
+        if !is_expression || (service.is_none() && method.is_none()) {
+            return Ok(None);
+        }
+        let parts = [service, method].map(|part| part.as_deref().unwrap_or(ANY));
+        parts.iter().try_for_each(|part| check(part))?;
+        self.compile(&format!("/(?:{})/(?:{})", parts[0], parts[1])).map(Some)
+    }
+
     fn compile(&mut self, source: &str) -> Result<Pattern, Refused> {
-        let invalid =
-            |why: &str| Refused::Invalid(format!("{source:?} is no regular expression: {why}"));
-        // By itself first: what follows must not end a group that it did not begin.
-        Pattern::check(source).map_err(|error| invalid(&error.0))?;
+        check(source)?;
+        let invalid = |why: &str| invalid(source, why);
         let pattern = Pattern::new(&format!(r"^(?:{source})\z"), false);
         let pattern = pattern.map_err(|error| invalid(&error.0))?;
         let too_large = |_| {
@@ -63,4 +84,13 @@ impl Expressions {
         self.0.take(&pattern).map_err(too_large)?;
         Ok(pattern)
     }
+}
+
+/// Whether it is an expression by itself: what follows must not end a group that it did not begin.
+fn check(source: &str) -> Result<(), Refused> {
+    Pattern::check(source).map_err(|error| invalid(source, &error.0))
+}
+
+fn invalid(source: &str, why: &str) -> Refused {
+    Refused::Invalid(format!("{source:?} is no regular expression: {why}"))
 }

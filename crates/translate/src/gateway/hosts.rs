@@ -1,20 +1,23 @@
 //! A host with the rules of all routes that answer for it, in the order of the specification.
 
-use super::attach::Attached;
-use super::listeners::certificate_id;
+use super::attach::{Attached, specialty};
+use super::listeners::{State, certificate_id};
 use super::rules::DraftRule;
-use model::policy::Policy;
-use model::{Location, RouteHost, RouteKey, Rule, RuleMatch, Share};
+use model::policy::{Policy, Protocol};
+use model::{Backend, Location, RouteHost, RouteKey, Rule, RuleMatch, Share};
+use objects::ObjectKey;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Makes a host; none if no route answers for it. Rules of the same path stand in the order in which they are asked:
-/// those with a method, with more headers, with more query parameters; then the older route, the lesser name, the
-/// earlier rule.
+/// Makes a host; none if no route answers for it. First stand the rules of routes that name the host more specially,
+/// though the listener makes it the same. Of them, rules of the same path stand in the order in which they are asked:
+/// of gRPC those with a longer method; those with a method, with more headers, with more query parameters; then the
+/// older route, the lesser name, the earlier rule.
 pub(super) fn host<'a>(
     key: &RouteKey,
     routes: impl Iterator<Item = &'a Attached>,
+    gateways: &BTreeMap<ObjectKey, State>,
 ) -> Option<RouteHost> {
     let mut all = Vec::new();
     let mut certificate = None;
@@ -22,8 +25,9 @@ pub(super) fn host<'a>(
         // Of several listeners of a scheme the least port counts for what depends on it.
         let mut ports = BTreeMap::new();
         for spot in attached.spots.iter().filter(|spot| spot.key == *key) {
-            let known = ports.entry(spot.scheme).or_insert(spot.port);
-            *known = spot.port.min(*known);
+            let at = (spot.port, &spot.gateway);
+            let known = ports.entry(spot.scheme).or_insert(at);
+            *known = at.min(*known);
             let meta = &attached.route.meta;
             let order = (Reverse(spot.special), meta.created, &meta.key);
             if let Some(secret) = &spot.certificate
@@ -33,39 +37,104 @@ pub(super) fn host<'a>(
             }
         }
         let rules = || attached.draft.rules.iter().enumerate();
-        all.extend(ports.into_iter().flat_map(|(scheme, port)| {
-            rules().map(move |(index, rule)| (attached, index, scheme, port, rule))
+        let own = specialty(&attached.route.hostnames, &key.host);
+        all.extend(ports.into_iter().flat_map(|(scheme, at)| {
+            rules().map(move |(index, rule)| ((attached, own), index, scheme, at, rule))
         }));
     }
     if all.is_empty() {
         return None;
     }
-    all.sort_by_cached_key(|(attached, index, scheme, ..)| {
-        let RuleMatch { method, headers, query, .. } = &attached.draft.rules[*index].matches;
-        let special = Reverse((method.is_some(), headers.len(), query.len()));
-        let meta = &attached.route.meta;
-        (special, meta.created, meta.key.clone(), *index, *scheme)
+    all.sort_by_cached_key(|((attached, own), index, scheme, ..)| {
+        let RuleMatch { method, headers, query, grpc, .. } = &attached.draft.rules[*index].matches;
+        let called = grpc.as_ref().and_then(|called| called.method.as_ref());
+        let called = called.map_or(0, String::len);
+        let special = Reverse((called, method.is_some(), headers.len(), query.len()));
+        let route = &attached.route;
+        (
+            Reverse(*own),
+            special,
+            route.meta.created,
+            route.meta.key.clone(),
+            route.kind,
+            *index,
+            *scheme,
+        )
     });
     let mut made = RouteHost {
         name: key.host.clone(),
         certificate: certificate.map(|(_, secret)| certificate_id(secret)),
         rules: Vec::with_capacity(all.len()),
+        tiers: Vec::new(),
         locations: Vec::new(),
     };
-    for (_, _, scheme, port, rule) in all {
-        add(&mut made, scheme, port, rule);
+    let (mut tier, mut adapted) = (None, Adapted::default());
+    for ((_, own), _, scheme, (port, gateway), rule) in all {
+        if tier.replace(own).is_some_and(|before| before != own) {
+            made.tiers.push(made.rules.len());
+        }
+        let state = gateways.get(gateway);
+        add(&mut made, scheme, rule, |location| adapted.at(location, port, state));
     }
     Some(made)
 }
 
-fn add(host: &mut RouteHost, scheme: model::Scheme, port: u16, rule: &DraftRule) {
+fn add(
+    host: &mut RouteHost,
+    scheme: model::Scheme,
+    rule: &DraftRule,
+    mut adapt: impl FnMut(&Arc<Location>) -> Arc<Location>,
+) {
     let mut shares = Vec::with_capacity(rule.shares.len());
     for (weight, location) in &rule.shares {
         shares.push(Share { weight: *weight, location: host.locations.len() });
-        host.locations.push(on_port(location, port));
+        host.locations.push(adapt(location));
     }
     let matches = RuleMatch { scheme, ..rule.matches.clone() };
     host.rules.push(Rule { matches, shares });
+}
+
+/// Locations as listeners have them; those that had the same policy have the same one again.
+#[derive(Default)]
+struct Adapted<'a> {
+    /// The policy before, with that of a Gateway.
+    policies: Vec<(Arc<Policy>, Option<&'a State>, Arc<Policy>)>,
+}
+
+impl<'a> Adapted<'a> {
+    fn at(
+        &mut self,
+        location: &Arc<Location>,
+        port: u16,
+        state: Option<&'a State>,
+    ) -> Arc<Location> {
+        let location = on_port(location, port);
+        let is_tls = matches!(location.policy.protocol, Protocol::Https | Protocol::Grpcs);
+        let Some(identity) = state.and_then(|state| state.identity.as_ref()).filter(|_| is_tls)
+        else {
+            return location;
+        };
+        let identity = match identity {
+            Ok(identity) => identity,
+            // Whoever expects a certificate is not asked without one.
+            Err((_, why)) => {
+                let backend = Backend::Broken(why.clone());
+                return Arc::new(Location { backend, ..Location::clone(&location) });
+            }
+        };
+        let known = self.policies.iter().find(|(before, with, _)| {
+            Arc::ptr_eq(before, &location.policy)
+                && with.map(std::ptr::from_ref) == state.map(std::ptr::from_ref)
+        });
+        let policy = known.map(|(_, _, policy)| policy.clone()).unwrap_or_else(|| {
+            let mut policy = Policy::clone(&location.policy);
+            policy.upstream_tls.identity = Some(identity.clone());
+            let policy = Arc::new(policy);
+            self.policies.push((location.policy.clone(), state, policy.clone()));
+            policy
+        });
+        Arc::new(Location { policy, ..Location::clone(&location) })
+    }
 }
 
 /// The location for a listener of this port: a redirect may name it.

@@ -1,9 +1,11 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
 use super::addresses::Given;
+use super::client_certificates::{self, Asked};
 use super::grants::permits;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
+use model::policy::Identity;
 use model::{
     CertificateId, Kind, ListenerId, Origin, Scheme, ServerName, Speaks, StreamPort, Transport,
 };
@@ -21,6 +23,8 @@ pub(super) struct State {
     pub(super) refused: Option<(&'static str, String)>,
     /// Its own address, or why it has none; nothing where all share the process's addresses.
     pub(super) given: Option<Given>,
+    /// The certificate that backends are shown, or reason and message of what is wrong with it.
+    pub(super) identity: Option<Result<Identity, (&'static str, String)>>,
     /// Its listeners, in the order of the specification.
     pub(super) listeners: Vec<Listening>,
 }
@@ -38,7 +42,7 @@ impl Protocol {
     /// The kinds of routes that it takes.
     fn kinds(self) -> &'static [&'static str] {
         match self {
-            Self::Spoken(Speaks::Http | Speaks::Https) => &["HTTPRoute"],
+            Self::Spoken(Speaks::Http | Speaks::Https) => &["HTTPRoute", "GRPCRoute"],
             Self::Spoken(Speaks::TlsPassed | Speaks::TlsEnded) => &["TLSRoute"],
             Self::Raw(Transport::Tcp) => &["TCPRoute"],
             Self::Raw(Transport::Udp) => &["UDPRoute"],
@@ -66,6 +70,8 @@ pub(super) struct Listening {
     conflict: Option<&'static str>,
     /// Its certificate, or reason and message of what is wrong with it.
     pub(super) certificate: Option<Result<ObjectKey, (&'static str, String)>>,
+    /// What its clients are asked.
+    clients: Option<Asked>,
 }
 
 impl Listening {
@@ -102,6 +108,12 @@ impl State {
         let own = &gateway.meta.key.namespace;
         let listeners = gateway.listeners.iter().enumerate().map(|(index, listener)| {
             let (protocol, refused) = protocol(listener, options);
+            let is_https = protocol == Some(Protocol::Spoken(Speaks::Https));
+            let clients =
+                is_https.then(|| client_certificates::asked(gateway, listener.port, snapshot));
+            let clients = clients.flatten();
+            let refused =
+                refused.or_else(|| clients.as_ref().and_then(|asked| closed(asked, options)));
             let kinds = protocol.map_or(&[][..], Protocol::kinds);
             let known =
                 |(group, kind): &(String, String)| group == GROUP && kinds.contains(&kind.as_str());
@@ -114,6 +126,7 @@ impl State {
                 takes: kinds.iter().filter(is_allowed).copied().collect(),
                 kinds_known: listener.kinds.iter().all(known),
                 refused,
+                clients,
                 conflict: conflict(&gateway.listeners, index),
                 certificate: protocol
                     .is_some_and(Protocol::is_ended)
@@ -121,7 +134,8 @@ impl State {
             }
         });
         let listeners = listeners.collect();
-        Self { listeners, given, refused: refused(gateway), gateway: gateway.clone() }
+        let identity = client_certificates::identity(gateway, snapshot);
+        Self { listeners, given, identity, refused: refused(gateway), gateway: gateway.clone() }
     }
 
     /// Each listener as the Gateway has it, and as it was read.
@@ -158,6 +172,7 @@ impl State {
                     Protocol::Raw(_) => return None,
                 },
                 certificate: secret.map(certificate_id),
+                clients: read.clients.as_ref().and_then(|asked| asked.verified.clone().ok()),
                 origin: Origin::new(Kind::Gateway, key.namespace.clone(), key.name.clone()),
             })
         })
@@ -208,12 +223,38 @@ impl State {
         };
         GatewayStatus {
             generation: self.gateway.meta.generation,
-            conditions: vec![accepted, programmed],
+            conditions: [accepted, programmed].into_iter().chain(self.of_certificates()).collect(),
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
             own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
         }
     }
+}
+
+impl State {
+    /// What the Gateway as a whole is told about certificates of clients, those that it shows and those that it asks
+    /// for.
+    fn of_certificates(&self) -> impl Iterator<Item = Condition> {
+        let resolved = self.identity.as_ref().map(|identity| match identity {
+            Ok(_) => Condition::holds("ResolvedRefs", "ResolvedRefs"),
+            Err((reason, message)) => Condition::fails("ResolvedRefs", reason, message.clone()),
+        });
+        let insecure = client_certificates::falls_back(&self.gateway).then(|| Condition {
+            message: "clients are let in whatever their certificates are worth".to_owned(),
+            ..Condition::holds("InsecureFrontendValidationMode", "ConfigurationChanged")
+        });
+        resolved.into_iter().chain(insecure)
+    }
+}
+
+/// Why a listener that asks clients for certificates is not served. Where Gateways share addresses a host of one is
+/// reached through the listeners of others, which ask for nothing: that would be an open door.
+fn closed(asked: &Asked, options: &Options) -> Option<(&'static str, String)> {
+    if options.gateway_addresses.is_empty() {
+        let message = "spec.tls.frontend is served where Gateways have addresses of their own: start Fairway with --gateway-addresses";
+        return Some(("UnsupportedValue", message.to_owned()));
+    }
+    asked.verified.as_ref().err().cloned()
 }
 
 impl Listening {
@@ -232,9 +273,14 @@ impl Listening {
             },
             None => Condition::fails("Conflicted", "NoConflicts", String::new()),
         };
+        let unresolved = self.clients.as_ref().and_then(|asked| asked.unresolved.clone());
         let resolved = match &self.certificate {
             Some(Err((reason, message))) => {
                 Condition::fails("ResolvedRefs", reason, message.clone())
+            }
+            _ if unresolved.is_some() => {
+                let (reason, message) = unresolved.unwrap_or_default();
+                Condition::fails("ResolvedRefs", reason, message)
             }
             _ if !self.kinds_known => {
                 let kinds = self.protocol.map_or(&[][..], Protocol::kinds).join(" and ");
@@ -262,11 +308,12 @@ pub(super) fn certificate_id(secret: &ObjectKey) -> CertificateId {
 pub(super) fn secrets(gateway: &Gateway) -> impl Iterator<Item = ObjectKey> {
     let own = gateway.meta.key.namespace.clone();
     let tls = gateway.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    let named = tls.flat_map(|tls| &tls.certificates).filter(|named| is_secret(named));
+    let named = tls.flat_map(|tls| &tls.certificates).chain(&gateway.backend_certificate);
+    let named = named.filter(|named| is_secret(named));
     named.map(move |named| key_of(named, &own))
 }
 
-fn is_secret(named: &ObjectRef) -> bool {
+pub(super) fn is_secret(named: &ObjectRef) -> bool {
     named.group.is_empty() && named.kind == "Secret"
 }
 
@@ -276,18 +323,13 @@ pub(super) fn key_of(named: &ObjectRef, own: &Arc<str>) -> ObjectKey {
     ObjectKey::new(namespace, named.name.as_str())
 }
 
-/// What a Gateway asks for that nobody can give. A demand for certificates of clients that nobody checks would be an
-/// open door, so such a Gateway stays closed.
+/// What a Gateway asks for that nobody can give.
 fn refused(gateway: &Gateway) -> Option<(&'static str, String)> {
     let known = |kind: &str| matches!(kind, "IPAddress" | "Hostname");
     let foreign = gateway.addresses.iter().find(|(kind, _)| !known(kind));
     if gateway.has_parameters {
         let message = "spec.infrastructure.parametersRef: no parameters are known; take it out";
         return Some(("InvalidParameters", message.to_owned()));
-    }
-    if gateway.has_tls {
-        let message = "spec.tls is not supported: certificates of clients would not be asked for; take it out";
-        return Some(("UnsupportedValue", message.to_owned()));
     }
     foreign.map(|(kind, _)| {
         let message =

@@ -2,6 +2,7 @@
 //! controller's is nobody's mistake.
 
 use super::attach::{is_gateway, parents};
+use super::kinds::kind_of;
 use super::listeners::key_of;
 use crate::Options;
 use crate::settings::nearest;
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 /// A note for each Gateway that a route names and that is not there. Of namespaces that are not watched nothing is
 /// known.
 pub(super) fn of_route(route: &HttpRoute, snapshot: &Snapshot, options: &Options) -> Vec<Problem> {
-    of_parents((Kind::HttpRoute, &route.meta.key), parents(route), snapshot, options)
+    of_parents((kind_of(route.kind), &route.meta.key), parents(route), snapshot, options)
 }
 
 /// The same of a route of streams.
@@ -65,7 +66,7 @@ fn meant(near: Option<&str>) -> String {
     near.map(|near| format!("; did you mean {near}?")).unwrap_or_default()
 }
 
-fn note(kind: Kind, key: &ObjectKey, field: &str, message: String) -> Problem {
+pub(super) fn note(kind: Kind, key: &ObjectKey, field: &str, message: String) -> Problem {
     let origin = Origin::new(kind, key.namespace.clone(), key.name.clone());
     Problem {
         origin,

@@ -1,20 +1,30 @@
-//! The second front: GatewayClasses, Gateways and HTTPRoutes to hosts with rules, beside the servers of Ingresses. What
-//! is kept from one Snapshot to the next is looked at again only where something touched it.
+//! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses.
+//! What is kept from one Snapshot to the next is looked at again only where something touched it.
 
 mod addresses;
 mod attach;
+mod authorities;
+mod backend_tls;
+mod client_certificates;
+mod cors;
 mod expressions;
+mod filters;
 mod grants;
 mod hosts;
+mod kinds;
 mod listeners;
 mod missing;
+mod paths;
 mod places;
+mod policies;
 mod rules;
 mod status;
 mod streams;
 mod texts;
 
-pub use status::{ClassStatus, Condition, GatewayStatus, ListenerStatus, RouteStatus, Statuses};
+pub use status::{
+    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, Statuses,
+};
 
 use crate::Options;
 use crate::ingress::{Role, Target};
@@ -22,7 +32,10 @@ use crate::translator::differing;
 use crate::upstream;
 use addresses::{Given, assign};
 use attach::{Attached, attach, parents};
+use backend_tls::Policies;
+use client_certificates::authorities_of;
 use hosts::host;
+use kinds::{RouteId, kind_of};
 use listeners::{Certified, State};
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
@@ -45,13 +58,13 @@ pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
 pub(crate) struct Front {
     gateways: BTreeMap<ObjectKey, State>,
     /// The routes that name a Gateway of ours, or did.
-    routes: BTreeMap<ObjectKey, Attached>,
+    routes: BTreeMap<RouteId, Attached>,
     /// Which routes name a Gateway, whosever it is.
-    by_parent: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    by_parent: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
     /// Which routes name a Service.
-    by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    by_service: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
     /// Which routes answer for a host.
-    by_host: BTreeMap<RouteKey, BTreeSet<ObjectKey>>,
+    by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
     given: BTreeMap<ObjectKey, Given>,
     /// How many routes lead to a Service port.
@@ -64,6 +77,8 @@ pub(crate) struct Front {
     pub(crate) secrets: BTreeSet<ObjectKey>,
     /// The routes of streams.
     streams: Streams,
+    /// Which backends are spoken to under TLS.
+    policies: Policies,
     pub(crate) statuses: Statuses,
 }
 
@@ -77,6 +92,7 @@ pub(crate) struct Around<'a> {
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
+    pub(crate) config_maps: &'a BTreeSet<ObjectKey>,
     /// Whether a Secret holds a certificate.
     pub(crate) certified: Certified<'a>,
 }
@@ -85,11 +101,14 @@ pub(crate) struct Around<'a> {
 #[derive(Default)]
 struct Work {
     gateways: BTreeSet<ObjectKey>,
-    routes: BTreeSet<ObjectKey>,
+    routes: BTreeSet<RouteId>,
     hosts: BTreeSet<RouteKey>,
     /// Listeners that appeared, changed or went: what each is now.
     listeners: BTreeMap<ListenerId, Option<Listener>>,
     ports: BTreeSet<Port>,
+    /// Services whose policies, or the routes that lead to them, are others now.
+    policed: BTreeSet<ObjectKey>,
+    policies: BTreeSet<ObjectKey>,
     problems: Vec<(Kind, ObjectKey, Vec<Problem>)>,
 }
 
@@ -105,22 +124,25 @@ impl Front {
             let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
             all.gateway_classes.is_empty() && without
         };
-        if nobody(old) && nobody(new) && old.gateways.is_empty() && new.gateways.is_empty() {
+        let idle = |all: &Snapshot| all.gateways.is_empty() && all.backend_tls.is_empty();
+        if nobody(old) && nobody(new) && idle(old) && idle(new) {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
+        self.take_policies(&around, &mut work);
         self.take_streams(&around, configuration, &mut work);
         self.touch_routes(&around, &mut work);
         self.weigh(&around, &mut work);
-        for key in std::mem::take(&mut work.routes) {
-            self.take_route(&key, &around, &mut work);
+        for id in std::mem::take(&mut work.routes) {
+            self.take_route(&id, &around, &mut work);
         }
         self.tell_gateways(new, &mut work);
+        self.tell_policies(&around, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
-            let made = host(name, routes.filter_map(|key| self.routes.get(key)));
+            let made = host(name, routes.filter_map(|key| self.routes.get(key)), &self.gateways);
             let known = configuration.routes.get(name).map(|known| &**known);
             if known != made.as_ref() {
                 match made {
@@ -177,6 +199,7 @@ impl Front {
         let touched = self.gateways.iter().filter(|(key, state)| {
             granted.contains(&key.namespace)
                 || state.secrets().any(|secret| around.secrets.contains(&secret))
+                || authorities_of(&state.gateway).any(|map| around.config_maps.contains(&map))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
         self.give_addresses(around, work);
@@ -217,13 +240,15 @@ impl Front {
         configuration: &mut Configuration,
         work: &mut Work,
     ) {
-        if work.gateways.is_empty() && !streams::touched(&self.streams, around) {
+        let is_policed = work.policed.iter().any(|service| self.streams.names(service));
+        if work.gateways.is_empty() && !is_policed && !streams::touched(&self.streams, around) {
             return;
         }
-        let made = Streams::read(&self.gateways, around);
+        let made = Streams::read(&self.gateways, &self.policies, around);
         made.write(&self.streams, configuration);
         let before = std::mem::replace(&mut self.streams, made);
         let now = &self.streams;
+        work.policed.extend(before.differs(now));
         let counts = before.attached.iter().chain(&now.attached);
         let others = counts.filter(|(at, _)| before.attached.get(*at) != now.attached.get(*at));
         work.gateways.extend(others.map(|((gateway, _), _)| gateway.clone()));
@@ -280,10 +305,13 @@ impl Front {
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
         let namespaces = differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone());
         for namespace in namespaces.chain(grants::touched(old, new)) {
-            let from = ObjectKey::new(namespace.clone(), "");
-            let within = new.http_routes.range(from..).map(|(key, _)| key);
-            let within = within.take_while(|key| key.namespace == namespace);
-            work.routes.extend(within.cloned());
+            for kind in [objects::Kind::HttpRoute, objects::Kind::GrpcRoute] {
+                let from = (kind, ObjectKey::new(namespace.clone(), ""));
+                let within = new.http_routes.range(from..).map(|(id, _)| id);
+                let within =
+                    within.take_while(|(of, key)| *of == kind && key.namespace == namespace);
+                work.routes.extend(within.cloned());
+            }
         }
         for service in around.services {
             // Endpoints alone change nothing that a route says.
@@ -299,35 +327,36 @@ impl Front {
         let is_ours = |route: &&Arc<HttpRoute>| {
             parents(route).iter().any(|parent| gateways.contains_key(parent))
         };
-        let routes = work.routes.iter().map(|key| {
-            let route = around.new.http_routes.get(key).filter(is_ours);
-            (key, route.map(|route| &**route))
+        let routes = work.routes.iter().map(|id| {
+            let route = around.new.http_routes.get(id).filter(is_ours);
+            (id, route.map(|route| &**route))
         });
         let news = places.weigh(routes, around.most);
         work.routes.extend(news);
     }
 
-    fn take_route(&mut self, key: &ObjectKey, around: &Around<'_>, work: &mut Work) {
+    fn take_route(&mut self, id: &RouteId, around: &Around<'_>, work: &mut Work) {
         let snapshot = around.new;
-        let route = snapshot.http_routes.get(key);
-        let before = self.routes.remove(key);
+        let route = snapshot.http_routes.get(id);
+        let before = self.routes.remove(id);
         if let Some(before) = before {
-            self.forget(key, before, work);
+            self.forget(id, before, work);
         }
         let Some(route) = route else {
-            self.statuses.routes.remove(key);
-            return work.tell(Kind::HttpRoute, key, Vec::new());
+            self.statuses.routes.remove(id);
+            return work.tell(kind_of(id.0), &id.1, Vec::new());
         };
-        let waits = self.places.refused(key);
-        let attached = attach(route, waits, &self.gateways, snapshot);
+        let waits = self.places.refused(id);
+        let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
         for parent in parents(route) {
-            self.by_parent.entry(parent).or_default().insert(key.clone());
+            self.by_parent.entry(parent).or_default().insert(id.clone());
         }
         for service in &attached.draft.services {
-            self.by_service.entry(service.clone()).or_default().insert(key.clone());
+            work.policed.insert(service.clone());
+            self.by_service.entry(service.clone()).or_default().insert(id.clone());
         }
         for spot in &attached.spots {
-            self.by_host.entry(spot.key.clone()).or_default().insert(key.clone());
+            self.by_host.entry(spot.key.clone()).or_default().insert(id.clone());
             work.hosts.insert(spot.key.clone());
         }
         for port in &attached.draft.ports {
@@ -340,24 +369,25 @@ impl Front {
         }
         let conditions = attached.status.iter().flat_map(|status| &status.parents);
         let conditions: Vec<_> = conditions.flat_map(|(_, all)| all.iter().cloned()).collect();
-        work.tell(Kind::HttpRoute, key, failing(&conditions));
+        work.tell(kind_of(id.0), &id.1, failing(&conditions));
         work.note(missing::of_route(route, snapshot, around.options));
         match &attached.status {
-            Some(status) => self.statuses.routes.insert(key.clone(), Arc::new(status.clone())),
-            None => self.statuses.routes.remove(key),
+            Some(status) => self.statuses.routes.insert(id.clone(), Arc::new(status.clone())),
+            None => self.statuses.routes.remove(id),
         };
-        self.routes.insert(key.clone(), attached);
+        self.routes.insert(id.clone(), attached);
     }
 
-    fn forget(&mut self, key: &ObjectKey, before: Attached, work: &mut Work) {
+    fn forget(&mut self, id: &RouteId, before: Attached, work: &mut Work) {
         for parent in parents(&before.route) {
-            take_out(&mut self.by_parent, &parent, key);
+            take_out(&mut self.by_parent, &parent, id);
         }
         for service in &before.draft.services {
-            take_out(&mut self.by_service, service, key);
+            work.policed.insert(service.clone());
+            take_out(&mut self.by_service, service, id);
         }
         for spot in &before.spots {
-            take_out(&mut self.by_host, &spot.key, key);
+            take_out(&mut self.by_host, &spot.key, id);
             work.hosts.insert(spot.key.clone());
         }
         for port in before.draft.ports {
@@ -459,17 +489,9 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
 }
 
-fn kind_of(kind: objects::Kind) -> Kind {
-    match kind {
-        objects::Kind::TcpRoute => Kind::TcpRoute,
-        objects::Kind::UdpRoute => Kind::UdpRoute,
-        _ => Kind::TlsRoute,
-    }
-}
-
-fn take_out<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectKey>>, from: &K, key: &ObjectKey) {
+fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, id: &V) {
     if let Some(keys) = index.get_mut(from) {
-        keys.remove(key);
+        keys.remove(id);
         if keys.is_empty() {
             index.remove(from);
         }

@@ -1,9 +1,10 @@
 //! What the routes of one namespace take together. Beyond it the newest of them wait, and nobody else does.
 
+use super::kinds::RouteId;
 use super::rules::{expressions, places};
 use crate::budget;
-use objects::ObjectKey;
 use objects::gateway::HttpRoute;
+use objects::{Kind, ObjectKey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -22,24 +23,28 @@ pub(super) struct Places {
 #[derive(Debug, Default)]
 struct Namespace {
     /// When a route was made, and what it takes.
-    routes: BTreeMap<Arc<str>, (i64, Amounts)>,
+    routes: BTreeMap<Name, (i64, Amounts)>,
     total: Amounts,
     /// Who waits, and for want of what.
-    waiting: BTreeMap<Arc<str>, &'static str>,
+    waiting: BTreeMap<Name, &'static str>,
 }
+
+/// A route among those of its namespace.
+type Name = (Kind, Arc<str>);
 
 impl Places {
     /// Weighs routes again, or forgets those that are gone or nobody's; gives back those who wait from now on, and
     /// those who need not any longer.
     pub(super) fn weigh<'r>(
         &mut self,
-        routes: impl Iterator<Item = (&'r ObjectKey, Option<&'r HttpRoute>)>,
+        routes: impl Iterator<Item = (&'r RouteId, Option<&'r HttpRoute>)>,
         most: Most,
-    ) -> BTreeSet<ObjectKey> {
+    ) -> BTreeSet<RouteId> {
         let mut touched = BTreeSet::new();
-        for (key, route) in routes {
+        for (id, route) in routes {
+            let key = &id.1;
             let namespace = self.namespaces.entry(key.namespace.clone()).or_default();
-            namespace.put(key, route);
+            namespace.put((id.0, key.name.clone()), route);
             touched.insert(key.namespace.clone());
         }
         if std::mem::replace(&mut self.most, most) != most {
@@ -53,7 +58,8 @@ impl Places {
             let now = &namespace.waiting;
             let differ = before.keys().chain(now.keys());
             let differ = differ.filter(|route| before.get(*route) != now.get(*route));
-            news.extend(differ.map(|route| ObjectKey::new(name.clone(), route.clone())));
+            let id = |(kind, route): &Name| (*kind, ObjectKey::new(name.clone(), route.clone()));
+            news.extend(differ.map(id));
             if namespace.routes.is_empty() {
                 self.namespaces.remove(&name);
             }
@@ -62,8 +68,8 @@ impl Places {
     }
 
     /// Why a route waits.
-    pub(super) fn refused(&self, key: &ObjectKey) -> Option<(&'static str, String)> {
-        let name = self.namespaces.get(&key.namespace)?.waiting.get(&key.name)?;
+    pub(super) fn refused(&self, (kind, key): &RouteId) -> Option<(&'static str, String)> {
+        let name = self.namespaces.get(&key.namespace)?.waiting.get(&(*kind, key.name.clone()))?;
         Some(over_budget(name))
     }
 }
@@ -79,8 +85,8 @@ pub(super) fn over_budget(name: &str) -> (&'static str, String) {
 }
 
 impl Namespace {
-    fn put(&mut self, key: &ObjectKey, route: Option<&HttpRoute>) {
-        if let Some((_, amounts)) = self.routes.remove(&key.name) {
+    fn put(&mut self, name: Name, route: Option<&HttpRoute>) {
+        if let Some((_, amounts)) = self.routes.remove(&name) {
             self.total = with(self.total, amounts, u64::saturating_sub);
         }
         if let Some(route) = route {
@@ -88,12 +94,12 @@ impl Namespace {
             let amounts = [places(route), number, bytes];
             let amounts = amounts.map(|amount| u64::try_from(amount).unwrap_or(u64::MAX));
             self.total = with(self.total, amounts, u64::saturating_add);
-            self.routes.insert(key.name.clone(), (route.meta.created, amounts));
+            self.routes.insert(name, (route.meta.created, amounts));
         }
     }
 
     /// Those for whom the older ones leave too little.
-    fn newest(&self, most: &Most) -> BTreeMap<Arc<str>, &'static str> {
+    fn newest(&self, most: &Most) -> BTreeMap<Name, &'static str> {
         let exceeded = |amounts: &Amounts| {
             let mut kinds = most.iter().zip(amounts);
             kinds.find(|((_, most), amount)| *amount > most).map(|((name, _), _)| *name)
@@ -103,7 +109,7 @@ impl Namespace {
             return waiting;
         }
         let mut order: Vec<_> = self.routes.iter().collect();
-        order.sort_by_key(|(name, (created, _))| (*created, *name));
+        order.sort_by_key(|((kind, name), (created, _))| (*created, name, *kind));
         let mut taken = Amounts::default();
         for (name, (_, amounts)) in order {
             let then = with(taken, *amounts, u64::saturating_add);

@@ -1,27 +1,29 @@
-//! From the rules of an HTTPRoute to those of a host: matches, shares with their filters, and what is wrong.
+//! From the rules of an HTTPRoute or a GRPCRoute to those of a host: matches, shares, and what is wrong.
 
+use super::backend_tls::Policies;
 use super::expressions::Expressions;
 use super::grants::permits;
+use super::kinds::kind_of;
 use super::listeners::key_of;
-use super::{status, texts};
+use super::paths::path_of;
+use super::{filters, status, texts};
 use crate::pattern_budget::Refused;
 use model::policy::{
-    Body, Condition, HeaderEdits, PathChange, Policy, Retries, RouteFilters, RouteRedirect,
-    TlsRedirect,
+    Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
-use model::{
-    Backend, Kind, Location, Origin, Part, PathKind, RuleMatch, ServiceRef, Template, UpstreamId,
-};
+use model::{Backend, Location, Origin, RuleMatch, ServiceRef, UpstreamId};
 use objects::gateway::{
-    BackendRef, HeaderChange, HeaderChanges, HttpRoute, PathMatch, PathModifier, RouteFilter,
-    RouteMatch, RouteRule, ValueMatch,
+    BackendRef, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch, RouteRule, ValueMatch,
 };
-use objects::{ObjectKey, ServicePort, Snapshot};
+use objects::{ObjectKey, Service, ServicePort, Snapshot};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Matches times backends of a route at most: each becomes a place of its own.
 const PLACES: usize = 4096;
+
+/// Mirrors of a place at most.
+const MIRRORS: usize = 32;
 
 /// Tries of a request after the first one at most.
 const ATTEMPTS: u32 = 100;
@@ -57,10 +59,10 @@ pub(super) struct DraftRule {
 
 impl Draft {
     /// Reads a route.
-    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot) -> Self {
+    pub(super) fn read(route: &HttpRoute, snapshot: &Snapshot, tls: &Policies) -> Self {
         let expressions = Expressions::default();
         let (draft, policies) = (Self::default(), Vec::new());
-        let mut reader = Reader { route, snapshot, draft, policies, expressions };
+        let mut reader = Reader { route, snapshot, tls, draft, policies, expressions };
         if let Some(field) = &route.unread {
             reader.refuse("UnsupportedValue", format!("{field} is not supported: take it out"));
         }
@@ -117,11 +119,14 @@ pub(super) fn expressions(route: &HttpRoute) -> (usize, usize) {
     let matches = route.rules.iter().flat_map(|rule| &rule.matches);
     let all = matches.flat_map(|found| {
         let path = match &found.path {
-            PathMatch::Expression(source) => Some(source),
-            PathMatch::Exact(_) | PathMatch::Prefix(_) => None,
+            PathMatch::Expression(source) => [Some(source), None],
+            PathMatch::Method(called) if called.is_expression => {
+                [called.service.as_ref(), called.method.as_ref()]
+            }
+            PathMatch::Exact(_) | PathMatch::Prefix(_) | PathMatch::Method(_) => [None, None],
         };
         let values = found.headers.iter().chain(&found.query);
-        path.into_iter().chain(values.filter_map(|one| match &one.value {
+        path.into_iter().flatten().chain(values.filter_map(|one| match &one.value {
             ValueMatch::Expression(source) => Some(source),
             ValueMatch::Exact(_) => None,
         }))
@@ -171,8 +176,7 @@ impl Wanted<'_> {
         })?;
         let port =
             backend.port.ok_or_else(|| missing("the backend has no port: name one".to_owned()))?;
-        let is_it = |found: &ServicePort| found.port == port && found.protocol == self.protocol;
-        if service.ports.iter().any(is_it) {
+        if port_of(service, port, self.protocol).is_some() {
             Ok((key, port))
         } else {
             let protocol = self.protocol;
@@ -181,9 +185,14 @@ impl Wanted<'_> {
     }
 }
 
+fn port_of<'s>(service: &'s Service, port: u16, protocol: &str) -> Option<&'s ServicePort> {
+    service.ports.iter().find(|found| found.port == port && found.protocol == protocol)
+}
+
 struct Reader<'a> {
     route: &'a HttpRoute,
     snapshot: &'a Snapshot,
+    tls: &'a Policies,
     draft: Draft,
     /// What places of the rule at hand ask for: those that agree share it.
     policies: Vec<Arc<Policy>>,
@@ -209,14 +218,16 @@ impl Reader<'_> {
             Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
         };
         for (found, matches) in rule.matches.iter().zip(matches) {
-            if !matches!(found.path, PathMatch::Expression(_))
-                && let Err(why) = texts::path(path_of(found).1)
-            {
+            if let Err(why) = texts::of_match(found) {
                 self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
             }
             let mut shares = Vec::new();
             let weighty = backends.iter().filter(|(one, _)| one.weight > 0);
             for (one, backend) in weighty {
+                if one.filters.iter().any(|filter| matches!(filter, RouteFilter::Cors(_))) {
+                    let message = "CORS counts for a rule: move it from backendRefs to filters";
+                    self.refuse("UnsupportedValue", format!("{at}.backendRefs: {message}"));
+                }
                 let filters = rule.filters.iter().chain(&one.filters);
                 let place = self.place((&at, rule), found, filters, backend.clone(), Some(one));
                 shares.push((one.weight, place));
@@ -252,8 +263,33 @@ impl Reader<'_> {
 
     fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
         let own = &self.route.meta.key.namespace;
-        let wanted = Wanted { kind: "HTTPRoute", namespace: own, protocol: "TCP" };
+        let wanted = Wanted { kind: self.route.kind.name(), namespace: own, protocol: "TCP" };
         wanted.port(backend, self.snapshot, &mut self.draft.services)
+    }
+
+    /// Whether the Service of a backend says that its port is spoken to in HTTP/2.
+    fn speaks_http2(&self, backend: &BackendRef) -> bool {
+        let key = key_of(&backend.object, &self.route.meta.key.namespace);
+        let service = self.snapshot.services.get(&key);
+        let port =
+            service.zip(backend.port).and_then(|(service, port)| port_of(service, port, "TCP"));
+        port.is_some_and(|port| port.http2)
+    }
+
+    /// Where copies go; those that lead nowhere are left out, and what is wrong is noted.
+    fn mirror(&mut self, mirror: &RequestMirror) -> Option<RouteMirror> {
+        let (backend, own) = (self.backend(&mirror.backend), &self.route.meta.key.namespace);
+        let mut policy = Policy::default();
+        let backend = self.tls.secure((backend, &mirror.backend), own, self.snapshot, &mut policy);
+        let is_clear = policy.protocol == Protocol::Http && !self.speaks_http2(&mirror.backend);
+        let Backend::Upstream(upstream) = backend else { return None };
+        if !is_clear {
+            let message = "copies are sent in HTTP/1.1 and in clear: mirror to a port without appProtocol kubernetes.io/h2c and without a BackendTLSPolicy";
+            self.draft.unresolved.get_or_insert(("UnsupportedProtocol", message.to_owned()));
+            return None;
+        }
+        let RequestMirror { numerator, denominator, backend: _ } = *mirror;
+        (numerator > 0).then_some(RouteMirror { upstream, numerator, denominator })
     }
 
     fn place<'f>(
@@ -272,27 +308,47 @@ impl Reader<'_> {
         };
         let mut does = RouteFilters::default();
         bound(&mut does, &mut policy, rule);
+        let is_grpc = self.route.kind == objects::Kind::GrpcRoute;
+        if is_grpc || named.is_some_and(|one| self.speaks_http2(one)) {
+            policy.protocol = Protocol::Grpc;
+        }
         for filter in filters {
-            if let Err(why) = add(&mut does, &mut policy, filter, kind, path) {
+            if let RouteFilter::Mirror(mirror) = filter {
+                does.mirrors.extend(self.mirror(mirror));
+            } else if let Err(why) = filters::add(&mut does, &mut policy, filter, kind, &path) {
                 self.refuse(why.0, format!("{at}.filters: {}", why.1));
             }
         }
+        if does.mirrors.len() > MIRRORS {
+            let message = format!("{at}.filters: at most {MIRRORS} mirrors can count; leave fewer");
+            self.refuse("UnsupportedValue", message);
+        }
+        let own = &self.route.meta.key;
+        let backend = match named {
+            Some(one) => {
+                self.tls.secure((backend, one), &own.namespace, self.snapshot, &mut policy)
+            }
+            None => backend,
+        };
         policy.route = Some(Box::new(does));
         let policy = self.shared(policy);
-        let own = &self.route.meta.key;
         let service = named.map(|one| {
             let key = key_of(&one.object, &own.namespace);
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });
         Arc::new(Location {
-            path: path.to_owned(),
+            path: path.into_owned(),
             kind,
             whole: true,
             backend,
             canary: None,
             service,
-            origin: Some(Origin::new(Kind::HttpRoute, own.namespace.clone(), own.name.clone())),
+            origin: Some(Origin::new(
+                kind_of(self.route.kind),
+                own.namespace.clone(),
+                own.name.clone(),
+            )),
             policy,
         })
     }
@@ -328,123 +384,6 @@ fn bound(does: &mut RouteFilters, policy: &mut Policy, rule: &RouteRule) {
     };
 }
 
-fn literal(text: String) -> Template {
-    Template::from_parts(vec![Part::Text(text)])
-}
-
 fn has_redirect(filters: &[RouteFilter]) -> bool {
     filters.iter().any(|filter| matches!(filter, RouteFilter::Redirect(_)))
-}
-
-pub(super) fn path_of(found: &RouteMatch) -> (PathKind, &str) {
-    match &found.path {
-        PathMatch::Exact(path) | PathMatch::Expression(path) => (PathKind::Exact, path),
-        PathMatch::Prefix(path) => (PathKind::Prefix, path),
-    }
-}
-
-/// Adds what a filter does.
-fn add(
-    does: &mut RouteFilters,
-    policy: &mut Policy,
-    filter: &RouteFilter,
-    kind: PathKind,
-    path: &str,
-) -> Result<(), (&'static str, String)> {
-    let unsupported = |message: &str| ("UnsupportedValue", message.to_owned());
-    let unfit = |message: String| ("UnsupportedValue", message);
-    let incompatible = |message: &str| ("IncompatibleFilters", message.to_owned());
-    let change = |modifier: &PathModifier| {
-        let (PathModifier::Full(to) | PathModifier::Prefix(to)) = modifier;
-        let to = if to.is_empty() { "/" } else { to };
-        texts::path(to).map_err(unfit)?;
-        match modifier {
-            PathModifier::Full(_) => Ok(PathChange::Full(to.to_owned())),
-            PathModifier::Prefix(_) if kind != PathKind::Prefix => {
-                Err(unsupported("ReplacePrefixMatch needs a match of type PathPrefix"))
-            }
-            PathModifier::Prefix(_) => {
-                let from = path.strip_suffix('/').unwrap_or(path).to_owned();
-                Ok(PathChange::Prefix { from, to: to.to_owned() })
-            }
-        }
-    };
-    match filter {
-        RouteFilter::RequestHeaders(changes) => does.request.then(edits(changes)?),
-        RouteFilter::ResponseHeaders(changes) => does.response.then(edits(changes)?),
-        RouteFilter::Redirect(_) | RouteFilter::Rewrite(_)
-            if does.redirect.is_some() || does.path.is_some() || policy.upstream_host.is_some() =>
-        {
-            return Err(incompatible("only one redirect or rewrite can count; leave one"));
-        }
-        RouteFilter::Redirect(redirect) => {
-            redirect.scheme.as_deref().map_or(Ok(()), texts::scheme).map_err(unfit)?;
-            redirect.hostname.as_deref().map_or(Ok(()), texts::host).map_err(unfit)?;
-            does.redirect = Some(RouteRedirect {
-                scheme: redirect.scheme.clone(),
-                host: redirect.hostname.clone(),
-                port: redirect.port,
-                path: redirect.path.as_ref().map(change).transpose()?,
-                listener_port: 0,
-                status: match redirect.status.unwrap_or(302) {
-                    status @ (301 | 302 | 303 | 307 | 308) => status,
-                    _ => {
-                        return Err(unsupported(
-                            "statusCode is none of 301, 302, 303, 307 and 308",
-                        ));
-                    }
-                },
-            });
-        }
-        RouteFilter::Rewrite(rewrite) => {
-            rewrite.hostname.as_deref().map_or(Ok(()), texts::host).map_err(unfit)?;
-            does.path = rewrite.path.as_ref().map(change).transpose()?;
-            policy.upstream_host = rewrite.hostname.clone().map(literal);
-        }
-    }
-    Ok(())
-}
-
-/// Fields that are framing or name who is asked: no edit may touch them.
-const UNTOUCHABLE: [&str; 10] = [
-    "cdn-loop",
-    "connection",
-    "content-length",
-    "host",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
-
-fn edits(changes: &HeaderChanges) -> Result<HeaderEdits, (&'static str, String)> {
-    let name = |name: &str| {
-        let is_token =
-            |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        let lower = name.to_ascii_lowercase();
-        if lower.is_empty() || !lower.bytes().all(is_token) {
-            return Err(("UnsupportedValue", format!("{name:?} is no name of a header")));
-        }
-        if UNTOUCHABLE.contains(&lower.as_str()) {
-            Err(("UnsupportedValue", format!("header {name} cannot be changed")))
-        } else {
-            Ok(lower)
-        }
-    };
-    let pair = |change: &HeaderChange| {
-        let printable = |byte: u8| byte == b'\t' || (b' '..=b'~').contains(&byte) || byte >= 0x80;
-        if change.value.bytes().all(printable) {
-            Ok((name(&change.name)?, change.value.clone().into()))
-        } else {
-            let message = format!("the value of header {} has control characters", change.name);
-            Err(("UnsupportedValue", message))
-        }
-    };
-    Ok(HeaderEdits {
-        set: changes.set.iter().map(pair).collect::<Result<_, _>>()?,
-        add: changes.add.iter().map(pair).collect::<Result<_, _>>()?,
-        remove: changes.remove.iter().map(|one| name(one)).collect::<Result<_, _>>()?,
-    })
 }

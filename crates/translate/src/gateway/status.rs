@@ -13,8 +13,10 @@ pub struct Statuses {
     pub classes: OrdMap<ObjectKey, Arc<ClassStatus>>,
     /// Of Gateways.
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
-    /// Of HTTPRoutes.
-    pub routes: OrdMap<ObjectKey, Arc<RouteStatus>>,
+    /// Of HTTPRoutes and GRPCRoutes.
+    pub routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
+    /// Of BackendTLSPolicies.
+    pub policies: OrdMap<ObjectKey, Arc<PolicyStatus>>,
     /// Of TCPRoutes, UDPRoutes and TLSRoutes.
     pub stream_routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
 }
@@ -76,6 +78,17 @@ pub struct ListenerStatus {
     /// `attachedRoutes`.
     pub attached: u32,
     /// `conditions`.
+    pub conditions: Vec<Condition>,
+}
+
+/// The status of a BackendTLSPolicy: the same for each Gateway through which its targets are reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// The Gateways; none: nothing of ours is left.
+    pub ancestors: Vec<ObjectKey>,
+    /// `conditions` of each.
     pub conditions: Vec<Condition>,
 }
 

@@ -2,8 +2,9 @@
 //! so all are read again as soon as something touches one.
 
 use super::attach::{Wish, hosts, is_gateway, listeners};
+use super::backend_tls::Policies;
 use super::grants;
-use super::listeners::{State, key_of};
+use super::listeners::{Protocol, State, key_of};
 use super::missing;
 use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
@@ -11,9 +12,10 @@ use super::status::{Condition, RouteStatus};
 use super::{Around, kind_of};
 use crate::translator::differing;
 use crate::upstream;
+use model::policy::UpstreamTls;
 use model::{
-    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Stream, StreamPort, StreamShare,
-    TlsRoute,
+    Configuration, Endpoints, Kind, Origin, Problem, RouteKey, Speaks, Stream, StreamPort,
+    StreamShare, TlsRoute, TlsShare,
 };
 use objects::gateway::StreamRoute;
 use objects::{ObjectKey, Snapshot};
@@ -37,6 +39,8 @@ pub(super) struct Streams {
     pub(super) upstreams: BTreeSet<Port>,
     /// The Services that routes name, whether or not they are there.
     services: BTreeSet<ObjectKey>,
+    /// Services that are reached where TLS ended, and the Gateways where it did.
+    ended: BTreeSet<(ObjectKey, ObjectKey)>,
     /// How many routes are attached to a listener.
     pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
     /// What the routes of each namespace take: backends times host names.
@@ -62,12 +66,16 @@ pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
 
 impl Streams {
     /// Reads all routes; older ones first, then by name.
-    pub(super) fn read(gateways: &BTreeMap<ObjectKey, State>, around: &Around<'_>) -> Self {
+    pub(super) fn read(
+        gateways: &BTreeMap<ObjectKey, State>,
+        policies: &Policies,
+        around: &Around<'_>,
+    ) -> Self {
         let mut made = Self::default();
         let mut routes: Vec<_> = around.new.stream_routes.values().collect();
         routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
         for route in routes {
-            made.add(route, gateways, around);
+            made.add(route, gateways, policies, around);
         }
         made
     }
@@ -76,6 +84,7 @@ impl Streams {
         &mut self,
         route: &Arc<StreamRoute>,
         gateways: &BTreeMap<ObjectKey, State>,
+        policies: &Policies,
         around: &Around<'_>,
     ) {
         let key = &route.meta.key;
@@ -122,7 +131,7 @@ impl Streams {
                         if counted.insert(listener.clone()) {
                             *self.attached.entry(listener).or_default() += 1;
                         }
-                        self.lead(route, (state, index), &shares, around);
+                        self.lead(route, (state, index), &shares, policies, around);
                     }
                     Condition::holds("Accepted", "Accepted")
                 }
@@ -156,6 +165,7 @@ impl Streams {
         route: &StreamRoute,
         (state, index): (&State, usize),
         shares: &Shares,
+        policies: &Policies,
         around: &Around<'_>,
     ) {
         let key = &route.meta.key;
@@ -185,12 +195,60 @@ impl Streams {
             if self.ranks.get(&at).is_some_and(|known| *known >= rank) {
                 continue;
             }
-            let shares = shares.iter();
-            let shares = shares.map(|(weight, port)| (*weight, port.as_ref().map(upstream_id)));
+            let ended = (state.listeners[index].protocol
+                == Some(Protocol::Spoken(Speaks::TlsEnded)))
+            .then_some((state, policies));
+            let shares = shares.iter().map(|share| self.share(share, ended, around));
+            let shares = shares.collect();
             let origin = Origin::new(Kind::TlsRoute, key.namespace.clone(), key.name.clone());
             self.ranks.insert(at.clone(), rank);
-            self.hosts.insert(at, TlsRoute { shares: shares.collect(), origin });
+            self.hosts.insert(at, TlsRoute { shares, origin });
         }
+    }
+
+    /// A part of the connections to a host. Where TLS ended a policy may ask for it again; what cannot be kept to ends
+    /// them.
+    fn share(
+        &mut self,
+        (weight, port): &(u32, Option<Port>),
+        ended: Option<(&State, &Policies)>,
+        around: &Around<'_>,
+    ) -> TlsShare {
+        let mut made = TlsShare { weight: *weight, upstream: None, tls: None };
+        let Some(port) = port else { return made };
+        let asked = ended.and_then(|(state, policies)| {
+            self.ended.insert((port.0.clone(), state.gateway.meta.key.clone()));
+            let identity = state.identity.as_ref().map(|found| found.as_ref().ok().cloned());
+            Some((policies.of_port(port, around.new)?.ok(), identity))
+        });
+        let tls = match asked {
+            None => None,
+            Some((None, _) | (_, Some(None))) => return made,
+            Some((Some(tls), None)) => Some(tls),
+            Some((Some(tls), Some(identity))) => {
+                Some(Arc::new(UpstreamTls { identity, ..UpstreamTls::clone(&tls) }))
+            }
+        };
+        (made.upstream, made.tls) = (Some(upstream_id(port)), tls);
+        made
+    }
+
+    /// Whether a route names a Service.
+    pub(super) fn names(&self, service: &ObjectKey) -> bool {
+        self.services.contains(service)
+    }
+
+    /// The Gateways where TLS ends before a Service is reached.
+    pub(super) fn gateways_of(&self, service: &ObjectKey) -> impl Iterator<Item = &ObjectKey> {
+        let from = (service.clone(), ObjectKey::new("", ""));
+        let all = self.ended.range(from..).take_while(move |(found, _)| found == service);
+        all.map(|(_, gateway)| gateway)
+    }
+
+    /// The Services that are reached through other Gateways than before.
+    pub(super) fn differs(&self, now: &Self) -> Vec<ObjectKey> {
+        let differ = self.ended.symmetric_difference(&now.ended);
+        differ.map(|(service, _)| service.clone()).collect()
     }
 
     /// Weights and Service ports of a route, and the first reference that leads nowhere.

@@ -1,7 +1,30 @@
 //! What texts of a route may become a part of a message: a path, a host, a scheme. The API server checks only how long
 //! they are.
 
+use super::paths::path_of;
 use crate::ingress::is_host;
+use objects::gateway::{MethodMatch, PathMatch, RouteMatch};
+
+/// Whether what a match asks for is a path, or a method of gRPC; of expressions others see to it.
+pub(super) fn of_match(found: &RouteMatch) -> Result<(), String> {
+    if let PathMatch::Method(called) = &found.path {
+        let part = |text: &Option<String>| {
+            let fits = |byte: u8| byte.is_ascii_graphic() && !b"/?#%".contains(&byte);
+            match text.as_deref() {
+                Some(text) if text.starts_with('.') || !text.bytes().all(fits) => {
+                    Err(format!("{text:?} is no name of a service or a method of gRPC"))
+                }
+                _ => Ok(()),
+            }
+        };
+        let MethodMatch { service, method, is_expression } = called;
+        return if *is_expression { Ok(()) } else { part(service).and_then(|()| part(method)) };
+    }
+    match &found.path {
+        PathMatch::Expression(_) => Ok(()),
+        _ => path(&path_of(found).1),
+    }
+}
 
 /// Whether a path means something: it begins with a slash, and no byte of it ends a request line or begins a query.
 pub(super) fn path(text: &str) -> Result<(), String> {
@@ -24,6 +47,12 @@ pub(super) fn path(text: &str) -> Result<(), String> {
             "path {text:?} means nothing: write one that begins with / and has neither ?, # nor blanks, others as %XX"
         ))
     }
+}
+
+/// Whether a text is what names of fields and methods are made of (RFC 9110 section 5.6.2).
+pub(super) fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// Whether a host can be named in a Location or to an upstream.

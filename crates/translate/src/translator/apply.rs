@@ -25,9 +25,11 @@ fn kind_of_origin(kind: objects::Kind) -> Kind {
         objects::Kind::GatewayClass => Kind::GatewayClass,
         objects::Kind::Gateway => Kind::Gateway,
         objects::Kind::HttpRoute => Kind::HttpRoute,
+        objects::Kind::GrpcRoute => Kind::GrpcRoute,
         objects::Kind::TcpRoute => Kind::TcpRoute,
         objects::Kind::UdpRoute => Kind::UdpRoute,
         objects::Kind::TlsRoute => Kind::TlsRoute,
+        objects::Kind::BackendTlsPolicy => Kind::BackendTlsPolicy,
         objects::Kind::ReferenceGrant => Kind::ReferenceGrant,
     }
 }

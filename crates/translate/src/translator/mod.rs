@@ -169,8 +169,8 @@ impl Translator {
             }
         }
         self.take_secrets(&touched.secrets, &mut work);
-        for config_map in touched.config_maps {
-            let reference = Reference::ConfigMap(config_map);
+        for config_map in &touched.config_maps {
+            let reference = Reference::ConfigMap(config_map.clone());
             work.ingresses.extend(self.references.touched_by(&reference).cloned());
         }
         self.take_malformed(&touched.malformed);
@@ -180,7 +180,8 @@ impl Translator {
         self.make_upstreams(&mut work);
         self.make_servers(&ground, &mut work);
         let budget = self.options.namespace_budget.with(&ground.permissions.budget);
-        self.make_routes(&old, &touched.services, &touched.secrets, budget.of_routes(), &mut work);
+        let behind = (&*touched.secrets, &touched.config_maps);
+        self.make_routes(&old, &touched.services, behind, budget.of_routes(), &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
         if make_streams {

@@ -12,7 +12,7 @@ impl Translator {
         &mut self,
         old: &Snapshot,
         services: &BTreeSet<ObjectKey>,
-        secrets: &[ObjectKey],
+        (secrets, config_maps): (&[ObjectKey], &BTreeSet<ObjectKey>),
         most: [(&'static str, u64); 3],
         work: &mut Work,
     ) {
@@ -31,6 +31,7 @@ impl Translator {
             most,
             services: &touched,
             secrets,
+            config_maps,
             certified: &mut certified,
         };
         for (kind, key, problems) in gateway.update(around, configuration) {

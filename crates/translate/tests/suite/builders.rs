@@ -88,6 +88,7 @@ pub(crate) fn service(namespace: &str, name: &str, port: u16) -> Service {
             port,
             target: Some(PortRef::Number(8000)),
             protocol: "TCP".to_owned(),
+            http2: false,
         }],
     }
 }

@@ -102,8 +102,13 @@ fn a_slice_says_which_port_a_name_means_and_a_number_stands_in_for_it() {
     put_slice(&mut snapshot, two(&[]));
     assert_eq!(ready(&snapshot), ["10.0.0.1:8000"], "targetPort of the Service");
     let mut unnamed = service("demo", "s", 80);
-    unnamed.ports =
-        vec![ServicePort { name: None, port: 80, target: None, protocol: "TCP".to_owned() }];
+    unnamed.ports = vec![ServicePort {
+        name: None,
+        port: 80,
+        target: None,
+        protocol: "TCP".to_owned(),
+        http2: false,
+    }];
     put_service(&mut snapshot, unnamed);
     put_slice(&mut snapshot, two(&[(None, 8001), (Some("alt"), 8002)]));
     assert_eq!(ready(&snapshot), ["10.0.0.1:8001", "10.0.0.1:8002"]);

@@ -133,6 +133,7 @@ impl Contents {
             | Object::GatewayClass(_)
             | Object::HttpRoute(_)
             | Object::StreamRoute(_)
+            | Object::BackendTlsPolicy(_)
             | Object::ReferenceGrant(_) => {}
         }
         self.shown.put(object);

@@ -86,8 +86,19 @@ const GRPC: Directives = [
 ];
 
 fn settings(policy: &UpstreamTls, directives: &Directives, at: &mut At<'_, '_>) {
-    let UpstreamTls { authorities, verify, name, server_name, identity, depth, versions, ciphers } =
-        policy;
+    // Of Gateways, which this engine does not serve, are `system` and `names`.
+    let UpstreamTls {
+        authorities,
+        verify,
+        name,
+        server_name,
+        identity,
+        depth,
+        versions,
+        ciphers,
+        system: _,
+        names: _,
+    } = policy;
     let [trusted, verifies, deep, named, sends, chain_file, key_file, speaks, suites, resumes] =
         *directives;
     if *verify {

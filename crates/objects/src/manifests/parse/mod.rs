@@ -229,9 +229,11 @@ fn typed(kind: Kind, source: Source<'_>) -> Result<Object, (Option<Place>, Strin
         Kind::GatewayClass => read::<gateway::RawGatewayClass>(source),
         Kind::Gateway => read::<gateway::RawGateway>(source),
         Kind::HttpRoute => read::<gateway::RawHttpRoute>(source),
+        Kind::GrpcRoute => read::<gateway::RawGrpcRoute>(source),
         Kind::TcpRoute => read::<gateway::RawTcpRoute>(source),
         Kind::UdpRoute => read::<gateway::RawUdpRoute>(source),
         Kind::TlsRoute => read::<gateway::RawTlsRoute>(source),
+        Kind::BackendTlsPolicy => read::<gateway::RawBackendTlsPolicy>(source),
         Kind::ReferenceGrant => read::<gateway::RawReferenceGrant>(source),
     }
 }

@@ -61,8 +61,8 @@ fn snapshot(version: &str, grant_from: Option<&str>) -> Snapshot {
     snapshot_of([(Path::new("in.yaml"), text.as_str())])
 }
 
-fn route(namespace: &str) -> ObjectKey {
-    ObjectKey::new(namespace, "r")
+fn route(namespace: &str) -> (objects::Kind, ObjectKey) {
+    (objects::Kind::HttpRoute, ObjectKey::new(namespace, "r"))
 }
 
 /// Puts marks in the place of what routes are told.

@@ -1,0 +1,206 @@
+//! From the JSON of the filters of a route to what is kept of them.
+
+use super::parse::RawRef;
+use super::parse_rules::{RawNamed, Unsaid};
+use super::route::{
+    BackendRef, CorsFilter, HeaderChange, HeaderChanges, PathModifier, Redirect, RequestMirror,
+    Rewrite, RouteFilter,
+};
+use crate::trim::port_number;
+use serde::Deserialize;
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawFilter {
+    r#type: String,
+    request_header_modifier: Option<RawChanges>,
+    response_header_modifier: Option<RawChanges>,
+    request_redirect: Option<RawRedirect>,
+    url_rewrite: Option<RawRewrite>,
+    request_mirror: Option<RawMirror>,
+    cors: Option<RawCors>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawChanges {
+    set: Vec<RawNamed>,
+    add: Vec<RawNamed>,
+    remove: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRedirect {
+    scheme: Option<String>,
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+    port: Option<i32>,
+    status_code: Option<u16>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawRewrite {
+    hostname: Option<String>,
+    path: Option<RawModifier>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawModifier {
+    replace_full_path: Option<String>,
+    replace_prefix_match: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawMirror {
+    backend_ref: RawTarget,
+    percent: Option<u32>,
+    fraction: Option<RawFraction>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawTarget {
+    #[serde(flatten)]
+    object: RawRef,
+    port: Option<i32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFraction {
+    numerator: u32,
+    denominator: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawCors {
+    allow_origins: Vec<String>,
+    allow_credentials: bool,
+    allow_methods: Vec<String>,
+    allow_headers: Vec<String>,
+    expose_headers: Vec<String>,
+    max_age: Option<u32>,
+}
+
+/// Reads filters; what is not known among them is noted.
+pub(super) fn filters(
+    raw: Vec<RawFilter>,
+    at: &str,
+    unread: &mut Unsaid,
+) -> Result<Vec<RouteFilter>, String> {
+    let mut kept = Vec::with_capacity(raw.len());
+    for (index, filter) in raw.into_iter().enumerate() {
+        let at = format!("{at}.filters[{index}]");
+        let RawFilter {
+            r#type: kind,
+            request_header_modifier,
+            response_header_modifier,
+            request_redirect,
+            url_rewrite,
+            request_mirror,
+            cors,
+        } = filter;
+        let read = match kind.as_str() {
+            "RequestHeaderModifier" => {
+                request_header_modifier.map(|raw| RouteFilter::RequestHeaders(raw.read()))
+            }
+            "ResponseHeaderModifier" => {
+                response_header_modifier.map(|raw| RouteFilter::ResponseHeaders(raw.read()))
+            }
+            "RequestRedirect" => match request_redirect {
+                Some(raw) => Some(RouteFilter::Redirect(raw.read(&at)?)),
+                None => None,
+            },
+            "URLRewrite" => url_rewrite.map(|raw| {
+                let path = raw.path.and_then(RawModifier::read);
+                RouteFilter::Rewrite(Rewrite { hostname: raw.hostname, path })
+            }),
+            "RequestMirror" => match request_mirror {
+                Some(raw) => Some(RouteFilter::Mirror(raw.read(&at)?)),
+                None => None,
+            },
+            "CORS" => cors.map(|raw| RouteFilter::Cors(raw.read())),
+            _ => None,
+        };
+        match read {
+            Some(read) => kept.push(read),
+            None => unread.note(true, || format!("{at} of type {kind}")),
+        }
+    }
+    Ok(kept)
+}
+
+impl RawChanges {
+    fn read(self) -> HeaderChanges {
+        let all = |raw: Vec<RawNamed>| {
+            raw.into_iter().map(|RawNamed { name, value, .. }| HeaderChange { name, value })
+        };
+        HeaderChanges {
+            set: all(self.set).collect(),
+            add: all(self.add).collect(),
+            remove: self.remove,
+        }
+    }
+}
+
+impl RawRedirect {
+    fn read(self, at: &str) -> Result<Redirect, String> {
+        let port = self.port.map(|port| port_number(port, || format!("{at}.requestRedirect.port")));
+        Ok(Redirect {
+            scheme: self.scheme,
+            hostname: self.hostname,
+            path: self.path.and_then(RawModifier::read),
+            port: port.transpose()?,
+            status: self.status_code,
+        })
+    }
+}
+
+impl RawModifier {
+    fn read(self) -> Option<PathModifier> {
+        let full = self.replace_full_path.map(PathModifier::Full);
+        full.or_else(|| self.replace_prefix_match.map(PathModifier::Prefix))
+    }
+}
+
+impl RawMirror {
+    fn read(self, at: &str) -> Result<RequestMirror, String> {
+        let RawTarget { object, port } = self.backend_ref;
+        let field = || format!("{at}.requestMirror.backendRef.port");
+        let port = port.map(|port| port_number(port, field)).transpose()?;
+        let object = object.read("", "Service");
+        let backend = BackendRef { object, port, weight: 1, filters: Vec::new() };
+        let (numerator, denominator) = match (self.percent, self.fraction) {
+            (Some(_), Some(_)) => {
+                return Err(format!("{at}.requestMirror: percent and fraction; leave one of them"));
+            }
+            (Some(percent), None) => (percent, 100),
+            (None, Some(fraction)) => (fraction.numerator, fraction.denominator.unwrap_or(100)),
+            (None, None) => (1, 1),
+        };
+        if numerator > denominator || denominator == 0 {
+            return Err(format!(
+                "{at}.requestMirror: {numerator} of {denominator} requests is no share; write one from 0 to 1"
+            ));
+        }
+        Ok(RequestMirror { backend, numerator, denominator })
+    }
+}
+
+impl RawCors {
+    fn read(self) -> CorsFilter {
+        CorsFilter {
+            origins: self.allow_origins,
+            credentials: self.allow_credentials,
+            methods: self.allow_methods,
+            headers: self.allow_headers,
+            expose: self.expose_headers,
+            max_age: self.max_age.unwrap_or(5),
+        }
+    }
+}

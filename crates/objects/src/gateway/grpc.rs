@@ -1,0 +1,128 @@
+//! From the JSON of GRPCRoutes to what is kept of them: the same as of HTTPRoutes, but for what matches ask for.
+
+use super::filters::{RawFilter, filters};
+use super::parse::{RawParent, RouteTold, parents};
+use super::parse_rules::{RawBackend, RawNamed, Unread, Unsaid, named};
+use super::route::{HttpRoute, MethodMatch, PathMatch, RouteFilter, RouteMatch, RouteRule};
+use crate::trim::{Annotations, meta};
+use crate::{Kind, Object};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// `spec` of a GRPCRoute.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct GrpcSpec {
+    parent_refs: Vec<RawParent>,
+    hostnames: Vec<String>,
+    rules: Vec<RawRule>,
+    use_default_gateways: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRule {
+    matches: Vec<RawMatch>,
+    filters: Vec<RawFilter>,
+    backend_refs: Vec<RawBackend>,
+    session_persistence: Unread,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawMatch {
+    method: RawMethod,
+    headers: Vec<RawNamed>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawMethod {
+    r#type: Option<String>,
+    service: Option<String>,
+    method: Option<String>,
+}
+
+impl GrpcSpec {
+    pub(super) fn read(self, metadata: ObjectMeta, status: RouteTold) -> Result<Object, String> {
+        let mut unread = Unsaid::default();
+        unread.note(self.use_default_gateways.is_some(), || "spec.useDefaultGateways".to_owned());
+        let rules = self.rules.into_iter().enumerate();
+        let rules =
+            rules.map(|(index, rule)| rule.read(&format!("spec.rules[{index}]"), &mut unread));
+        Ok(Object::HttpRoute(Arc::new(HttpRoute {
+            rules: rules.collect::<Result<_, _>>()?,
+            meta: meta(metadata, Annotations::Dropped)?,
+            kind: Kind::GrpcRoute,
+            parents: parents(self.parent_refs)?,
+            hostnames: self.hostnames,
+            unread: unread.0,
+            told_by: status.by(),
+        })))
+    }
+}
+
+impl RawRule {
+    fn read(self, at: &str, unread: &mut Unsaid) -> Result<RouteRule, String> {
+        unread.note(self.session_persistence.is_some(), || format!("{at}.sessionPersistence"));
+        let matches = self.matches.into_iter().enumerate();
+        let mut matches: Vec<_> = matches
+            .map(|(index, found)| found.read(&format!("{at}.matches[{index}]"), unread))
+            .collect();
+        if matches.is_empty() {
+            matches.push(RawMatch::default().read(at, unread));
+        }
+        let backends = self.backend_refs.into_iter().enumerate();
+        let backends = backends.map(|(index, one)| {
+            let at = format!("{at}.backendRefs[{index}]");
+            let read = one.read(&at, unread)?;
+            of_headers(&read.filters, &at, unread);
+            Ok(read)
+        });
+        let backends = backends.collect::<Result<_, String>>()?;
+        let filters = filters(self.filters, at, unread)?;
+        of_headers(&filters, at, unread);
+        Ok(RouteRule {
+            matches,
+            filters,
+            backends,
+            request_timeout: None,
+            backend_timeout: None,
+            retry: None,
+        })
+    }
+}
+
+/// Notes a filter that is not one of header fields: what others do is not meant for streams of messages.
+fn of_headers(filters: &[RouteFilter], at: &str, unread: &mut Unsaid) {
+    let known = |filter: &RouteFilter| {
+        matches!(filter, RouteFilter::RequestHeaders(_) | RouteFilter::ResponseHeaders(_))
+    };
+    unread.note(!filters.iter().all(known), || {
+        format!(
+            "{at}.filters: a filter other than RequestHeaderModifier and ResponseHeaderModifier"
+        )
+    });
+}
+
+impl RawMatch {
+    fn read(self, at: &str, unread: &mut Unsaid) -> RouteMatch {
+        let RawMethod { r#type: kind, service, method } = self.method;
+        let is_expression = match kind.as_deref() {
+            None | Some("Exact") => false,
+            Some("RegularExpression") => true,
+            Some(other) => {
+                unread.note(true, || format!("{at}.method.type {other}"));
+                false
+            }
+        };
+        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let (service, method) = (said(service), said(method));
+        RouteMatch {
+            path: PathMatch::Method(MethodMatch { service, method, is_expression }),
+            headers: named(self.headers, at, "headers", unread),
+            ..RouteMatch::default()
+        }
+    }
+}

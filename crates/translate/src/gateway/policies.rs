@@ -1,0 +1,75 @@
+//! What BackendTLSPolicies touch, and what they are told.
+
+use super::backend_tls::{Read, Touched};
+use super::missing::note;
+use super::status::PolicyStatus;
+use super::{Around, Front, Work, differing, failing};
+use model::Kind;
+use objects::ObjectKey;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl Front {
+    /// Follows the policies; routes to Services that are reached in another way now are touched.
+    pub(super) fn take_policies(&mut self, around: &Around<'_>, work: &mut Work) {
+        let Touched { services, policies } = {
+            let touched = differing(&around.old.backend_tls, &around.new.backend_tls).cloned();
+            self.policies.follow(touched.collect(), around.config_maps, around.new)
+        };
+        for service in &services {
+            work.routes.extend(self.by_service.get(service).into_iter().flatten().cloned());
+        }
+        // Of a Service whose ports have other names another policy may count.
+        let changed = around.services.iter().filter(|service| self.policies.targets(service));
+        work.policed.extend(changed.cloned());
+        work.policed.extend(services);
+        work.policies.extend(policies);
+    }
+
+    /// Tells policies what became of them.
+    pub(super) fn tell_policies(&mut self, around: &Around<'_>, work: &mut Work) {
+        let policed = std::mem::take(&mut work.policed);
+        for service in &policed {
+            let of_service = self.policies.by_service.get(service);
+            work.policies.extend(of_service.into_iter().flatten().cloned());
+        }
+        for key in std::mem::take(&mut work.policies) {
+            let status = self.policies.read.get(&key).and_then(|read| {
+                let ancestors = self.ancestors(read);
+                let told = read.policy.told_by.contains(&around.options.gateway_controller);
+                // Whoever was told and is nobody's any more is told so.
+                (told || !ancestors.is_empty()).then(|| PolicyStatus {
+                    generation: read.policy.meta.generation,
+                    ancestors,
+                    conditions: self.policies.conditions(read, around.new),
+                })
+            });
+            let is_ours = status.as_ref().filter(|status| !status.ancestors.is_empty());
+            let problems = is_ours.map(|status| failing(&status.conditions)).unwrap_or_default();
+            work.tell(Kind::BackendTlsPolicy, &key, problems);
+            let has_options = |read: &&Read| read.policy.has_options;
+            let passed_over = self.policies.read.get(&key).filter(has_options);
+            work.note(passed_over.filter(|_| is_ours.is_some()).map(|_| {
+                let message = "no options are known: they count for nothing".to_owned();
+                note(Kind::BackendTlsPolicy, &key, "spec.options", message)
+            }));
+            match status {
+                Some(status) => self.statuses.policies.insert(key, Arc::new(status)),
+                None => self.statuses.policies.remove(&key),
+            };
+        }
+    }
+
+    /// The Gateways through which the targets of a policy are reached.
+    fn ancestors(&self, read: &Read) -> Vec<ObjectKey> {
+        let mut all = BTreeSet::new();
+        for (service, _) in read.services() {
+            let routes = self.by_service.get(&service).into_iter().flatten();
+            let routes = routes.filter_map(|key| self.routes.get(key));
+            let listeners = routes.flat_map(|attached| &attached.listeners);
+            all.extend(listeners.map(|(gateway, _)| gateway.clone()));
+            all.extend(self.streams.gateways_of(&service).cloned());
+        }
+        all.into_iter().collect()
+    }
+}

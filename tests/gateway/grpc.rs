@@ -1,0 +1,90 @@
+//! GRPCRoutes over real sockets: calls by HTTP/2 in clear on both sides.
+
+use crate::bed::Bed;
+use testkit::exchange::Answer;
+use testkit::upstreams::Upstreams;
+
+async fn start() -> (Bed, Upstreams) {
+    let upstreams = Upstreams::local().await.expect("ports");
+    let place = upstreams.places.get("grpc-0").expect("a fixture");
+    let port = place.ports.values().next().expect("a port").to_string();
+    let objects = include_str!("grpc.yaml").replace("PORT-grpc", &port);
+    (Bed::start(&objects).await, upstreams)
+}
+
+/// The values of a field or trailer.
+fn all(answer: &Answer, name: &str) -> Vec<String> {
+    let fields = answer.headers.iter().flatten().chain(&answer.trailers);
+    fields.filter(|(known, _)| known == name).map(|(_, value)| value.clone()).collect()
+}
+
+fn one(answer: &Answer, name: &str) -> String {
+    all(answer, name).join("|")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_go_by_service_and_method_in_the_order_of_the_specification() {
+    let (bed, _upstreams) = start().await;
+    for (method, metadata, rule) in [
+        ("/shop.Cart/Add", &[][..], "exact"),
+        ("/shop.Cart/Take", &[], "service"),
+        ("/shop.Cart/Take", &[("version", "two")], "header"),
+        ("/shop.Cart/Add", &[("version", "two")], "exact"),
+        ("/other.Cart/Add", &[], "method"),
+        ("/shop.CART/Take", &[], "expression"),
+        // A call that no GRPCRoute has is a request like others.
+        ("/shop.Other/Say", &[], "page"),
+    ] {
+        let answer = bed.call("a.test", method, metadata).await;
+        assert_eq!(
+            (answer.status, one(&answer, "grpc-status").as_str()),
+            (Some(200), "0"),
+            "{method}: {answer:?}"
+        );
+        assert_eq!(one(&answer, "x-rule"), rule, "{method} {metadata:?}");
+        assert_eq!(one(&answer, "x-trailer"), "kept", "{method}");
+    }
+    // Who asks for the same path and calls nothing is not of a GRPCRoute.
+    let page = bed.send("POST", "a.test", "/shop.Cart/Add", &[("Content-Length", "0")]).await;
+    assert_eq!((page.status, page.pod.as_str()), (200, "a"));
+    let nothing = bed.send("POST", "a.test", "/other.Cart/Add", &[("Content-Length", "0")]).await;
+    assert_eq!(nothing.status, 404);
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_nobody_has_are_told_so_as_grpc_tells_it() {
+    let (bed, _upstreams) = start().await;
+    for (host, method, status) in [
+        ("a.test", "/shop.Cart2/Add2", "12"),
+        ("a.test", "/", "12"),
+        ("b.test", "/shop.Nobody/Say", "12"),
+        ("nobody.test", "/shop.Cart/Add", "12"),
+        ("a.test", "/shop.Broken/Say", "14"),
+        ("a.test", "/shop.Away/Say", "14"),
+    ] {
+        let answer = bed.call(host, method, &[]).await;
+        let found = (answer.status, one(&answer, "grpc-status"));
+        assert_eq!(found, (Some(200), status.to_owned()), "{host} {method}: {answer:?}");
+        assert_eq!(one(&answer, "content-type"), "application/grpc");
+    }
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn backends_see_the_edits_and_what_they_answer_comes_back_whole() {
+    let (bed, upstreams) = start().await;
+    upstreams.journal.drain();
+    let sent =
+        [("x-set", "client"), ("x-add", "one"), ("x-gone", "client"), ("echo-grpc-status", "5")];
+    let answer = bed.call("a.test", "/shop.Cart/Add", &sent).await;
+    assert_eq!((answer.status, one(&answer, "grpc-status").as_str()), (Some(200), "5"));
+    let seen = upstreams.journal.drain();
+    let [seen] = &seen[..] else { panic!("{seen:?}") };
+    assert_eq!((seen.protocol.as_str(), seen.uri.as_deref()), ("HTTP/2", Some("/shop.Cart/Add")));
+    let fields = Answer { headers: seen.headers.clone(), ..Answer::default() };
+    assert_eq!(all(&fields, "x-set"), ["mine"]);
+    assert_eq!(all(&fields, "x-add"), ["one", "two"]);
+    assert_eq!(all(&fields, "x-gone"), [""; 0]);
+    bed.stop().await;
+}
