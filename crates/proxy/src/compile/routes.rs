@@ -6,11 +6,14 @@ use model::{Backend, Location};
 use std::sync::Arc;
 use tls::{Profile, Profiles};
 
+/// A profile, or why there is none.
+type Made = Result<Arc<Profile>, String>;
+
 /// The profiles of a host's policies: those of many locations are one, and to look one up costs time by the authorities
 /// that it has.
 #[derive(Default)]
 pub(super) struct RouteProfiles {
-    known: Vec<(Arc<Policy>, Result<Arc<Profile>, String>)>,
+    known: Vec<(Arc<Policy>, Made)>,
 }
 
 impl RouteProfiles {
@@ -41,12 +44,7 @@ impl RouteProfiles {
         }
     }
 
-    fn profile(
-        &mut self,
-        profiles: &Profiles,
-        policy: &Arc<Policy>,
-        http2: bool,
-    ) -> Result<Arc<Profile>, String> {
+    fn profile(&mut self, profiles: &Profiles, policy: &Arc<Policy>, http2: bool) -> Made {
         if let Some((_, found)) = self.known.iter().find(|(known, _)| Arc::ptr_eq(known, policy)) {
             return found.clone();
         }
