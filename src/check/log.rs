@@ -2,7 +2,7 @@
 
 use crate::flags::{Check as Flags, FailOn, Format as Output};
 use crate::reading;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use model::Configuration;
 use objects::Snapshot;
 use proxy::{DryRun, Question};
