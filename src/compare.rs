@@ -105,11 +105,11 @@ fn requests(flags: &Flags) -> Result<(Requests, bool)> {
 fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<u64> {
     let mut log = Reading::open(path, format)?;
     let (mut read, mut unread) = (0, 0_u64);
-    while let Some(seen) = log.next()? {
+    while let Some(seen) = log.line()? {
         match seen {
             Seen::Request(record) => {
                 read += 1;
-                requests.record(record);
+                requests.record(*record);
             }
             Seen::Other => {}
             Seen::Unread(why) => {

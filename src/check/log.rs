@@ -187,7 +187,7 @@ struct Judging<'a> {
 impl Judging<'_> {
     fn file(&mut self, path: &Path) -> Result<()> {
         let mut log = Reading::open(path, self.format)?;
-        while let Some(seen) = log.next()? {
+        while let Some(seen) = log.line()? {
             match seen {
                 Seen::Request(record) => self.record(&record, || log.at())?,
                 Seen::Other => self.tally.other_line(),

@@ -29,7 +29,7 @@ pub enum LogError {
 #[derive(Debug)]
 pub enum Seen {
     /// A request, as it was logged.
-    Request(Record),
+    Request(Box<Record>),
     /// No access log's: the controller's own, nginx's error log, or empty.
     Other,
     /// It cannot be read, and why.
@@ -62,7 +62,7 @@ impl<'a> Reading<'a> {
     ///
     /// # Errors
     /// When it cannot be read, or the log is of another format.
-    pub fn next(&mut self) -> Result<Option<Seen>, LogError> {
+    pub fn line(&mut self) -> Result<Option<Seen>, LogError> {
         let line = self.lines.read().map_err(|error| LogError::Io(self.name.clone(), error))?;
         let Some((number, line)) = line else { return Ok(None) };
         self.number = number;
@@ -76,7 +76,7 @@ impl<'a> Reading<'a> {
         match seen {
             Ok(record) => {
                 self.read += 1;
-                Ok(Some(Seen::Request(record)))
+                Ok(Some(Seen::Request(Box::new(record))))
             }
             Err(why) => {
                 self.unread += 1;
