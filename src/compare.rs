@@ -9,14 +9,11 @@ use std::process::ExitCode;
 use verdict::compare::{
     Client, Options, Report, Requests, State, compare, html, json, junit, markdown,
 };
-use verdict::log::{DEFAULT, Escape, Format, Line, open};
-
-/// So many lines that cannot be read, and none that can, are of another format.
-const PATIENCE: u64 = 100;
+use verdict::log::{DEFAULT, Escape, Format, Reading, Seen, is_too_much};
 
 /// Sends, compares, prints.
 pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
-    let requests = requests(&flags)?;
+    let (requests, is_proof) = requests(&flags)?;
     let Flags {
         old,
         new,
@@ -57,8 +54,19 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         eprintln!();
     }
     print(&compared, report)?;
-    let is_alike = compared.different == 0 && compared.stopped.is_none();
-    Ok(if is_alike { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(match () {
+        () if compared.different > 0 || compared.stopped.is_some() => ExitCode::from(2),
+        () if !compared.is_whole() => {
+            eprintln!("not everything was compared: of {} requests nothing", compared.not_compared);
+            ExitCode::FAILURE
+        }
+        () if !is_proof => {
+            let unread = compared.left_out.unread_lines;
+            eprintln!("not everything was compared: {unread} lines could not be read");
+            ExitCode::FAILURE
+        }
+        () => ExitCode::SUCCESS,
+    })
 }
 
 fn print(compared: &Report, report: CompareReport) -> Result<()> {
@@ -71,13 +79,15 @@ fn print(compared: &Report, report: CompareReport) -> Result<()> {
     Ok(())
 }
 
-/// The requests of all files that are named.
-fn requests(flags: &Flags) -> Result<Requests> {
+/// The requests of all files that are named, and whether enough of the logs could be read.
+fn requests(flags: &Flags) -> Result<(Requests, bool)> {
     let mut requests = Requests::new(flags.unsafe_methods, flags.with_credentials);
     let format = Format::new(flags.log_format.as_deref().unwrap_or(DEFAULT), Escape::Default)?;
+    let mut read = 0;
     for path in &flags.log {
-        of_log(path, &format, &mut requests)?;
+        read += of_log(path, &format, &mut requests)?;
     }
+    let is_proof = !is_too_much(requests.left_out.unread_lines, read);
     for path in &flags.har {
         let cannot = || format!("cannot read {}", path.display());
         let text = std::fs::read_to_string(path).with_context(cannot)?;
@@ -86,51 +96,32 @@ fn requests(flags: &Flags) -> Result<Requests> {
     for path in &flags.requests {
         of_list(path, &mut requests)?;
     }
-    ensure!(
-        !requests.list.is_empty(),
-        "there is no request to send: {} have a method that may change something (--unsafe-methods sends them), of {} \
-         the host is unknown (give --log-format with $host)",
-        requests.unsafe_methods,
-        requests.hostless
-    );
-    Ok(requests)
+    let left_out = requests.left_out.words().join("; ");
+    ensure!(!requests.list.is_empty(), "there is no request to send: {left_out}");
+    Ok((requests, is_proof))
 }
 
-fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<()> {
-    let cannot = || format!("cannot read {}", path.display());
-    let mut lines = open(path).with_context(cannot)?;
-    let (mut read, mut unread, mut first) = (0_u64, 0_u64, None);
-    while let Some((number, line)) = lines.read().with_context(cannot)? {
-        let record = match line {
-            Line::Other => continue,
-            Line::TooLong => None,
-            Line::Text(text) => format.record(&text),
-        };
-        match record {
-            Some(record) => {
+/// Adds the requests of a log, and says how many lines could be read.
+fn of_log(path: &Path, format: &Format, requests: &mut Requests) -> Result<u64> {
+    let mut log = Reading::open(path, format)?;
+    let (mut read, mut unread) = (0, 0_u64);
+    while let Some(seen) = log.line()? {
+        match seen {
+            Seen::Request(record) => {
                 read += 1;
-                requests.record(record);
+                requests.record(*record);
             }
-            None => {
+            Seen::Other => {}
+            Seen::Unread(why) => {
+                if unread == 0 {
+                    eprintln!("{why}");
+                }
                 unread += 1;
-                first = first.or(Some(number));
             }
         }
-        ensure!(
-            read > 0 || unread < PATIENCE,
-            "{}: its first {PATIENCE} lines are not of the log format: give log-format-upstream of your ConfigMap as \
-             --log-format",
-            path.display()
-        );
     }
-    if let Some(first) = first {
-        eprintln!(
-            "{}:{first}: not of the log format, and so are {} further lines",
-            path.display(),
-            unread - 1
-        );
-    }
-    Ok(())
+    requests.left_out.unread_lines += unread;
+    Ok(read)
 }
 
 fn of_list(path: &Path, requests: &mut Requests) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::flags::{Check as Flags, FailOn, Format as Output};
 use crate::reading;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use model::Configuration;
 use objects::Snapshot;
 use proxy::{DryRun, Question};
@@ -14,13 +14,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use translate::{Options, Standing as OfIngress};
-use verdict::log::{DEFAULT, Escape, Format, Line, Record, open};
+use verdict::log::{DEFAULT, Escape, Format, Reading, Record, Seen, is_too_much};
 use verdict::{Answer, Asked, End, Finding, Known, Oracle, Standing, Tally, Verdict, judge, text};
 
 /// How often progress is told.
 const PULSE: Duration = Duration::from_millis(500);
-/// So many lines that cannot be read, and none that can, are of another format.
-const PATIENCE: u64 = 100;
 /// The ports as clients see them.
 const PORTS: (u16, u16) = (80, 443);
 
@@ -51,7 +49,7 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
     let (configuration, findings) = meaning(&snapshot, &options)?;
     let known = Known::new(configuration, findings);
     let native = Native(DryRun::new(&known.asked(), PORTS)?);
-    let mut reading = Reading {
+    let mut judging = Judging {
         known: &known,
         native: &native,
         format: &format,
@@ -61,9 +59,9 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         progress: Progress::new(),
     };
     for path in &log {
-        reading.file(path)?;
+        judging.file(path)?;
     }
-    let Reading { mut tally, progress, .. } = reading;
+    let Judging { mut tally, progress, .. } = judging;
     progress.end();
     tally.finish(&known);
     ensure!(tally.requests > 0, "no request was found in the logs: nothing was compared");
@@ -72,9 +70,12 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
         Output::Table => print!("{}", text(&tally, all)),
         Output::Lines | Output::Markdown => {}
     }
+    if let Some(first) = tally.unread_examples.first() {
+        eprintln!("{} lines could not be read, the first is {first}", tally.unread);
+    }
     Ok(match fail_on {
-        _ if tally.unread > 0 => {
-            eprintln!("not everything was compared: {} lines could not be read", tally.unread);
+        _ if is_too_much(tally.unread, tally.requests) => {
+            eprintln!("too much of the log could not be read: nothing is proven");
             ExitCode::FAILURE
         }
         FailOn::Never => ExitCode::SUCCESS,
@@ -173,7 +174,7 @@ fn end(end: proxy::End) -> End {
 }
 
 /// Logs as they are read.
-struct Reading<'a> {
+struct Judging<'a> {
     known: &'a Known,
     native: &'a Native,
     format: &'a Format,
@@ -183,39 +184,16 @@ struct Reading<'a> {
     progress: Progress,
 }
 
-impl Reading<'_> {
+impl Judging<'_> {
     fn file(&mut self, path: &Path) -> Result<()> {
-        let name = if path == Path::new("-") {
-            "standard input".to_owned()
-        } else {
-            path.display().to_string()
-        };
-        let cannot = || format!("cannot read {name}");
-        let mut lines = open(path).with_context(cannot)?;
-        while let Some((number, line)) = lines.read().with_context(cannot)? {
-            let at = || format!("{name}:{number}");
-            match line {
-                Line::Other => self.tally.other_line(),
-                Line::TooLong => self
-                    .tally
-                    .unread(|| format!("{}: longer than {} bytes", at(), verdict::log::LONGEST)),
-                Line::Text(text) => match self.format.record(&text) {
-                    Some(record) => self.record(&record, at)?,
-                    None => self.tally.unread(|| {
-                        format!(
-                            "{}: not of the log format; --log-format names it, as nginx has it",
-                            at()
-                        )
-                    }),
-                },
+        let mut log = Reading::open(path, self.format)?;
+        while let Some(seen) = log.line()? {
+            match seen {
+                Seen::Request(record) => self.record(&record, || log.at())?,
+                Seen::Other => self.tally.other_line(),
+                Seen::Unread(why) => self.tally.unread(|| why),
             }
-            let Tally { requests, unread, .. } = &self.tally;
-            ensure!(
-                *requests > 0 || *unread < PATIENCE,
-                "{name}: its first {PATIENCE} lines are not of the log format: give log-format-upstream of your \
-                 ConfigMap as --log-format, or the ConfigMap among the objects"
-            );
-            self.progress.tell(*requests);
+            self.progress.tell(self.tally.requests);
         }
         Ok(())
     }

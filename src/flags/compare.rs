@@ -15,8 +15,8 @@ use verdict::compare::Target;
 handshake). A list of requests has a line for each: a URL, METHOD URL, or {\"method\": …, \"url\": …, \"headers\": {…}}.
 Requests are sent to the real applications behind both: GET, HEAD and OPTIONS alone, unless you say otherwise.
 
-Exit codes: 0 all are answered alike; 1 something could not be read, or nothing was compared; 2 some are not, or it was
-stopped.")]
+Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared; 2 some are not
+answered alike, or it was stopped.")]
 pub(crate) struct Compare {
     /// The controller that serves today: scheme, address and port.
     #[arg(long, value_name = "URL")]

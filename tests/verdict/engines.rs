@@ -190,6 +190,17 @@ fn every_form_tells(old: &str, new: &str, folder: &Path, resume: &[&str]) {
 }
 
 #[test]
+fn where_nothing_was_compared_the_exit_code_says_so() {
+    let folder = TempDir::new().expect("a folder");
+    let nobody = || format!("http://127.0.0.1:{}", ports::free());
+    let output = compared(&nobody(), &nobody(), folder.path(), &["--report", "json"]);
+    let report = report(&output);
+    let counts = ["alike", "different", "not-compared"].map(|key| report[key].as_u64());
+    assert_eq!(counts, [Some(0), Some(0), Some(6)], "{report:#}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn mistakes_are_said_in_one_line() {
     let folder = TempDir::new().expect("a folder");
     let path = folder.path().join("wrong");

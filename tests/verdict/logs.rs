@@ -80,17 +80,47 @@ fn query_strings_are_shown_only_where_that_is_asked_for() {
 }
 
 #[test]
-fn lines_that_cannot_be_read_are_named_and_never_green() {
-    let long = "x".repeat(70_000);
+fn lines_that_cannot_be_read_are_named_and_many_of_them_never_green() {
+    let long = "x".repeat(300_000);
     let log = format!("I1123 10:00:00.1 7 main.go:1] hello\n{NOWHERE}nonsense\n{long}\n");
     let output = fairway(&["check", SHOP, "--log-format", FULL, "--log", "-"], &log);
     let page = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{page}");
     assert!(page.contains("standard input:3: not of the log format"), "{page}");
-    assert!(page.contains("standard input:4: longer than 65536 bytes"), "{page}");
+    assert!(page.contains("standard input:4: longer than 262144 bytes"), "{page}");
+    // A stranger writes what he likes into a log: one line of his decides nothing.
+    for log in [format!("{NOWHERE}nonsense\n"), format!("{}nonsense\n{long}\n", NOWHERE.repeat(30))]
+    {
+        let (code, report, said) = checked(FULL, &log, &[]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            report["unread"].as_u64() > Some(0) && said.contains("could not be read"),
+            "{said}"
+        );
+    }
     let output = fairway(&["check", SHOP, "--log", "-"], &"nonsense\n".repeat(200));
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("--log-format"), "{said}");
+}
+
+#[test]
+fn the_longest_line_that_nginx_writes_is_read_whole_and_in_parts() {
+    // Nearly 8k of each, which is what nginx takes; in the log it is four times as much.
+    let bytes = r"\xC3\xBC".repeat(4_000);
+    let line = NOWHERE.trim_end().replace("/foobar", &format!("/foobar{bytes}"));
+    let format = format!("{FULL} \"$http_referer\" \"$http_user_agent\"");
+    let line = format!("{line} \"{bytes}\" \"{bytes}\"");
+    let cri = |tag: &str, part: &[u8]| {
+        format!("2026-01-01T00:00:00.000000000Z stdout {tag} {}\n", text(part))
+    };
+    let parts: Vec<&[u8]> = line.as_bytes().chunks(16 << 10).collect();
+    let (last, before) = parts.split_last().expect("parts");
+    let split: String = before.iter().map(|part| cri("P", part)).chain([cri("F", last)]).collect();
+    for log in [format!("{line}\n"), split] {
+        let (code, report, said) = checked(&format, &log, &[]);
+        assert_eq!((code, report["requests"].as_u64()), (Some(0), Some(1)), "{said}");
+        assert_eq!(report["unread"], 0, "{said}");
+    }
 }
 
 #[test]

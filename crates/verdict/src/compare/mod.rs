@@ -9,7 +9,7 @@ mod send;
 mod state;
 
 pub use report::{html, json, junit, markdown};
-pub use requests::{MOST, Requests, Send, is_safe};
+pub use requests::{LeftOut, Requests, Send, is_safe};
 pub use run::{Options, Outcome, Report, Stopped, compare};
 pub use send::{Client, Target, TargetError};
 pub use state::{State, StateError};

@@ -17,6 +17,8 @@ const FRAMING: [&str; 7] = [
 ];
 /// Header fields whose values are not shown.
 const SECRETS: [&str; 3] = ["set-cookie", "authorization", "www-authenticate"];
+/// What differs where one side does not answer.
+pub(super) const ANSWER: &str = "answer";
 /// How much of a value is shown.
 const SHOWN: usize = 120;
 
@@ -42,12 +44,14 @@ pub(super) fn differences(
     let mut say = |what: &str, old: &str, new: &str| {
         found.insert(what.to_owned(), format!("old {old}, new {new}"));
     };
+    // Where neither answers there is nothing to compare: whoever asks has to look for that.
+    if old.error.is_some() && new.error.is_some() {
+        return found;
+    }
     if old.error.is_some() || new.error.is_some() {
-        if old.error != new.error {
-            let words =
-                |answer: &Answer| answer.error.clone().unwrap_or_else(|| answer.status.to_string());
-            say("answer", &words(old), &words(new));
-        }
+        let words =
+            |answer: &Answer| answer.error.clone().unwrap_or_else(|| answer.status.to_string());
+        say(ANSWER, &words(old), &words(new));
         return found;
     }
     if old.status != new.status {

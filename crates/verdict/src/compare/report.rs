@@ -16,23 +16,21 @@ const EXAMPLES: usize = 3;
 /// Sums in words.
 fn sums(report: &Report) -> Vec<String> {
     let mut sums = vec![
-        format!("{} requests sent to both", report.outcomes.len()),
+        format!("{} requests compared", report.alike + report.different),
         format!("{} answered alike", report.alike),
         format!("{} answered otherwise", report.different),
     ];
-    let unstable = report.outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).count();
-    let left_out = [
-        (
-            unstable as u64,
-            "where the old side itself answers otherwise each time: that part was not compared",
-        ),
-        (report.unsafe_methods, "not sent: their method may change something (--unsafe-methods)"),
-        (report.hostless, "not sent: the log does not have their host"),
-        (report.beyond, "not sent: too many different requests"),
-    ];
-    for (count, words) in left_out.into_iter().filter(|(count, _)| *count > 0) {
-        sums.push(format!("{count} {words}"));
+    if report.not_compared > 0 {
+        let words = "NOT COMPARED: they cannot be sent, or no side answers";
+        sums.push(format!("{} {words}", report.not_compared));
     }
+    let unstable = report.outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).count();
+    if unstable > 0 {
+        let words =
+            "where the old side itself answers otherwise each time: that part was not compared";
+        sums.push(format!("{unstable} {words}"));
+    }
+    sums.extend(report.left_out.words());
     if let Some(stopped) = &report.stopped {
         sums.push(format!(
             "STOPPED: the new side failed {} times where the old one did not; {} requests were not sent",
@@ -42,12 +40,15 @@ fn sums(report: &Report) -> Vec<String> {
     sums
 }
 
-/// Outcomes by what differs, the most frequent first.
+/// Outcomes by what differs, or that nothing was compared, the most frequent first.
 fn kinds(report: &Report) -> Vec<(&str, Vec<(&Outcome, &str)>)> {
     let mut kinds: BTreeMap<&str, Vec<(&Outcome, &str)>> = BTreeMap::new();
     for outcome in &report.outcomes {
         for (what, how) in &outcome.differences {
             kinds.entry(what).or_default().push((outcome, how));
+        }
+        if let Some(why) = &outcome.not_compared {
+            kinds.entry("not compared").or_default().push((outcome, why));
         }
     }
     let mut kinds: Vec<_> = kinds.into_iter().collect();
@@ -101,15 +102,21 @@ pub fn json(report: &Report) -> Result<String, serde_json::Error> {
 
 /// A test case for each request, as pipelines show them.
 pub fn junit(report: &Report) -> String {
-    let errors = usize::from(report.stopped.is_some());
+    let stopped = usize::from(report.stopped.is_some());
+    let errors = stopped + report.not_compared;
     let mut page = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"fairway compare\" tests=\"{}\" failures=\"{}\" \
          errors=\"{errors}\">\n",
-        report.outcomes.len() + errors,
+        report.outcomes.len() + stopped,
         report.different
     );
     for outcome in &report.outcomes {
         let name = escaped(&outcome.request);
+        if let Some(why) = &outcome.not_compared {
+            let message = escaped(&format!("not compared: {why}"));
+            line!(page, "<testcase name=\"{name}\"><error message=\"{message}\"/></testcase>");
+            continue;
+        }
         if outcome.differences.is_empty() {
             line!(page, "<testcase name=\"{name}\"/>");
             continue;

@@ -1,28 +1,23 @@
 //! Requests that are to be sent, from logs, from HAR files, or from a list; each once.
 
-use crate::log::Record;
-use serde::Deserialize;
-use std::collections::BTreeSet;
+use crate::log::{FRAMING, Record};
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 
 /// How many different requests are kept.
-pub const MOST: usize = 200_000;
-/// Fields that frame a message, or that would make bodies hard to compare; they are not sent on.
-const DROPPED: [&str; 9] = [
-    "host",
-    "connection",
-    "content-length",
-    "transfer-encoding",
-    "accept-encoding",
-    "keep-alive",
-    "upgrade",
-    "te",
-    "expect",
-];
+const MOST: usize = 200_000;
+/// How many bytes they may take.
+const BYTES: usize = 128 << 20;
+/// Further fields that are about one connection, or that would make bodies hard to compare; they are not sent on.
+const DROPPED: [&str; 5] = ["accept-encoding", "keep-alive", "upgrade", "te", "expect"];
+/// Fields that make another method of a safe one.
+const METHODS: [&str; 3] = ["x-http-method-override", "x-method-override", "x-http-method"];
 /// Fields that open doors.
 const SECRETS: [&str; 3] = ["authorization", "cookie", "proxy-authorization"];
 
 /// A request that is to be sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Send {
     /// The method.
     pub method: String,
@@ -41,20 +36,87 @@ pub fn is_safe(method: &str) -> bool {
     matches!(method, "GET" | "HEAD" | "OPTIONS")
 }
 
+impl Send {
+    /// The memory that it takes.
+    fn bytes(&self) -> usize {
+        let fields = self.headers.iter().map(|(name, value)| name.capacity() + value.capacity());
+        let fields =
+            fields.sum::<usize>() + self.headers.capacity() * size_of::<(String, String)>();
+        let Self { method, host, target, headers: _, body } = self;
+        let texts = [method, host, target, body].into_iter().map(String::capacity);
+        size_of::<Self>() + fields + texts.sum::<usize>()
+    }
+
+    /// Gives back what was set aside while it was read.
+    fn shrink(&mut self) {
+        for (name, value) in &mut self.headers {
+            name.shrink_to_fit();
+            value.shrink_to_fit();
+        }
+        self.headers.shrink_to_fit();
+        let Self { method, host, target, headers: _, body } = self;
+        [method, host, target, body].into_iter().for_each(String::shrink_to_fit);
+    }
+}
+
+/// What is not sent, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct LeftOut {
+    /// Their method may change something.
+    pub unsafe_methods: u64,
+    /// The log does not have their host.
+    pub hostless: u64,
+    /// What the client sent was no request.
+    pub no_requests: u64,
+    /// Their target is no path: `OPTIONS *`, `CONNECT`, a whole URL.
+    pub pathless: u64,
+    /// There were [`MOST`] already, or [`BYTES`] of them.
+    pub beyond: u64,
+    /// Lines of logs that could not be read.
+    pub unread_lines: u64,
+}
+
+impl LeftOut {
+    /// What there is of it, in words.
+    pub fn words(&self) -> Vec<String> {
+        let Self { unsafe_methods, hostless, no_requests, pathless, beyond, unread_lines } = self;
+        let beyond_words = format!(
+            "not sent: there were {MOST} different ones already, or {} MiB of them",
+            BYTES >> 20
+        );
+        [
+            (
+                unsafe_methods,
+                "not sent: their method may change something (--unsafe-methods sends them)",
+            ),
+            (hostless, "not sent: the log does not have their host (give --log-format with $host)"),
+            (no_requests, "not sent: what the client sent was no request"),
+            (pathless, "not sent: their target is no path (such as OPTIONS *)"),
+            (beyond, beyond_words.as_str()),
+            (unread_lines, "lines of the logs could not be read"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| **count > 0)
+        .map(|(count, words)| format!("{count} {words}"))
+        .collect()
+    }
+}
+
 /// Different requests in the order in which they came, and what was left out.
 #[derive(Debug, Default)]
 pub struct Requests {
     /// Each once.
     pub list: Vec<Send>,
-    /// Left out since their method may change something.
-    pub unsafe_methods: u64,
-    /// Left out since the log does not have their host.
-    pub hostless: u64,
-    /// Left out since there were [`MOST`] already.
-    pub beyond: u64,
+    /// What is not in it.
+    pub left_out: LeftOut,
     /// Those of them that came again.
     pub again: u64,
-    known: BTreeSet<Send>,
+    /// A hash of each: its key is made anew each time, so that nobody makes two requests of one hash.
+    known: HashSet<u64>,
+    keys: RandomState,
+    /// What the list takes.
+    bytes: usize,
     /// Whether methods that may change something are sent.
     with_unsafe: bool,
     /// Whether Authorization and Cookie are sent.
@@ -69,34 +131,50 @@ impl Requests {
 
     fn add(&mut self, mut send: Send) {
         if !(self.with_unsafe || is_safe(&send.method)) {
-            self.unsafe_methods += 1;
+            self.left_out.unsafe_methods += 1;
             return;
         }
         if send.host.is_empty() {
-            self.hostless += 1;
+            self.left_out.hostless += 1;
             return;
         }
-        send.headers.retain(|(name, value)| {
-            let is_secret = SECRETS.contains(&name.as_str()) && !self.with_credentials;
-            !(is_secret
-                || name.starts_with(':')
-                || DROPPED.contains(&name.as_str())
-                || value.contains(['\r', '\n']))
-        });
-        if self.known.contains(&send) {
+        send.headers.retain(|(name, value)| self.is_sent(name, value));
+        let hash = self.keys.hash_one(&send);
+        if self.known.contains(&hash) {
             self.again += 1;
-        } else if self.list.len() >= MOST {
-            self.beyond += 1;
-        } else {
-            self.known.insert(send.clone());
-            self.list.push(send);
+            return;
         }
+        send.shrink();
+        let bytes = self.bytes + send.bytes();
+        if self.list.len() >= MOST || bytes > BYTES {
+            self.left_out.beyond += 1;
+            return;
+        }
+        self.bytes = bytes;
+        self.known.insert(hash);
+        self.list.push(send);
+    }
+
+    fn is_sent(&self, name: &str, value: &str) -> bool {
+        let is_secret = SECRETS.contains(&name) && !self.with_credentials;
+        // Applications of the CGI kind take _ for -.
+        let is_method = METHODS.contains(&name.replace('_', "-").as_str()) && !self.with_unsafe;
+        let is_dropped = DROPPED.contains(&name) || FRAMING.contains(&name);
+        !(is_secret
+            || is_method
+            || is_dropped
+            || name.starts_with(':')
+            || value.contains(['\r', '\n']))
     }
 
     /// Adds a request of a log.
     pub fn record(&mut self, record: Record) {
-        if record.method.is_empty() || !record.target.starts_with('/') {
-            self.hostless += 1;
+        if record.method.is_empty() {
+            self.left_out.no_requests += 1;
+            return;
+        }
+        if !record.target.starts_with('/') {
+            self.left_out.pathless += 1;
             return;
         }
         let Record { method, target, host, headers, .. } = record;
@@ -247,10 +325,55 @@ mod tests {
             .collect();
         assert_eq!(found, ["GET a.test/x?y=1", "GET b.test/"]);
         assert_eq!(requests.list[1].headers, [("x-a".to_owned(), "1".to_owned())]);
-        assert_eq!((requests.again, requests.unsafe_methods), (1, 1));
+        assert_eq!((requests.again, requests.left_out.unsafe_methods), (1, 1));
         for wrong in ["a.test/x", "GET /x", "{\"url\": 1}", "https:///x", "https://a.test/x y"] {
             assert!(requests.line(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted_by_its_true_reason() {
+        let mut requests = Requests::new(false, false);
+        let record = |method: &str, target: &str, host: Option<&str>| Record {
+            method: method.to_owned(),
+            target: target.to_owned(),
+            host: host.map(ToOwned::to_owned),
+            ..Record::default()
+        };
+        requests.record(record("OPTIONS", "*", Some("a.test")));
+        requests.record(record("", "\u{16}\u{3}", Some("a.test")));
+        requests.record(record("GET", "/", None));
+        let LeftOut { hostless, no_requests, pathless, .. } = requests.left_out;
+        assert_eq!((hostless, no_requests, pathless), (1, 1, 1));
+        let words = requests.left_out.words().join("\n");
+        assert!(words.contains("1 not sent: their target is no path"), "{words}");
+    }
+
+    #[test]
+    fn a_safe_method_is_not_made_another_one_by_a_field() {
+        let line = r#"{"url": "https://a.test/", "headers": {"X-HTTP-Method-Override": "DELETE",
+            "X_Method_Override": "PUT", "x-http-method": "PUT", "x-a": "1"}}"#;
+        let sent = |with_unsafe| {
+            let mut requests = Requests::new(with_unsafe, false);
+            requests.line(line).unwrap();
+            requests.list[0].headers.len()
+        };
+        assert_eq!((sent(false), sent(true)), (1, 4));
+    }
+
+    #[test]
+    fn long_requests_are_kept_once_and_bounded_in_sum() {
+        let mut requests = Requests::new(false, false);
+        let long = "x".repeat(1 << 20);
+        for number in 0..130 {
+            let mut send = Send { method: "GET".into(), host: "a.test".into(), ..Send::default() };
+            send.target = format!("/{number}{long}");
+            send.target.reserve(1 << 20);
+            requests.add(send);
+        }
+        assert_eq!((requests.list.len(), requests.left_out.beyond), (127, 3));
+        let kept = requests.list.iter().map(Send::bytes).sum::<usize>();
+        assert!(kept <= BYTES && requests.known.len() == 127, "{kept}");
     }
 
     #[test]

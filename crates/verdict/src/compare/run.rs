@@ -1,9 +1,10 @@
 //! Sends requests to both sides, no faster than allowed, and ends where the new one does harm.
 
-use super::normal::differences;
-use super::requests::{Requests, Send, is_safe};
-use super::send::{Answer, Client, Target};
+use super::normal::{ANSWER, differences};
+use super::requests::{LeftOut, Requests, Send, is_safe};
+use super::send::{Answer, Client, Target, can_be_sent};
 use super::state::State;
+use model::Printable;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io;
@@ -11,6 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
+
+/// How much of host and path is shown, and of a reason.
+const SHOWN: usize = 300;
 
 /// How a comparison is made.
 #[derive(Clone, Debug)]
@@ -40,6 +44,9 @@ pub struct Outcome {
     pub new: u16,
     /// What differs, and how.
     pub differences: BTreeMap<String, String>,
+    /// Why nothing was compared: it cannot be sent, or neither answers.
+    #[serde(default, rename = "not-compared", skip_serializing_if = "Option::is_none")]
+    pub not_compared: Option<String>,
     /// What the old one itself answers otherwise the next time: that does not count.
     #[serde(default)]
     pub unstable: Vec<String>,
@@ -67,20 +74,26 @@ pub struct Report {
     pub new: String,
     /// Different requests.
     pub requests: usize,
-    /// Left out since their method may change something.
-    pub unsafe_methods: u64,
-    /// Left out since their host is unknown.
-    pub hostless: u64,
-    /// Left out since there were too many.
-    pub beyond: u64,
+    /// What was not sent.
+    #[serde(flatten)]
+    pub left_out: LeftOut,
     /// Those that are answered alike.
     pub alike: usize,
     /// Those that are not.
     pub different: usize,
+    /// Those of which nothing was compared.
+    pub not_compared: usize,
     /// Why it ended early.
     pub stopped: Option<Stopped>,
     /// In the order of requests.
     pub outcomes: Vec<Outcome>,
+}
+
+impl Report {
+    /// Whether each request was compared, and there was one.
+    pub fn is_whole(&self) -> bool {
+        self.not_compared == 0 && self.alike + self.different > 0
+    }
 }
 
 /// Sends all requests to both. `told` hears how many are done.
@@ -134,15 +147,15 @@ fn report(
     stopped: Option<Stopped>,
 ) -> Report {
     let different = outcomes.iter().filter(|outcome| !outcome.differences.is_empty()).count();
+    let not_compared = outcomes.iter().filter(|outcome| outcome.not_compared.is_some()).count();
     Report {
         old: options.old.to_string(),
         new: options.new.to_string(),
         requests: requests.list.len(),
-        unsafe_methods: requests.unsafe_methods,
-        hostless: requests.hostless,
-        beyond: requests.beyond,
-        alike: outcomes.len() - different,
+        left_out: requests.left_out.clone(),
+        alike: outcomes.len() - different - not_compared,
         different,
+        not_compared,
         stopped,
         outcomes,
     }
@@ -150,13 +163,31 @@ fn report(
 
 async fn one(client: &Client, options: &Options, send: &Send) -> Outcome {
     let Options { old, new, strict_body, .. } = options;
+    let nothing = |why: &str| Outcome {
+        request: shown(send),
+        not_compared: Some(cut(why)),
+        ..Outcome::default()
+    };
+    if let Err(why) = can_be_sent(send, [old, new]) {
+        return nothing(&format!("it cannot be sent: {why}"));
+    }
     let (first, other) = tokio::join!(client.send(old, send), client.send(new, send));
+    match (&first.error, &other.error) {
+        (Some(one), Some(two)) if one == two => return nothing(&format!("neither answers: {one}")),
+        (Some(one), Some(two)) => {
+            return nothing(&format!("neither answers: old {one}, new {two}"));
+        }
+        _ => {}
+    }
     let mut found = differences((&first, old), (&other, new), *strict_body);
     let mut unstable = Vec::new();
     // What the old side itself answers otherwise the next time is no difference between the two.
     if !found.is_empty() && is_safe(&send.method) {
         let again = client.send(old, send).await;
         let moves = differences((&first, old), (&again, old), *strict_body);
+        if found.contains_key(ANSWER) && moves.contains_key(ANSWER) {
+            return nothing("the old side answers one time, and fails another");
+        }
         found.retain(|what, _| {
             let moved = moves.contains_key(what);
             if moved {
@@ -166,12 +197,94 @@ async fn one(client: &Client, options: &Options, send: &Send) -> Outcome {
         });
     }
     let harm = is_failure(&other) && !is_failure(&first);
+    let differences = found.into_iter();
+    let differences = differences.map(|(what, how)| (what, Printable(&how).to_string())).collect();
+    let (old, new) = (first.status, other.status);
+    Outcome { request: shown(send), old, new, differences, not_compared: None, unstable, harm }
+}
+
+/// Method, host and path; the query may hold a token. It may be a stranger's: nothing in it moves a cursor.
+fn shown(send: &Send) -> String {
     let path = send.target.split('?').next().unwrap_or_default();
     let query = if send.target.contains('?') { "?…" } else { "" };
-    let request = format!("{} {}{path}{query}", send.method, send.host);
-    Outcome { request, old: first.status, new: other.status, differences: found, unstable, harm }
+    let place = cut(&format!("{}{path}", send.host));
+    format!("{} {place}{query}", cut(&send.method))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", Printable(&text[..end])),
+        None => Printable(text).to_string(),
+    }
 }
 
 fn is_failure(answer: &Answer) -> bool {
     answer.error.is_some() || answer.status >= 500
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::report::{html, json, junit, markdown};
+    use super::*;
+    use std::net::TcpListener;
+
+    /// Two sides on which nobody listens.
+    fn nobody() -> Options {
+        let [old, new] = std::array::from_fn(|_| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            Target { secure: false, host: "127.0.0.1".to_owned(), port }
+        });
+        Options { old, new, rate: 1000, concurrency: 2, stop_after: 10, strict_body: false }
+    }
+
+    fn compared(requests: &Requests, options: &Options, state: Option<State>) -> Report {
+        let client = Client::new(true).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(compare(requests, options, &client, state, |_| {})).unwrap()
+    }
+
+    #[test]
+    fn where_nothing_was_compared_nothing_is_alike() {
+        let mut requests = Requests::new(false, false);
+        for target in ["/x", "/a b", "/\u{1b}", "/a\r\nb", "/a#b", "/\u{202e}\u{9b} "] {
+            requests.list.push(Send {
+                method: "GET".to_owned(),
+                host: "a.test".to_owned(),
+                target: target.to_owned(),
+                ..Send::default()
+            });
+        }
+        let report = compared(&requests, &nobody(), None);
+        let counts = (report.alike, report.different, report.not_compared);
+        assert_eq!((counts, report.is_whole()), ((0, 0, 6), false), "{report:?}");
+        let whys: Vec<&str> =
+            report.outcomes.iter().filter_map(|outcome| outcome.not_compared.as_deref()).collect();
+        assert!(whys[0].starts_with("neither answers: cannot connect"), "{whys:?}");
+        assert!(whys[1..].iter().all(|why| why.starts_with("it cannot be sent")), "{whys:?}");
+        for (page, words) in [
+            (markdown(&report), "- 6 NOT COMPARED"),
+            (markdown(&report), "## not compared (6)"),
+            (html(&report), "<td>neither answers: cannot connect"),
+            (json(&report).unwrap(), "\"not-compared\": \"neither answers"),
+            (junit(&report), "errors=\"6\""),
+            (junit(&report), "<error message=\"not compared: neither answers"),
+        ] {
+            assert!(page.contains(words), "{words}: {page}");
+            assert!(!page.contains(['\u{202e}', '\u{9b}', '\u{1b}']), "{page:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_compared_is_tried_again() {
+        let (mut requests, options) = (Requests::new(false, false), nobody());
+        requests.line("http://a.test/x").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        let (old, new) = (options.old.to_string(), options.new.to_string());
+        let open = || State::open(&path, &old, &new, &requests).unwrap();
+        assert_eq!(compared(&requests, &options, Some(open())).not_compared, 1);
+        assert!(std::fs::read_to_string(&path).unwrap().contains("neither answers"));
+        assert_eq!(open().known.len(), 0);
+    }
 }

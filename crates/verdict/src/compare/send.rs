@@ -125,8 +125,7 @@ impl Client {
         if !target.secure {
             return talk(stream, send).await;
         }
-        let name = send.host.rsplit_once(':').map_or(send.host.as_str(), |(name, _)| name);
-        let name = ServerName::try_from(name.to_owned()).map_err(|error| error.to_string())?;
+        let name = server_name(&send.host)?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
         talk(stream.map_err(|error| format!("TLS: {error}"))?, send).await
     }
@@ -157,16 +156,37 @@ async fn talk(
     answer
 }
 
+/// Whether a request can be sent to these at all, as it is.
+pub(super) fn can_be_sent(send: &Send, targets: [&Target; 2]) -> Result<(), String> {
+    let request = request(send)?;
+    // What stands behind a # is not sent.
+    if request.uri().path_and_query().map(|it| it.as_str()) != Some(send.target.as_str()) {
+        return Err("its target is no path with a query".to_owned());
+    }
+    if targets.iter().any(|target| target.secure) {
+        server_name(&send.host)?;
+    }
+    Ok(())
+}
+
+/// The name of a host for the TLS handshake.
+fn server_name(host: &str) -> Result<ServerName<'static>, String> {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    ServerName::try_from(name.to_owned()).map_err(|error| format!("its host: {error}"))
+}
+
 fn request(send: &Send) -> Result<Request<Full<Bytes>>, String> {
     let method = Method::from_bytes(send.method.as_bytes()).map_err(|error| error.to_string())?;
     let mut request =
         Request::builder().method(method).uri(send.target.as_str()).header("host", &send.host);
     for (name, value) in &send.headers {
-        let pair =
-            HeaderName::from_bytes(name.as_bytes()).ok().zip(HeaderValue::from_str(value).ok());
-        if let Some((name, value)) = pair {
-            request = request.header(name, value);
-        }
+        let name = HeaderName::from_bytes(name.as_bytes());
+        let name = name.map_err(|error| format!("a header field: {error}"))?;
+        let value = HeaderValue::from_bytes(value.as_bytes());
+        request = request.header(name, value.map_err(|error| format!("a header field: {error}"))?);
     }
     let body = Full::new(Bytes::copy_from_slice(send.body.as_bytes()));
     request.body(body).map_err(|error| error.to_string())

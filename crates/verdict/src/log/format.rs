@@ -2,8 +2,7 @@
 
 use super::json::Keys;
 use super::record::{Record, is_enough};
-use super::values::unescaped;
-use fancy_regex::Regex;
+use super::template::Template;
 
 /// The longest format.
 const LONGEST: usize = 16 << 10;
@@ -45,9 +44,6 @@ pub enum FormatError {
         "the log format has no {0}: nothing can be compared; the lines must have been written with it ($request and $status at least)"
     )]
     TooLittle(&'static str),
-    /// Not to be expected.
-    #[error("the log format cannot be looked for: {0}")]
-    Pattern(String),
 }
 
 /// A piece of a format.
@@ -62,14 +58,6 @@ pub(super) enum Piece {
 pub struct Format {
     template: Template,
     keys: Option<Keys>,
-}
-
-/// Text with variables, as a pattern.
-#[derive(Debug)]
-pub(super) struct Template {
-    names: Vec<String>,
-    pattern: Regex,
-    escape: Escape,
 }
 
 impl Format {
@@ -146,60 +134,6 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, FormatError> {
         return Err(FormatError::TooLarge);
     }
     Ok(pieces)
-}
-
-impl Template {
-    pub(super) fn new(pieces: &[Piece], escape: Escape) -> Result<Self, FormatError> {
-        let mut pattern = "^".to_owned();
-        let mut names = Vec::new();
-        for (index, piece) in pieces.iter().enumerate() {
-            let before = index.checked_sub(1).map(|index| &pieces[index]);
-            match (piece, before) {
-                (Piece::Text(text), _) => pattern.push_str(&fancy_regex::escape(text)),
-                (Piece::Variable(two), Some(Piece::Variable(one))) => {
-                    return Err(FormatError::SideBySide(one.clone(), two.clone()));
-                }
-                (Piece::Variable(name), before) => {
-                    pattern.push_str(value_of(name, before, pieces.get(index + 1), escape));
-                    names.push(name.clone());
-                }
-            }
-        }
-        pattern.push('$');
-        let pattern =
-            Regex::new(&pattern).map_err(|error| FormatError::Pattern(error.to_string()))?;
-        Ok(Self { names, pattern, escape })
-    }
-
-    /// The variables of a line with their values.
-    pub(super) fn values(&self, line: &str) -> Option<Vec<(&str, String)>> {
-        let found = self.pattern.captures(line).ok()??;
-        let values = self.names.iter().enumerate().map(|(index, name)| {
-            let value = found.get(index + 1).map(|value| value.as_str()).unwrap_or_default();
-            (name.as_str(), unescaped(value, self.escape))
-        });
-        Some(values.collect())
-    }
-}
-
-/// The pattern of a value, by what stands around it.
-fn value_of(
-    name: &str,
-    before: Option<&Piece>,
-    after: Option<&Piece>,
-    escape: Escape,
-) -> &'static str {
-    let ends = |letter: char| matches!(before, Some(Piece::Text(text)) if text.ends_with(letter));
-    let begins =
-        |letter: char| matches!(after, Some(Piece::Text(text)) if text.starts_with(letter));
-    match escape {
-        Escape::Default if ends('"') && begins('"') => "([^\"]*)",
-        Escape::Json if ends('"') && begins('"') => r#"((?:[^"\\]|\\.)*)"#,
-        _ if ends('[') && begins(']') => r"([^\]]*)",
-        // One value for each try, and between groups of tries a colon.
-        _ if name.starts_with("upstream_") => r"((?:[^ ,\x22]+(?:(?:, | : )[^ ,\x22]+)*)?)",
-        _ => "(.*?)",
-    }
 }
 
 #[cfg(test)]

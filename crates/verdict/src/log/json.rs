@@ -1,6 +1,7 @@
 //! Formats that are objects of JSON: their keys are looked for, in whatever order a log pipeline has left them.
 
-use super::format::{Escape, FormatError, Piece, Template, pieces};
+use super::format::{Escape, FormatError, Piece, pieces};
+use super::template::Template;
 use serde_json::Value;
 
 /// Which value of an object has which variables.

@@ -5,14 +5,17 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
-/// The longest line that is read; the rest of a longer one is passed over.
-pub const LONGEST: usize = 64 << 10;
+/// The longest line that is read; the rest of a longer one is passed over. nginx writes 4 bytes for one that cannot be
+/// printed, and reads 8k of each header field and of the request line.
+pub(super) const LONGEST: usize = 256 << 10;
+/// Docker begins a new part after so many bytes.
+const DOCKER: usize = 16 << 10;
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub(super) enum Line {
     /// Its text; what is not UTF-8 is replaced.
     Text(String),
     /// It was longer than [`LONGEST`].
@@ -22,16 +25,35 @@ pub enum Line {
 }
 
 /// The lines of a log, with their numbers from 1.
-pub struct Lines {
+pub(super) struct Lines {
     from: Box<dyn BufRead>,
     number: u64,
+    /// Parts of lines that are not whole yet, of standard output and of standard error.
+    parts: [Parts; 2],
+}
+
+/// What is there of a line that comes in parts.
+#[derive(Debug, Default)]
+struct Parts {
+    bytes: Vec<u8>,
+    /// It is too long already.
+    over: bool,
+}
+
+/// What a container runtime says of a line.
+struct Wrapped<T> {
+    /// Which of [`Lines::parts`] it belongs to.
+    stream: usize,
+    /// Whether more of it follows.
+    more: bool,
+    text: T,
 }
 
 /// Opens a log; `-` is standard input. What is packed with gzip is known by its first bytes, not by its name.
 ///
 /// # Errors
 /// When it cannot be opened.
-pub fn open(path: &Path) -> io::Result<Lines> {
+pub(super) fn open(path: &Path) -> io::Result<Lines> {
     let from: Box<dyn Read> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
@@ -48,30 +70,65 @@ pub fn open(path: &Path) -> io::Result<Lines> {
     } else {
         Box::new(from)
     };
-    Ok(Lines { from, number: 0 })
+    Ok(Lines { from, number: 0, parts: Default::default() })
 }
 
 impl Lines {
-    /// The next line with its number.
+    /// The next line with its number, which is that of its last part.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(&mut self) -> io::Result<Option<(u64, Line)>> {
-        let mut bytes = Vec::new();
-        let read = self.from.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut bytes)?;
-        if read == 0 {
-            return Ok(None);
+    pub(super) fn read(&mut self) -> io::Result<Option<(u64, Line)>> {
+        loop {
+            let mut bytes = Vec::new();
+            let read = self.from.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut bytes)?;
+            if read == 0 {
+                return Ok(self.broken_off().map(|line| (self.number, line)));
+            }
+            self.number += 1;
+            if bytes.last() != Some(&b'\n') && read > LONGEST {
+                self.pass_over()?;
+                return Ok(Some((self.number, Line::TooLong)));
+            }
+            while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
+                bytes.pop();
+            }
+            if let Some(line) = self.whole(&bytes) {
+                return Ok(Some((self.number, line)));
+            }
         }
-        self.number += 1;
-        if bytes.last() != Some(&b'\n') && read > LONGEST {
-            self.pass_over()?;
-            return Ok(Some((self.number, Line::TooLong)));
+    }
+
+    /// The line that these bytes are, or end; none while more of it follows.
+    fn whole(&mut self, bytes: &[u8]) -> Option<Line> {
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+        let bytes = prefixed(bytes).unwrap_or(bytes);
+        let docker = of_docker(bytes);
+        let docker = docker.as_ref().map(|Wrapped { stream, more, text }| Wrapped {
+            stream: *stream,
+            more: *more,
+            text: text.as_bytes(),
+        });
+        let Some(Wrapped { stream, more, text }) = docker.or_else(|| of_cri(bytes)) else {
+            return Some(line(bytes));
+        };
+        let parts = &mut self.parts[stream];
+        if !more && !parts.over && parts.bytes.is_empty() {
+            return Some(line(text));
         }
-        while bytes.last().is_some_and(|byte| matches!(byte, b'\n' | b'\r')) {
-            bytes.pop();
+        parts.over |= parts.bytes.len() + text.len() > LONGEST;
+        if parts.over {
+            parts.bytes = Vec::new();
+        } else {
+            parts.bytes.extend_from_slice(text);
         }
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(Some((self.number, bare(&text))))
+        (!more).then(|| std::mem::take(parts).line())
+    }
+
+    /// What is left of a line whose end never came.
+    fn broken_off(&mut self) -> Option<Line> {
+        let left = self.parts.iter_mut().find(|parts| parts.over || !parts.bytes.is_empty());
+        left.map(|parts| std::mem::take(parts).line())
     }
 
     fn pass_over(&mut self) -> io::Result<()> {
@@ -91,36 +148,52 @@ impl Lines {
     }
 }
 
-/// A line without what container runtimes and `kubectl logs --prefix` put around it.
-fn bare(text: &str) -> Line {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let text = prefixed(text).unwrap_or(text);
-    let unpacked = of_docker(text).or_else(|| of_cri(text).map(ToOwned::to_owned));
-    let text = unpacked.unwrap_or_else(|| text.to_owned());
-    if text.is_empty() || is_other(&text) { Line::Other } else { Line::Text(text) }
+impl Parts {
+    fn line(self) -> Line {
+        if self.over { Line::TooLong } else { line(&self.bytes) }
+    }
+}
+
+fn line(bytes: &[u8]) -> Line {
+    let text = String::from_utf8_lossy(bytes);
+    if text.is_empty() || is_other(&text) { Line::Other } else { Line::Text(text.into_owned()) }
 }
 
 /// `[pod/name/container] line`
-fn prefixed(text: &str) -> Option<&str> {
-    text.strip_prefix("[pod/")?.split_once("] ").map(|(_, line)| line)
+fn prefixed(bytes: &[u8]) -> Option<&[u8]> {
+    let rest = bytes.strip_prefix(b"[pod/")?;
+    let end = rest.windows(2).position(|pair| pair == b"] ")?;
+    Some(&rest[end + 2..])
 }
 
-/// `2026-01-01T00:00:00.000000000Z stdout F line`
-fn of_cri(text: &str) -> Option<&str> {
-    let (time, rest) = text.split_once(' ')?;
-    let is_time = time.len() > 19 && time.as_bytes()[10] == b'T' && time.starts_with("20");
-    let rest = rest.strip_prefix("stdout ").or_else(|| rest.strip_prefix("stderr "))?;
-    let line = rest.strip_prefix("F ").or_else(|| rest.strip_prefix("P "))?;
-    is_time.then_some(line)
+/// `2026-01-01T00:00:00.000000000Z stdout F line`; P instead of F where more of the line follows.
+fn of_cri(bytes: &[u8]) -> Option<Wrapped<&[u8]>> {
+    let mut fields = bytes.splitn(4, |byte| *byte == b' ');
+    let (time, stream, tags) = (fields.next()?, fields.next()?, fields.next()?);
+    let is_time = time.len() > 19 && time[10] == b'T' && time.starts_with(b"20");
+    let stream = match stream {
+        b"stdout" if is_time => 0,
+        b"stderr" if is_time => 1,
+        _ => return None,
+    };
+    let more = match tags.split(|byte| *byte == b':').next()? {
+        b"F" => false,
+        b"P" => true,
+        _ => return None,
+    };
+    Some(Wrapped { stream, more, text: fields.next().unwrap_or_default() })
 }
 
-/// `{"log":"line\n","stream":"stdout","time":"…"}`
-fn of_docker(text: &str) -> Option<String> {
-    if !(text.starts_with("{\"log\":") && text.contains("\"stream\":")) {
+/// `{"log":"line\n","stream":"stdout","time":"…"}`; without `\n`, more of a long line follows.
+fn of_docker(bytes: &[u8]) -> Option<Wrapped<String>> {
+    if !bytes.starts_with(b"{\"log\":") {
         return None;
     }
-    let value: serde_json::Value = serde_json::from_str(text).ok()?;
-    Some(value["log"].as_str()?.trim_end_matches(['\n', '\r']).to_owned())
+    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let (log, stream) = (value["log"].as_str()?, value["stream"].as_str()?);
+    let more = log.len() >= DOCKER && !log.ends_with('\n');
+    let text = log.trim_end_matches(['\n', '\r']).to_owned();
+    Some(Wrapped { stream: usize::from(stream == "stderr"), more, text })
 }
 
 /// Whether a line is klog's (`I1123 10:00:00 …`) or of nginx's error log (`2026/01/01 10:00:00 [error] …`).
@@ -181,10 +254,38 @@ mod tests {
             "[pod/ingress-nginx-controller-x/controller] a b",
             "a b\r",
         ] {
-            assert_eq!(bare(wrapped.trim_end_matches('\r')), Line::Text("a b".to_owned()));
+            assert_eq!(lines(format!("{wrapped}\n").as_bytes()), [line(1, "a b")]);
         }
         for other in ["", "I1123 10:00:00.1 7 main.go:1] x", "2026/01/01 10:00:00 [error] 7#7: x"] {
-            assert_eq!(bare(other), Line::Other, "{other}");
+            let found = lines(format!("{other}\n").as_bytes());
+            assert_eq!(found, [(1, Line::Other)], "{other}");
         }
+    }
+
+    #[test]
+    fn parts_of_a_line_are_joined_within_the_bound() {
+        let cri = |stream: &str, tag: &str, text: &str| {
+            format!("2026-01-01T00:00:00.000000000Z {stream} {tag} {text}\n")
+        };
+        let part = "x".repeat(16 << 10);
+        let many = cri("stdout", "P", &part).repeat(LONGEST / part.len() + 1);
+        let log = [
+            cri("stdout", "P", "a "),
+            cri("stderr", "F", "c"),
+            cri("stdout", "F", "b"),
+            many,
+            cri("stdout", "F", "end"),
+            cri("stdout", "F", "d"),
+            cri("stdout", "P", "broken"),
+        ]
+        .concat();
+        let found = lines(log.as_bytes());
+        let texts = found.iter().map(|(_, line)| line.clone()).collect::<Vec<_>>();
+        let text = |text: &str| Line::Text(text.to_owned());
+        assert_eq!(texts, [text("c"), text("a b"), Line::TooLong, text("d"), text("broken")]);
+        assert_eq!(found[..2], [line(2, "c"), line(3, "a b")]);
+        let docker = |text: &str| format!("{{\"log\":\"{text}\",\"stream\":\"stdout\"}}\n");
+        let log = [docker(&part), docker("y\\n"), docker("short")].concat();
+        assert_eq!(lines(log.as_bytes()), [line(2, &format!("{part}y")), line(3, "short")]);
     }
 }

@@ -3,9 +3,13 @@
 mod format;
 mod json;
 mod lines;
+mod reading;
 mod record;
+mod template;
 mod values;
 
 pub use format::{DEFAULT, Escape, Format, FormatError};
-pub use lines::{LONGEST, Line, Lines, open};
+pub use reading::{LogError, Reading, Seen, is_too_much};
 pub use record::Record;
+
+pub(crate) use record::FRAMING;

@@ -141,6 +141,9 @@ fn addresses(value: &str) -> Vec<String> {
     all.map(ToOwned::to_owned).collect()
 }
 
+/// Fields that frame one message: they say nothing of the next one that is made of the same request.
+pub(crate) const FRAMING: [&str; 4] = ["host", "connection", "content-length", "transfer-encoding"];
+
 /// A header field that the format logs; the address of the client stands elsewhere.
 fn header(name: &str, value: Option<String>, headers: &mut Vec<(String, String)>) {
     let Some(value) = value.filter(|value| !value.contains(['\r', '\n', '\0'])) else { return };
@@ -148,9 +151,7 @@ fn header(name: &str, value: Option<String>, headers: &mut Vec<(String, String)>
         headers.push(("cookie".to_owned(), format!("{cookie}={value}")));
     } else if let Some(name) = name.strip_prefix("http_") {
         let name = name.replace('_', "-");
-        if !["host", "x-forwarded-for", "connection", "content-length", "transfer-encoding"]
-            .contains(&name.as_str())
-        {
+        if name != "x-forwarded-for" && !FRAMING.contains(&name.as_str()) {
             headers.push((name, value));
         }
     }

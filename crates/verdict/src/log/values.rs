@@ -1,6 +1,6 @@
 //! Values of variables as logs have them, made values again.
 
-use super::Escape;
+use super::format::Escape;
 
 /// The value behind an escaped one.
 pub(super) fn unescaped(text: &str, escape: Escape) -> String {
