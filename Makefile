@@ -48,7 +48,7 @@ release: ## Programs, images, chart, bill of materials, provenance, checksums [K
 test: ## Everything that has to be green: lint, unit, case, socket, cluster and documentation tests
 	@scripts/need cargo cc pkg-config libssl-dev openssl curl go ip unshare setcap jq haproxy $(NGINX) $(BROWSER)
 	@$(MAKE) --no-print-directory lint
-	@scripts/totals $(CARGO) test --workspace --no-fail-fast
+	@scripts/suite
 
 lint: ## Formatting, clippy, luacheck, and what dependencies may come in
 	@scripts/need cargo cc cargo-deny luacheck

@@ -1,6 +1,7 @@
 //! `fairway compare`: the same requests to an old and a new controller.
 
 use crate::flags::{Compare as Flags, CompareReport};
+use crate::say;
 use anyhow::{Context, Result, anyhow, ensure};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal};
@@ -71,10 +72,10 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
 
 fn print(compared: &Report, report: CompareReport) -> Result<()> {
     match report {
-        CompareReport::Markdown => print!("{}", markdown(compared)),
-        CompareReport::Html => print!("{}", html(compared)),
-        CompareReport::Json => println!("{}", json(compared)?),
-        CompareReport::Junit => print!("{}", junit(compared)),
+        CompareReport::Markdown => say::text(markdown(compared))?,
+        CompareReport::Html => say::text(html(compared))?,
+        CompareReport::Json => say::line(json(compared)?)?,
+        CompareReport::Junit => say::text(junit(compared))?,
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! of ingress-nginx, which runs it there.
 
 use crate::flags::{Backends, Certs, Dbg, What};
+use crate::say;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -20,7 +21,7 @@ pub(crate) fn run(flags: &Dbg) -> Result<()> {
         What::Backends(Backends::All) => show(&Value::from(upstreams(&served()?))),
         What::Backends(Backends::List) => {
             for upstream in upstreams(&served()?) {
-                println!("{}", text(&upstream["id"]));
+                say::line(text(&upstream["id"]))?;
             }
             Ok(())
         }
@@ -34,20 +35,15 @@ pub(crate) fn run(flags: &Dbg) -> Result<()> {
         What::Certs(Certs::Get { host }) => {
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_*".contains(&byte);
             ensure!(host.bytes().all(is_name), "{host} is no host");
-            print!("{}", ask(flags.healthz_port, &format!("/certificate?{host}"))?);
-            Ok(())
+            say::text(ask(flags.healthz_port, &format!("/certificate?{host}"))?)
         }
         What::General => show(&served()?["global"]),
-        What::Conf => {
-            print!("{}", routes(&served()?));
-            Ok(())
-        }
+        What::Conf => say::text(routes(&served()?)),
     }
 }
 
 fn show(value: &Value) -> Result<()> {
-    println!("{}", serde_json::to_string_pretty(value)?);
-    Ok(())
+    say::line(serde_json::to_string_pretty(value)?)
 }
 
 fn text(value: &Value) -> &str {

@@ -2,6 +2,7 @@
 
 use crate::flags::{Explain as Flags, Output};
 use crate::reading;
+use crate::say;
 use anyhow::{Context, Result, bail, ensure};
 use console::{Asked, Explained, Line};
 use controller::Known;
@@ -35,8 +36,8 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
     }
     let decisions = decide(&translation.configuration, question)?;
     match format {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&decisions)?),
-        Output::Text => decisions.iter().for_each(print),
+        Output::Json => say::line(serde_json::to_string_pretty(&decisions)?)?,
+        Output::Text => decisions.iter().try_for_each(print)?,
     }
     Ok(())
 }
@@ -135,10 +136,11 @@ fn decide(configuration: &Configuration, question: Question) -> Result<Vec<Decis
     Ok(runtime.block_on(proxy::explain(configuration, question))?)
 }
 
-fn print(decision: &Decision) {
+fn print(decision: &Decision) -> Result<()> {
+    let Decision { step, outcome, .. } = decision;
     match &decision.by {
-        Some(by) => println!("{:<20}{}  [{by}]", decision.step, decision.outcome),
-        None => println!("{:<20}{}", decision.step, decision.outcome),
+        Some(by) => say::line(format_args!("{step:<20}{outcome}  [{by}]")),
+        None => say::line(format_args!("{step:<20}{outcome}")),
     }
 }
 

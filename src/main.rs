@@ -20,6 +20,7 @@ mod ports;
 mod reading;
 mod room;
 mod run;
+mod say;
 mod sources;
 mod streams;
 mod top;

@@ -4,6 +4,7 @@ use crate::cluster_writes::{self, ClusterWrites, Replica};
 use crate::flags::{Classes, EngineName, Listeners, Run, Source, Translate, Webhook};
 use crate::front::{self, Front};
 use crate::room::Room;
+use crate::say;
 use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
 use crate::{admin, bodies, engines, explain, logs, overload, own_pod, ports, streams, version};
 use anyhow::{Context, Result};
@@ -28,7 +29,7 @@ const LAST_TASKS: Duration = Duration::from_millis(500);
 /// Serves until a signal comes.
 pub(crate) fn run(flags: Run) -> Result<()> {
     if flags.version {
-        print!("{}", version::banner());
+        say::text(version::banner())?;
         return Ok(());
     }
     ports::check(&flags.listeners, &flags.webhook, &flags.profiling)?;
@@ -58,7 +59,7 @@ pub(crate) fn translate(flags: &Translate) -> Result<()> {
     for problem in translation.problems.iter() {
         eprintln!("{problem}");
     }
-    println!("{}", serde_json::to_string_pretty(&translation.configuration)?);
+    say::line(serde_json::to_string_pretty(&translation.configuration)?)?;
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! `fairway top`: the routes with most requests, errors or latency, in a terminal.
 
 use crate::flags::{By, Top};
+use crate::say;
 use crate::{dbg, reading, sources};
 use anyhow::{Context, Result, bail, ensure};
 use kubernetes::{Client, PodPort};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -36,21 +37,12 @@ pub(crate) fn run(flags: &Top) -> Result<()> {
     if !terminal {
         runtime.block_on(async { tokio::time::sleep(pause).await });
         page = asked.look(flags, &runtime, lines(flags, terminal))?;
-        return Ok(print(&page)?);
+        return say::text(&page);
     }
     loop {
-        print(&format!("{CLEAR}{page}"))?;
+        say::text(format_args!("{CLEAR}{page}"))?;
         runtime.block_on(async { tokio::time::sleep(pause).await });
         page = asked.look(flags, &runtime, lines(flags, terminal))?;
-    }
-}
-
-/// Whoever reads may have had enough.
-fn print(page: &str) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    match output.write_all(page.as_bytes()).and_then(|()| output.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
     }
 }
 

@@ -1,6 +1,7 @@
 //! `fairway webhook-certificate`: makes the webhook's certificate and tells the API server of it.
 
 use crate::flags::WebhookCertificate as Flags;
+use crate::say;
 use anyhow::Result;
 use controller::webhook_certificate::{Outcome, WebhookCertificate, ensure};
 use kubernetes::ClientOptions;
@@ -19,6 +20,7 @@ pub(crate) fn run(flags: Flags) -> Result<()> {
         Outcome::Kept => "was there",
         Outcome::Renewed => "renewed",
     };
-    println!("the certificate in Secret {}/{} {done}", wanted.secret.namespace, wanted.secret.name);
+    let (namespace, name) = (&wanted.secret.namespace, &wanted.secret.name);
+    say::line(format_args!("the certificate in Secret {namespace}/{name} {done}"))?;
     Ok(())
 }

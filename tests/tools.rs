@@ -76,6 +76,21 @@ fn hundreds_of_ingresses_are_checked_and_each_verdict_has_its_reason() {
 }
 
 #[test]
+fn a_reader_who_has_had_enough_is_no_mistake() {
+    let program = env!("CARGO_BIN_EXE_fairway");
+    let shop = root().join("tests/tools/shop.yaml");
+    for command in ["translate", "check"] {
+        let whole = Command::new(program).arg(command).arg(&shop).output().expect("it starts");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let cut = Command::new(program).arg(command).arg(&shop).stdout(writer).output();
+        let cut = cut.expect("it starts");
+        assert_eq!(cut.status.code(), whole.status.code(), "{command}: {}", text(&cut.stderr));
+        assert!(!text(&cut.stderr).contains("panicked"), "{command}: {}", text(&cut.stderr));
+    }
+}
+
+#[test]
 fn a_folder_that_is_not_there_is_one_line_with_its_name() {
     let output = fairway(&["check", "/nowhere/at/all"]);
     assert_eq!(output.status.code(), Some(1));

@@ -2,6 +2,7 @@
 
 use crate::flags::{Check as Flags, FailOn, Format as Output};
 use crate::reading;
+use crate::say;
 use anyhow::{Result, bail, ensure};
 use model::Configuration;
 use objects::Snapshot;
@@ -66,8 +67,8 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
     tally.finish(&known);
     ensure!(tally.requests > 0, "no request was found in the logs: nothing was compared");
     match output {
-        Output::Json => println!("{}", serde_json::to_string_pretty(&tally)?),
-        Output::Table => print!("{}", text(&tally, all)),
+        Output::Json => say::line(serde_json::to_string_pretty(&tally)?)?,
+        Output::Table => say::text(text(&tally, all))?,
         Output::Lines | Output::Markdown => {}
     }
     if let Some(first) = tally.unread_examples.first() {

@@ -6,6 +6,7 @@ mod table;
 
 use crate::flags::{Check as Flags, FailOn, Format};
 use crate::reading;
+use crate::say;
 use anyhow::{Result, ensure};
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -33,9 +34,9 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     let check = translate::check(&snapshot, &options, now.cast_signed());
     eprintln!("checked in {:.1} s", started.elapsed().as_secs_f64());
     match format {
-        Format::Table | Format::Lines => print!("{}", table::page(&check, all)),
-        Format::Markdown => print!("{}", markdown::page(&check, all)),
-        Format::Json => println!("{}", serde_json::to_string_pretty(&check)?),
+        Format::Table | Format::Lines => say::text(table::page(&check, all))?,
+        Format::Markdown => say::text(markdown::page(&check, all))?,
+        Format::Json => say::line(serde_json::to_string_pretty(&check)?)?,
     }
     if let Some(gap) = gap(&check) {
         eprintln!("{gap}");

@@ -78,6 +78,7 @@ async fn tries_end_in_time_and_are_repeated_by_code() {
     for (path, silent, fails, code, expected, times) in [
         ("/request", "9", "0", "200", 504, None),
         ("/try", "9", "0", "200", 504, None),
+        ("/try", "1", "0", "200", 504, None),
         ("/unbounded", "0", "0", "200", 200, Some("1")),
         ("/codes", "0", "3", "503", 200, Some("4")),
         ("/codes", "0", "4", "503", 503, Some("4")),

@@ -80,7 +80,7 @@ fn final_page(exchange: &mut Exchange, before: &Response) -> Response {
     let mut response = program::page(status);
     response.close = before.close;
     for challenge in before.headers.all("www-authenticate") {
-        response.headers.add("WWW-Authenticate", challenge.clone());
+        response.headers.add("WWW-Authenticate", challenge);
     }
     exchange.log.status = status.as_u16();
     if let Some(running) = &mut exchange.snippet {

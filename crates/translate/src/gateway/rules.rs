@@ -371,7 +371,13 @@ fn bound(does: &mut RouteFilters, policy: &mut Policy, rule: &RouteRule) {
         let timeouts = &mut policy.timeouts;
         (timeouts.read, timeouts.send) = (allowed.max(timeouts.read), allowed.max(timeouts.send));
     }
-    let Some(retry) = &rule.retry else { return };
+    let Some(retry) = &rule.retry else {
+        // A slow backend is not asked again: that would be for `retry` to say.
+        if rule.backend_timeout.is_some() {
+            policy.retries.conditions.remove(&Condition::Timeout);
+        }
+        return;
+    };
     does.pause = retry.backoff;
     let codes = retry.codes.iter().filter(|code| (400..600).contains(*code));
     let conditions = [Condition::Error, Condition::Timeout, Condition::NonIdempotent];
