@@ -78,7 +78,7 @@ fn hundreds_of_ingresses_are_checked_and_each_verdict_has_its_reason() {
 #[test]
 fn a_reader_who_has_had_enough_is_no_mistake() {
     let program = env!("CARGO_BIN_EXE_fairway");
-    let shop = root().join("tests/tools/shop.yaml");
+    let shop = root().join("tools/shop.yaml");
     for command in ["translate", "check"] {
         let whole = Command::new(program).arg(command).arg(&shop).output().expect("it starts");
         let (reader, writer) = std::io::pipe().expect("a pipe");
@@ -184,9 +184,9 @@ fn gateways_and_routes_are_checked_too_and_names_of_nothing_are_told() {
         assert!(page.contains("there is no Gateway shop/wob; did you mean web?"), "{page}");
     }
     let policy =
-        "{apiVersion: gateway.networking.k8s.io/v1, kind: BackendTLSPolicy, metadata: {name: a}}";
+        "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {name: a}}";
     let (code, page, _) = checked(&[&gateway("fairway", "web", "/"), service, policy], &[]);
-    assert!(code == Some(1) && page.contains("BackendTLSPolicy"), "{page}");
+    assert!(code == Some(1) && page.contains("ListenerSet"), "{page}");
 }
 
 #[test]

@@ -55,18 +55,40 @@ async fn without_descriptors_for_upstreams_requests_are_503_and_nothing_breaks()
     let through = vec!["prlimit".to_owned(), "--nofile=160:160".to_owned()];
     let flags = vec!["--worker-threads=1".to_owned()];
     let fairway = Setup { through, flags, ..Setup::of(slow().await?) }.start().await?;
-    let get = "GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
-    let http = fairway.http;
-    let clients: Vec<_> =
-        (0..72).map(|_| tokio::spawn(async move { crate::bed::ask(http, get).await })).collect();
+    // All of them are connected before the first one asks for an upstream.
+    let mut clients = Vec::new();
+    for _ in 0..72 {
+        clients.push(connected(fairway.http).await?);
+    }
+    let asking: Vec<_> = clients.into_iter().map(|client| tokio::spawn(asked(client))).collect();
     let mut statuses = Vec::new();
-    for client in clients {
-        statuses.push(status(&client.await??));
+    for answer in asking {
+        statuses.push(status(&answer.await??));
     }
     let count = |wanted| statuses.iter().filter(|status| **status == Some(wanted)).count();
     ensure!(count(200) + count(503) == 72, "{statuses:?}\n{}", fairway.said());
     ensure!(count(200) >= 40 && count(503) >= 1, "{statuses:?}");
     recovers(&fairway).await
+}
+
+/// A client that has had an answer that needs no upstream.
+async fn connected(http: std::net::SocketAddr) -> Result<TcpStream> {
+    let mut tcp = TcpStream::connect(http).await?;
+    tcp.write_all(b"HEAD / HTTP/1.1\r\nHost: nobody.test\r\n\r\n").await?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        ensure!(tcp.read_buf(&mut answer).await? > 0, "it ends after {answer:?}");
+    }
+    Ok(tcp)
+}
+
+/// What a client gets of the upstream.
+async fn asked(mut tcp: TcpStream) -> Result<String> {
+    let get = b"GET / HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
+    tcp.write_all(get).await?;
+    let mut answer = String::new();
+    tcp.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 #[test]

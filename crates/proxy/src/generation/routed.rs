@@ -35,8 +35,8 @@ pub(crate) fn paths(host: &RouteHost) -> Vec<(usize, RulePaths)> {
 }
 
 impl Routed {
-    /// The first rule that a request with this path meets, of those that may have it. A call of gRPC is asked after among
-    /// the rules for such calls first; nothing else is.
+    /// The first rule that a request with this path meets, of those that may have it. A call of gRPC is asked after
+    /// among the rules for such calls first; nothing else is.
     pub(crate) fn rule(
         &self,
         asked: &Asked<'_>,

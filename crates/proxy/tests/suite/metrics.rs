@@ -96,6 +96,8 @@ async fn requests_are_counted_once_with_their_bytes_and_times() {
                     Measure::ResponseSize | Measure::BytesSent => {
                         assert_eq!(sum, answer.len() as f64);
                     }
+                    // A connection that stands at once takes no time: the clock is read once for each wake-up.
+                    Measure::ConnectDuration => assert!((0.0..60.0).contains(&sum), "{sum}"),
                     _ => assert!(sum > 0.0 && sum < 60.0 && up_to[0] == 1, "{measure:?}: {sum}"),
                 }
             }

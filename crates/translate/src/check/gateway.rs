@@ -22,8 +22,8 @@ pub struct GatewayApi {
 pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayApi {
     let statuses = &translation.statuses;
     let mut found = GatewayApi {
-        found: snapshot.gateways.len() + snapshot.http_routes.len(),
-        ours: statuses.gateways.len() + statuses.routes.len(),
+        found: snapshot.gateways.len() + snapshot.http_routes.len() + snapshot.stream_routes.len(),
+        ours: statuses.gateways.len() + statuses.routes.len() + statuses.stream_routes.len(),
         ..GatewayApi::default()
     };
     let is_of_it = |name: &str| {
