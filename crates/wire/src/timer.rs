@@ -49,8 +49,8 @@ impl Timer {
         if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
         } else if wakes.will_wake(cx.waker()) && !sleep.is_elapsed() {
-            // It is yet to wake this task. The clock would not say so: a thread that keeps the time may be told of the end
-            // of a sleep before its own time reaches it, and nobody would wake the task again.
+            // It is yet to wake this task. The clock would not say so: a thread that keeps the time may be told of the
+            // end of a sleep before its own time reaches it, and nobody would wake the task again.
             return Poll::Pending;
         }
         loop {

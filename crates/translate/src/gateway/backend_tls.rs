@@ -18,6 +18,9 @@ const DEPTH: u32 = 9;
 /// Reason and message.
 type Why = (&'static str, String);
 
+/// A Service, or a port of it.
+type Target = (ObjectKey, Option<String>);
+
 /// All policies, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Policies {
@@ -25,7 +28,7 @@ pub(super) struct Policies {
     /// Which policies have a Service for a target.
     pub(super) by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
     /// The policies for a Service, or for a port of it, in the order in which they count.
-    by_target: BTreeMap<(ObjectKey, Option<String>), BTreeSet<(i64, ObjectKey)>>,
+    by_target: BTreeMap<Target, BTreeSet<(i64, ObjectKey)>>,
     /// The authorities of all policies: those of many are held once.
     known: BTreeSet<Arc<[u8]>>,
 }
@@ -117,8 +120,8 @@ impl Policies {
     fn take_out(&mut self, read: &Read) {
         for (service, section) in read.services() {
             let at = (service.clone(), section.map(str::to_owned));
-            super::take_out(&mut self.by_target, &at, &read.rank());
-            super::take_out(&mut self.by_service, &service, &read.policy.meta.key);
+            take_out(&mut self.by_target, &at, &read.rank());
+            take_out(&mut self.by_service, &service, &read.policy.meta.key);
         }
     }
 
@@ -224,6 +227,15 @@ impl Policies {
             let message = format!("the older BackendTLSPolicy {name} has the same target; name another target, or remove one of them");
             ("Conflicted", message)
         })
+    }
+}
+
+fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, one: &V) {
+    if let Some(all) = index.get_mut(from) {
+        all.remove(one);
+        if all.is_empty() {
+            index.remove(from);
+        }
     }
 }
 

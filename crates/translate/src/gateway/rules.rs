@@ -111,8 +111,8 @@ impl Draft {
     }
 }
 
-/// Matches times backends times host names: what a route takes where one listener has it. Long texts count as more, since
-/// each place has them.
+/// Matches times backends times host names: what a route takes where one listener has it. Long texts count as more,
+/// since each place has them.
 pub(super) fn places(route: &HttpRoute) -> usize {
     let kilobytes = |bytes: usize| bytes / 1024;
     let of_filters = |all: &[RouteFilter]| all.iter().map(filters::bytes).sum::<usize>();
