@@ -29,6 +29,7 @@ mod mirrors;
 mod phases;
 mod pulse;
 mod recorder;
+mod retry_budgets;
 mod set_headers;
 mod snippet;
 mod telemetry;

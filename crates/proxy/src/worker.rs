@@ -12,6 +12,7 @@ use crate::log::AccessLog;
 use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
+use crate::retry_budgets::RetryBudgets;
 use crate::told::{About, Told};
 use crate::young::Youth;
 use arc_swap::ArcSwap;
@@ -120,6 +121,8 @@ pub(crate) struct Worker {
     pub pool: Rc<Pool>,
     /// Copies of requests in flight.
     pub mirrors: Rc<Mirrors>,
+    /// How often requests may be tried again where routes say so.
+    pub(crate) retries: RetryBudgets,
     /// What requests say that come the same way.
     pub(crate) lines: Lines,
     /// The time of day.
@@ -164,6 +167,7 @@ impl Worker {
             shared,
             pool,
             mirrors: Rc::default(),
+            retries: RetryBudgets::default(),
             lines: Lines::default(),
             clock: Clock::default(),
             log,

@@ -63,6 +63,8 @@ pub(crate) struct Front {
     by_parent: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
     /// Which routes name a Service.
     by_service: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
+    /// Which routes name backends of a namespace that is not theirs.
+    by_abroad: BTreeMap<Arc<str>, BTreeSet<RouteId>>,
     /// Which routes answer for a host.
     by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
@@ -303,8 +305,13 @@ impl Front {
     fn touch_routes(&self, around: &Around<'_>, work: &mut Work) {
         let (old, new) = (around.old, around.new);
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
-        let namespaces = differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone());
-        for namespace in namespaces.chain(grants::touched(old, new)) {
+        // Whoever grants something to a namespace touches those of its routes alone that ask for it.
+        for (namespace, to) in grants::changed(old, new) {
+            let routes = self.by_abroad.get(&to).into_iter().flatten();
+            let routes = routes.filter(|(_, key)| key.namespace == namespace);
+            work.routes.extend(routes.cloned());
+        }
+        for namespace in differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone()) {
             for kind in [objects::Kind::HttpRoute, objects::Kind::GrpcRoute] {
                 let from = (kind, ObjectKey::new(namespace.clone(), ""));
                 let within = new.http_routes.range(from..).map(|(id, _)| id);
@@ -355,6 +362,9 @@ impl Front {
             work.policed.insert(service.clone());
             self.by_service.entry(service.clone()).or_default().insert(id.clone());
         }
+        for namespace in &attached.draft.abroad {
+            self.by_abroad.entry(namespace.clone()).or_default().insert(id.clone());
+        }
         for spot in &attached.spots {
             self.by_host.entry(spot.key.clone()).or_default().insert(id.clone());
             work.hosts.insert(spot.key.clone());
@@ -385,6 +395,9 @@ impl Front {
         for service in &before.draft.services {
             work.policed.insert(service.clone());
             take_out(&mut self.by_service, service, id);
+        }
+        for namespace in &before.draft.abroad {
+            take_out(&mut self.by_abroad, namespace, id);
         }
         for spot in &before.spots {
             take_out(&mut self.by_host, &spot.key, id);

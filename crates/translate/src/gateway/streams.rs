@@ -100,7 +100,12 @@ impl Streams {
         if ours.is_empty() {
             return;
         }
-        let (shares, unresolved) = self.shares(route, around.new);
+        let waits = self.waits(route, around);
+        // Of one that waits nothing is looked up, as with other routes.
+        let (shares, unresolved) = match waits {
+            Some(_) => Default::default(),
+            None => self.shares(route, around.new),
+        };
         let resolved = match unresolved {
             Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message),
             None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
@@ -110,7 +115,6 @@ impl Streams {
             namespace: &key.namespace,
             hostnames: &route.hostnames,
         };
-        let waits = self.waits(route, around);
         let mut told = Vec::with_capacity(ours.len());
         let mut counted = BTreeSet::new();
         for (parent, state) in ours {
