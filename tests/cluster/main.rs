@@ -15,6 +15,7 @@ mod leader;
 mod lies;
 mod load;
 mod login;
+mod monitoring;
 mod objects;
 mod outages;
 mod records;
