@@ -34,7 +34,7 @@ fn solver(host: Option<&str>, token: &str) -> Value {
 }
 
 /// What applications ask for, by the first part of their host.
-const APPLICATIONS: [(&str, &str); 8] = [
+pub(crate) const APPLICATIONS: [(&str, &str); 8] = [
     ("redirected", "force-ssl-redirect: 'true'"),
     ("regex", "use-regex: 'true', PREFIX/rewrite-target: /$1"),
     ("listed", "whitelist-source-range: 192.0.2.0/24"),
@@ -45,7 +45,7 @@ const APPLICATIONS: [(&str, &str); 8] = [
     ("passed", "ssl-passthrough: 'true'"),
 ];
 
-async fn applications(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn applications(cluster: &Cluster) -> Result<()> {
     cluster.apply(GROUND).await?;
     let address = pod(cluster, "solver").await?;
     for (name, port) in [("solver", 8089), ("web", 80)] {
@@ -59,7 +59,7 @@ async fn applications(cluster: &Cluster) -> Result<()> {
 }
 
 /// An application with these annotations, and a Secret that is not there.
-fn application(name: &str, notes: &str) -> String {
+pub(crate) fn application(name: &str, notes: &str) -> String {
     let host = format!("{name}.test");
     let notes = notes.replace("PREFIX", PREFIX);
     let tls = format!(
@@ -69,6 +69,13 @@ fn application(name: &str, notes: &str) -> String {
         "namespace: demo}",
         &format!("namespace: demo, annotations: {{{PREFIX}/{notes}}}}}"),
     )
+}
+
+/// A ConfigMap that closes everything, challenges excepted.
+pub(crate) fn closing_settings() -> &'static str {
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: fairway, namespace: fairway}, data: {\
+     whitelist-source-range: 192.0.2.0/24, \
+     global-auth-url: 'http://nobody.demo.svc.cluster.local/'}}"
 }
 
 /// A new challenge is answered by its solver, in clear, on the path as it is.
@@ -84,10 +91,7 @@ fn challenges_are_answered_whatever_applications_ask_for() {
     cluster::test(async |cluster| {
         applications(cluster).await?;
         cluster.fairway_kubeconfig().await?;
-        let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: fairway, namespace: fairway}, data: {\
-                        whitelist-source-range: 192.0.2.0/24, \
-                        global-auth-url: 'http://nobody.demo.svc.cluster.local/'}}";
-        cluster.apply(settings).await?;
+        cluster.apply(closing_settings()).await?;
         let fairway = Fairway::start_with(cluster, &["--enable-ssl-passthrough"]).await?;
         for (name, _) in APPLICATIONS {
             let (host, token) = (format!("{name}.test"), format!("tok-EN_{name}"));
