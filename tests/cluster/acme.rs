@@ -1,4 +1,4 @@
-//! cert-manager beside Fairway, with an authority that asks over ACME: whatever applications ask for, they get certificates.
+//! cert-manager beside Fairway, with an authority that asks over ACME: certificates whatever applications ask for.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
