@@ -11,7 +11,7 @@ use model::{Configuration, Location, ServerName};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::LocalSet;
-use wire::Source;
+use wire::{Response, Source};
 
 /// A Configuration, ready to be asked about many requests by one thread.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Outcome {
 }
 
 /// Where a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum End {
     /// It is no request that can be read.
     Unread,
@@ -118,17 +118,25 @@ impl DryRun {
             Err(Unanswerable::Configuration(_)) => return unread(500),
         };
         let response = phases::serve(&mut exchange).await;
+        Outcome::of(&exchange, &response)
+    }
+}
+
+impl Outcome {
+    /// What became of a request that nothing was sent for.
+    pub(crate) fn of(exchange: &Exchange, response: &Response) -> Self {
         let leads_to = response.headers.get("location");
-        Outcome {
+        let place = exchange.place.as_ref();
+        Self {
             status: response.status.as_u16(),
             sent: response.source == Source::Upstream,
             end: exchange.phase.into(),
-            upstream: upstream(&exchange),
+            upstream: upstream(exchange),
             stands_in: exchange.visit.stands_in,
             leads_to: leads_to.map(|value| String::from_utf8_lossy(value).into_owned()),
             dotted: exchange.dotted,
-            location: exchange.place.as_ref().map(|place| place.spot().location.clone()),
-            server: exchange.place.map(|place| (place.site.server.name.clone(), place.index)),
+            location: place.map(|place| place.spot().location.clone()),
+            server: place.map(|place| (place.site.server.name.clone(), place.index)),
         }
     }
 }

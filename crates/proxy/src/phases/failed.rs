@@ -44,6 +44,9 @@ fn log_error(exchange: &Exchange, error: &Error) {
                 "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
             ),
         }
+        if let Some(place) = &exchange.place {
+            exchange.worker.shared.watched.route_failed(place, error);
+        }
     }
     match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),

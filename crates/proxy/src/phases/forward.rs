@@ -114,6 +114,7 @@ async fn tries(
                     exchange.log.tries.pop();
                     continue;
                 }
+                note_failure(exchange, &journal, &failed.error);
                 if !(more && repeatable && failed.error.retry(&policy.retries)) {
                     return Err(Error::Upstream(failed.error).into());
                 }
@@ -125,6 +126,15 @@ async fn tries(
         if opentelemetry::another_try(exchange) {
             head = body.head(exchange).unwrap_or(head);
         }
+    }
+}
+
+/// Notes why a try failed, where its endpoint is to blame.
+#[cold]
+fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
+    if !matches!(error, TryError::RequestBody(_) | TryError::Loop) {
+        let known = || exchange.generation.addresses();
+        exchange.worker.shared.watched.failed(journal.address, error, known);
     }
 }
 
