@@ -30,8 +30,10 @@ pub(crate) struct Watched {
     counts: Mutex<Vec<Arc<Counts>>>,
     failures: Mutex<HashMap<SocketAddr, Failure>>,
     /// The last failure of each route, by host, path and how that is meant.
-    routes: Mutex<HashMap<(ServerName, PathKind, String), (SystemTime, String)>>,
+    routes: Mutex<HashMap<Route, (SystemTime, String)>>,
 }
+
+type Route = (ServerName, PathKind, String);
 
 /// What one thread counts.
 #[derive(Debug, Default)]
