@@ -15,7 +15,7 @@ use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
 use exposition::{Identity, Metrics};
-use kubernetes::Following;
+use kubernetes::{ClientOptions, Following};
 use objects::Reference;
 use runtime::{Block, Ready, Shutdown, log, signal};
 use std::path::PathBuf;
@@ -105,8 +105,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
     let options = Options { reserved_ports, http_ports, raw, ..of_source };
-    let cluster = (source.manifests.is_empty() && !listeners.shadow)
-        .then(|| (client(&source), sees_all(&source)));
+    let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
         feed = feed(source, &options, published, following, false) => feed?,
@@ -135,6 +134,12 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// The way to the cluster, and whether all of it is seen; none where nothing is to be written.
+fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(ClientOptions, bool)> {
+    let writes = source.manifests.is_empty() && !listeners.shadow;
+    writes.then(|| (client(source), sees_all(source)))
 }
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.

@@ -1,11 +1,11 @@
 //! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and
 //! what was decided is told as values instead of lines. Made for the verdict on access logs.
 
+use crate::end::End;
 use crate::exchange::Exchange;
 use crate::explain::{Question, Unanswerable, compiled, exchange, worker};
 use crate::generation::Generation;
 use crate::phases;
-use crate::trace::Phase;
 use crate::worker::Worker;
 use model::{Configuration, Location, ServerName};
 use std::rc::Rc;
@@ -43,53 +43,6 @@ pub struct Outcome {
     pub leads_to: Option<String>,
     /// Whether the path had dot segments, so that another one than the client's is forwarded.
     pub dotted: bool,
-}
-
-/// Where a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum End {
-    /// It is no request that can be read.
-    Unread,
-    /// A block list.
-    Blocks,
-    /// Before or at the choice of the location: a path that is none, a closed location, a redirect of the host.
-    Location,
-    /// An answer to a preflight request.
-    Preflight,
-    /// A redirect that is configured.
-    Redirect,
-    /// A snippet.
-    Snippet,
-    /// The redirect to HTTPS, or a certificate that was asked for.
-    HttpsRedirect,
-    /// Nobody is there.
-    Endpoints,
-    /// Rates and connections.
-    Limits,
-    /// Addresses, passwords, authenticators; or nothing is behind the location.
-    Access,
-    /// The request's body.
-    Body,
-    /// An upstream.
-    Upstream,
-}
-
-impl From<Phase> for End {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Client | Phase::Blocks => Self::Blocks,
-            Phase::Location | Phase::AppRoot => Self::Location,
-            Phase::Preflight => Self::Preflight,
-            Phase::Redirect => Self::Redirect,
-            Phase::Rewrite => Self::Snippet,
-            Phase::HttpsRedirect => Self::HttpsRedirect,
-            Phase::Endpoints => Self::Endpoints,
-            Phase::Limits => Self::Limits,
-            Phase::Access => Self::Access,
-            Phase::Body => Self::Body,
-            Phase::Upstream => Self::Upstream,
-        }
-    }
 }
 
 impl DryRun {

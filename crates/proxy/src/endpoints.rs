@@ -1,11 +1,11 @@
 //! How it goes at each endpoint, and why requests of a route failed last: failures are always noted, all else is
 //! counted only while somebody looks.
 
-use crate::exchange::{Exchange, Place};
-use model::{PathKind, ServerName};
+use model::{Location, PathKind, ServerName};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
@@ -136,9 +136,13 @@ impl Watched {
 
     /// A request failed, of which the error log tells: no more of them are noted than told.
     #[cold]
-    pub(crate) fn route_failed(&self, place: &Place, why: &dyn fmt::Display) {
-        let location = &place.spot().location;
-        let key = (place.site.server.name.clone(), location.kind, location.path.clone());
+    pub(crate) fn route_failed(
+        &self,
+        host: &ServerName,
+        location: &Location,
+        why: &dyn fmt::Display,
+    ) {
+        let key = (host.clone(), location.kind, location.path.clone());
         let mut routes = lock(&self.routes);
         if routes.len() >= MOST && !routes.contains_key(&key) {
             routes.clear();
@@ -184,17 +188,20 @@ impl Watched {
 }
 
 impl Counts {
-    /// A request is over: what its tries came to.
+    /// A request is over: what its tries came to; answers of 500 and more are failures of `watched`, too.
     #[cold]
-    pub(crate) fn note(&self, exchange: &Exchange) {
-        for attempt in exchange.tries() {
+    pub(crate) fn note(
+        &self,
+        tries: &[Rc<Try>],
+        watched: &Watched,
+        known: impl Fn() -> HashSet<SocketAddr>,
+    ) {
+        for attempt in tries {
             self.attempt(attempt);
             if let Some(status) = attempt.status.get().filter(|status| *status >= 500)
                 && attempt.header.get().is_some()
             {
-                let known = || exchange.generation.addresses();
-                let why = format!("it answered {status}");
-                exchange.worker.shared.watched.failed(attempt.address, &why, known);
+                watched.failed(attempt.address, &format!("it answered {status}"), &known);
             }
         }
     }

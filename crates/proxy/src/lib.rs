@@ -12,6 +12,7 @@ mod compile;
 mod connection;
 mod credentials;
 mod dry;
+mod end;
 mod endpoints;
 mod engine;
 mod error;
@@ -41,7 +42,8 @@ mod variables;
 mod worker;
 mod young;
 
-pub use dry::{DryRun, End, Outcome};
+pub use dry::{DryRun, Outcome};
+pub use end::End;
 pub use endpoints::{AtEndpoint, AtEndpoints};
 pub use engine::{Native, Options, StartError};
 pub use explain::{Question, Unanswerable, explain};

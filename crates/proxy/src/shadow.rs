@@ -1,27 +1,13 @@
-//! Copies of requests (`fairway run --shadow`): each runs through the phases as a real one does, but nothing is sent to
-//! anybody; what was decided is counted in groups.
+//! What was decided about copies of requests (`fairway run --shadow`), in groups. `trace/copies.rs` makes a copy of a
+//! request.
 
-use crate::connection::Connection;
-use crate::dry::{End, Outcome};
-use crate::exchange::Exchange;
-use crate::trace::Trace;
-use http::StatusCode;
-use model::{Printable, ServerName};
-use std::borrow::Cow;
+use crate::end::End;
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::rc::Rc;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
-use tls::TlsSession;
-use wire::{Response, Source, tokens};
 
 /// Groups that are kept apart; copies beyond them are only counted.
 const MOST_GROUPS: usize = 1000;
-/// How much of a host and a path an example shows.
-const SHOWN: usize = 200;
-/// What meshes put behind the host of a copy (Envoy, and so Istio).
-const SUFFIX: &[u8] = b"-shadow";
 
 /// What became of copies, by group.
 #[derive(Debug, Default)]
@@ -108,9 +94,10 @@ impl Said {
         }
     }
 
-    fn of(outcome: &Outcome) -> Self {
-        match outcome.status {
-            _ if outcome.sent => Self::Upstream,
+    /// What is said where this status is answered, or the request is sent to an upstream.
+    pub(crate) fn of(status: u16, sent: bool) -> Self {
+        match status {
+            _ if sent => Self::Upstream,
             300..=399 => Self::Redirect,
             400.. => Self::Refusal,
             _ => Self::Answer,
@@ -119,33 +106,6 @@ impl Said {
 }
 
 impl Shadow {
-    /// A copy: from now on it is what it is a copy of, as far as its header section says so, and nothing is sent for
-    /// it.
-    pub(crate) fn begin(&self, exchange: &mut Exchange) {
-        exchange.trace = Some(Box::new(Trace { dry: true, copy: true, ..Trace::default() }));
-        let own = own_host(&exchange.request.authority);
-        if own.len() < exchange.request.authority.len() && !is_known(exchange) {
-            exchange.request.authority = own.into_owned().into();
-        }
-        let client = forwarded_for(exchange);
-        if client.is_none() && exchange.connection.announced.is_none() {
-            self.seen().without_client += 1;
-        }
-        if let Some(original) = original(exchange, client) {
-            exchange.connection = Rc::new(original);
-        }
-    }
-
-    /// What was decided about it; whoever copied it is told no more than that.
-    pub(crate) fn end(&self, exchange: &Exchange, response: &mut Response) {
-        let outcome = Outcome::of(exchange, response);
-        self.note(&outcome, || example(exchange));
-        if outcome.sent {
-            response.status = StatusCode::NO_CONTENT;
-            response.source = Source::Own;
-        }
-    }
-
     /// A TLS connection that a real one would have carried on as it is.
     pub(crate) fn carried(&self, upstream: &str) {
         let decided = Decided {
@@ -159,21 +119,13 @@ impl Shadow {
         self.count(decided, || "a TLS connection".to_owned());
     }
 
-    fn note(&self, outcome: &Outcome, example: impl FnOnce() -> String) {
-        let origin = outcome.location.as_ref().and_then(|location| location.origin.as_ref());
-        let server = outcome.server.as_ref();
-        let decided = Decided {
-            said: Said::of(outcome),
-            host: server.map_or_else(|| "_".to_owned(), |(name, _)| name.as_str().to_owned()),
-            ingress: origin.map(|origin| format!("{}/{}", origin.namespace, origin.name)),
-            upstream: outcome.upstream.clone().filter(|_| outcome.sent),
-            status: (!outcome.sent).then_some(outcome.status),
-            end: outcome.end,
-        };
-        self.count(decided, example);
+    /// A copy that does not say whose request it is of.
+    pub(crate) fn without_client(&self) {
+        self.seen().without_client += 1;
     }
 
-    fn count(&self, decided: Decided, example: impl FnOnce() -> String) {
+    /// One more copy about which this was decided.
+    pub(crate) fn count(&self, decided: Decided, example: impl FnOnce() -> String) {
         let now = SystemTime::now();
         let mut seen = self.seen();
         seen.sums[decided.said as usize] += 1;
@@ -210,83 +162,18 @@ impl Shadow {
     }
 }
 
-/// The host without what a mesh puts behind it.
-fn own_host(authority: &[u8]) -> Cow<'_, [u8]> {
-    let port = authority.iter().rposition(|byte| *byte == b':').unwrap_or(authority.len());
-    let (host, port) = authority.split_at(port);
-    match host.strip_suffix(SUFFIX).filter(|host| !host.is_empty()) {
-        Some(host) => Cow::Owned([host, port].concat()),
-        // Envoy appends it to the authority as it is, port and all.
-        None => Cow::Borrowed(authority.strip_suffix(SUFFIX).unwrap_or(authority)),
-    }
-}
-
-/// Whether there is a host of that very name, which then is what was meant.
-fn is_known(exchange: &Exchange) -> bool {
-    let host = exchange.connection.host_of(&exchange.request.authority);
-    exchange.generation.configuration.servers.contains_key(&ServerName::new(&*host))
-}
-
-/// The last address of X-Forwarded-For, which is whom the copying proxy saw. Nobody gains anything by a wrong one:
-/// nothing is served here.
-fn forwarded_for(exchange: &Exchange) -> Option<IpAddr> {
-    let header = exchange.request.headers.bytes("x-forwarded-for")?;
-    let last = tokens(&header).last()?;
-    crate::address::parse_address(last)
-}
-
-/// The connection that the original came over, where the copy says that it was another one.
-fn original(exchange: &Exchange, client: Option<IpAddr>) -> Option<Connection> {
-    let (copy, listen) = (&exchange.connection, &exchange.worker.listen);
-    let secure = match exchange.request.headers.bytes("x-forwarded-proto").as_deref() {
-        Some(b"https") => true,
-        Some(b"http") => false,
-        _ => copy.tls.is_some(),
-    };
-    if client.is_none() && secure == copy.tls.is_some() {
-        return None;
-    }
-    let peer = client.map_or(copy.peer, |client| SocketAddr::new(client, copy.peer.port()));
-    let port = if secure { listen.https_port } else { listen.http_port };
-    let port = if secure == copy.tls.is_some() { copy.local.port() } else { port };
-    let local = SocketAddr::new(copy.local.ip(), port);
-    let tls = secure.then(|| {
-        let host = copy.host_of(&exchange.request.authority);
-        let server_name = (!host.is_empty()).then(|| host.to_string());
-        TlsSession { server_name, ..TlsSession::default() }
-    });
-    let mut original = Connection::new(copy.serial, peer, local, copy.announced, tls);
-    original.is_gateways = copy.is_gateways;
-    original.requests.set(copy.requests.get());
-    Some(original)
-}
-
-/// Method, host and path; the query may hold a token.
-fn example(exchange: &Exchange) -> String {
-    let path = String::from_utf8_lossy(exchange.request.raw_path());
-    let place = format!("{}{path}", exchange.host);
-    let place = match place.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", &place[..end]),
-        None => place,
-    };
-    Printable(&format!("{} {place}", exchange.request.method)).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn outcome(status: u16, sent: bool, upstream: &str) -> Outcome {
-        Outcome {
-            status,
-            sent,
+    fn decided(status: u16, sent: bool, upstream: &str) -> Decided {
+        Decided {
+            said: Said::of(status, sent),
+            host: "_".to_owned(),
+            ingress: None,
+            upstream: sent.then(|| upstream.to_owned()),
+            status: (!sent).then_some(status),
             end: End::Upstream,
-            server: None,
-            location: None,
-            upstream: Some(upstream.to_owned()),
-            stands_in: false,
-            leads_to: None,
-            dotted: false,
         }
     }
 
@@ -294,31 +181,17 @@ mod tests {
     fn copies_are_counted_in_groups_of_which_there_are_not_too_many() {
         let shadow = Shadow::default();
         for number in 0..MOST_GROUPS + 5 {
-            shadow.note(&outcome(200, true, &format!("demo-{number}-80")), String::new);
+            shadow.count(decided(200, true, &format!("demo-{number}-80")), String::new);
         }
         for status in [308, 403, 503, 200, 403] {
-            shadow.note(&outcome(status, false, "never"), String::new);
+            shadow.count(decided(status, false, "never"), String::new);
         }
         let seen = shadow.seen_so_far();
         assert_eq!((seen.groups.len(), seen.beyond), (MOST_GROUPS, 10));
         let sums = [("upstream", 1005), ("redirect", 1), ("refusal", 3), ("answer", 1)];
         assert_eq!(seen.sums, sums);
-        shadow.note(&outcome(200, true, "demo-7-80"), String::new);
+        shadow.count(decided(200, true, "demo-7-80"), String::new);
         let first = &shadow.seen_so_far().groups[0];
         assert_eq!((first.0.upstream.as_deref(), first.1.copies), (Some("demo-7-80"), 2));
-    }
-
-    #[test]
-    fn what_a_mesh_puts_behind_the_host_is_taken_off() {
-        for (given, wanted) in [
-            ("shop.test-shadow", "shop.test"),
-            ("shop.test-shadow:8080", "shop.test:8080"),
-            ("shop.test:8080-shadow", "shop.test:8080"),
-            ("shop.test", "shop.test"),
-            ("-shadow", ""),
-            ("", ""),
-        ] {
-            assert_eq!(*own_host(given.as_bytes()), *wanted.as_bytes(), "{given}");
-        }
     }
 }

@@ -205,8 +205,8 @@ pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-/// Notes over what kind of connection each try went, what came of it while somebody looks at endpoints, and how long the
-/// last one took where the balance asks for that.
+/// Notes over what kind of connection each try went, what came of it while somebody looks at endpoints, and how long
+/// the last one took where the balance asks for that.
 pub(crate) fn note_tries(exchange: &Exchange) {
     let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };
     let (Some(group), rule) = chosen(exchange, spot) else { return };
@@ -215,7 +215,8 @@ pub(crate) fn note_tries(exchange: &Exchange) {
         made.for_each(|attempt| group.note(attempt.reused.get()));
     }
     if exchange.worker.looked.get() {
-        exchange.worker.counts().note(exchange);
+        let known = || exchange.generation.addresses();
+        exchange.worker.counts().note(exchange.tries(), &exchange.worker.shared.watched, known);
     }
     let measures = |rule: &Rule| rule.algorithm == Algorithm::Ewma && rule.session.is_none();
     if rule.is_some_and(measures)

@@ -45,7 +45,8 @@ fn log_error(exchange: &Exchange, error: &Error) {
             ),
         }
         if let Some(place) = &exchange.place {
-            exchange.worker.shared.watched.route_failed(place, error);
+            let (host, location) = (&place.site.server.name, &place.spot().location);
+            exchange.worker.shared.watched.route_failed(host, location, error);
         }
     }
     match level {

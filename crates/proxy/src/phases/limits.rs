@@ -167,7 +167,8 @@ fn tell(exchange: &Exchange, what: &'static str) {
     match exchange.worker.shared.told.line(owner, About::Limit(what)) {
         Some(line) => {
             if let Some(place) = &exchange.place {
-                exchange.worker.shared.watched.route_failed(place, &what);
+                let (host, location) = (&place.site.server.name, &place.spot().location);
+                exchange.worker.shared.watched.route_failed(host, location, &what);
             }
             let namespace = owner.map(|owner| &**owner).unwrap_or_default();
             tracing::warn!(

@@ -1,7 +1,7 @@
 //! The trace of a real request: whoever knows the secret of `--trace-secret-file` asks for it with a header, and
 //! finds it in the header section of the answer. With `--shadow` each request is a copy, of which it is only counted.
 
-use super::{Decision, Trace, decisions};
+use super::{Decision, Trace, copies, decisions};
 use crate::exchange::Exchange;
 use crate::listen::Followed;
 use aws_lc_rs::constant_time::verify_slices_are_equal;
@@ -20,7 +20,7 @@ pub(crate) fn begin(exchange: &mut Exchange) {
         Some(Followed::Asked(secret)) => secret.clone(),
         // What is only thought through already is no copy that came.
         Some(Followed::Copies(_)) if exchange.is_dry() => return,
-        Some(Followed::Copies(shadow)) => return shadow.clone().begin(exchange),
+        Some(Followed::Copies(shadow)) => return copies::begin(&shadow.clone(), exchange),
     };
     let Some(told) = exchange.request.headers.bytes(HEADER) else { return };
     exchange.request.headers.remove(HEADER);
@@ -33,7 +33,7 @@ pub(crate) fn begin(exchange: &mut Exchange) {
 pub(crate) fn end(exchange: &Exchange, response: &mut Response) {
     let Some(Trace { dry, copy, .. }) = exchange.trace.as_deref() else { return };
     if *copy && let Some(Followed::Copies(shadow)) = &exchange.worker.listen.followed {
-        shadow.end(exchange, response);
+        copies::end(shadow, exchange, response);
     }
     if *dry {
         return;

@@ -160,8 +160,8 @@ fn line(bytes: &[u8]) -> Line {
     if text.is_empty() || is_other(&text) { Line::Other } else { Line::Text(text) }
 }
 
-/// The text; bytes that are no UTF-8, which `escape=json` and `escape=none` leave as they came, are asked about in their
-/// percent-encoded form, which means the same.
+/// The text; bytes that are no UTF-8, which `escape=json` and `escape=none` leave as they came, are asked about in
+/// their percent-encoded form, which means the same.
 fn printed(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
