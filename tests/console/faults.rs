@@ -155,7 +155,8 @@ fn the_cause_of_each_of_ten_faults_is_shown() {
     answered(&fairway, "auth.test", 500);
     contains(failed(&fairway, "auth.test"), &["asking the authenticator", "connecting: "]);
     // 7: a canary that nobody goes to.
-    contains(problem(&fairway, "zero-canary") + &explained(&fairway, "zero.test"), &["canary"]);
+    contains(problem(&fairway, "zero-canary"), &["nobody goes to this canary", "canary-weight"]);
+    contains(explained(&fairway, "zero.test"), &["not the canary shop-other-http"]);
     // 8: a regular expression that is none.
     contains(problem(&fairway, "regex"), &["shop", "/(a"]);
     // 9: a Secret that cannot be read.
