@@ -51,6 +51,10 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
             session.bench.soak(Duration::from_secs(*time))
         }
+        Some(Command::Viewers { viewers, hosts }) => {
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            session.bench.viewers(*viewers, *hosts)
+        }
         Some(Command::Instructions { requests }) => {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
             let count = session.bench.instructions(*requests)?;

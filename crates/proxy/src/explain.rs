@@ -107,7 +107,7 @@ pub(crate) fn worker(
         http_port,
         https_port,
         health_path: "".into(),
-        trace_secret: None,
+        followed: None,
         hostname: "".into(),
     };
     let log = Writer::start("access-log", LogTarget::Stderr)

@@ -3,6 +3,7 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
+use crate::endpoints::{Counts, Watched};
 use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
@@ -72,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) told: Told,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
+    /// How it goes at each endpoint.
+    pub(crate) watched: Watched,
 }
 
 /// What the process is at.
@@ -108,6 +111,7 @@ impl Shared {
             load: Arc::default(),
             told: Told::default(),
             metrics: None,
+            watched: Watched::default(),
         }
     }
 }
@@ -143,6 +147,9 @@ pub(crate) struct Worker {
     /// Connections that the last tick ended, and that nobody took the place of.
     freed: Cell<usize>,
     leaving: Cell<bool>,
+    /// Where tries at endpoints are counted, and whether somebody looks.
+    counts: Arc<Counts>,
+    pub(crate) looked: Cell<bool>,
     random: RefCell<fastrand::Rng>,
     /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
     numbers: RefCell<[fastrand::Rng; 2]>,
@@ -164,6 +171,8 @@ impl Worker {
         Self {
             listen: shared.listening.clone(),
             recorder: shared.metrics.clone().map(Recorder::new),
+            counts: shared.watched.join(),
+            looked: Cell::new(false),
             shared,
             pool,
             mirrors: Rc::default(),
@@ -240,6 +249,7 @@ impl Worker {
                 }
             }
             each();
+            self.heed();
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -247,6 +257,19 @@ impl Worker {
                 self.tell();
             }
         }
+    }
+
+    /// Counts what comes of tries from now on if somebody looks, and no more if nobody does.
+    fn heed(&self) {
+        let looked = self.shared.watched.is_looked_at();
+        if self.looked.replace(looked) && !looked {
+            self.counts.forget();
+        }
+    }
+
+    /// Where tries at endpoints are counted while somebody looks.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Says what its connections are at, where somebody counts.

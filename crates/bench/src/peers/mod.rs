@@ -94,6 +94,8 @@ pub(crate) struct Running {
     pub(crate) http: SocketAddr,
     /// Its TLS listener.
     pub(crate) https: SocketAddr,
+    /// Its port for health checks, where it has one.
+    pub(crate) health: SocketAddr,
     child: Child,
     log: PathBuf,
 }
@@ -197,7 +199,8 @@ impl Running {
             .with_context(|| format!("start {}: {}", peer.name(), peer.remedy()))?;
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (http, https) = (address(ports.http), address(ports.https));
-        Ok(Self { peer, http, https, child, log })
+        let health = address(ports.health);
+        Ok(Self { peer, http, https, health, child, log })
     }
 
     /// The number of its first process.

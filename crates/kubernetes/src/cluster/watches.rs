@@ -77,7 +77,10 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
         if Instant::now() + pause >= patience {
             return Err(Error::Unreachable { reason });
         }
-        tracing::warn!(reason, "cannot reach the API server; trying again");
+        // Who asks once is told by the error that ends it.
+        if !options.once {
+            tracing::warn!(reason, "cannot reach the API server; trying again");
+        }
         drop(timeout(pause, std::future::pending::<()>()).await);
     };
     if let Some(namespace) = &options.namespace {

@@ -1,5 +1,6 @@
 //! Binds the listeners: for each thread its own, sharing the port (SO_REUSEPORT).
 
+use crate::shadow::Shadow;
 use model::Outside;
 use socket2::Socket;
 use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6, remedy};
@@ -33,10 +34,29 @@ pub struct Listening {
     pub https_port: u16,
     /// The path that the catch-all server answers with 200.
     pub health_path: Arc<str>,
-    /// What asks for a trace.
-    pub trace_secret: Option<Arc<[u8]>>,
+    /// Which requests are followed; nearly always none.
+    pub followed: Option<Followed>,
     /// The name of this machine.
     pub hostname: Arc<str>,
+}
+
+/// Which requests are followed on their way through the phases.
+#[derive(Clone, Debug)]
+pub enum Followed {
+    /// Those with this secret in a header.
+    Asked(Arc<[u8]>),
+    /// All: they are copies.
+    Copies(Arc<Shadow>),
+}
+
+impl Listening {
+    /// Where copies are counted, if this process serves nobody.
+    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
+        match &self.followed {
+            Some(Followed::Copies(shadow)) => Some(shadow),
+            Some(Followed::Asked(_)) | None => None,
+        }
+    }
 }
 
 /// The sockets of one thread.
@@ -67,7 +87,7 @@ pub(crate) fn bind(
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let listening = Listening {
         health_path: listen.health_path.as_str().into(),
-        trace_secret: listen.trace_secret.as_deref().map(Arc::from),
+        followed: listen.trace_secret.as_deref().map(|secret| Followed::Asked(secret.into())),
         http_port: http.1,
         https_port: https.1,
         hostname: hostname.into(),

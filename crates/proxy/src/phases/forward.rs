@@ -126,6 +126,7 @@ async fn tries(
                     exchange.log.tries.pop();
                     continue;
                 }
+                note_failure(exchange, &journal, &failed.error);
                 let again = more && repeatable && failed.error.retry(&policy.retries);
                 let is_free = !failed.sent && made < FREE;
                 if !(again && (is_free || may_ask(exchange))) {
@@ -150,6 +151,15 @@ fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
     let whose = (choose_backend::main(exchange)?.id.clone(), namespace);
     exchange.worker.retries.ask(&whose);
     Some(whose)
+}
+
+/// Notes why a try failed, where its endpoint is to blame.
+#[cold]
+fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
+    if !matches!(error, TryError::RequestBody(_) | TryError::Loop) {
+        let known = || exchange.generation.addresses();
+        exchange.worker.shared.watched.failed(journal.address, error, known);
+    }
 }
 
 /// Until when a try must have its answer, where a route says so: by the time of the try, and that of all.

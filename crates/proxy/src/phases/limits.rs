@@ -166,6 +166,10 @@ fn tell(exchange: &Exchange, what: &'static str) {
     let owner = exchange.place.as_ref().and_then(Place::owner);
     match exchange.worker.shared.told.line(owner, About::Limit(what)) {
         Some(line) => {
+            if let Some(place) = &exchange.place {
+                let (host, location) = (&place.site.server.name, &place.spot().location);
+                exchange.worker.shared.watched.route_failed(host, location, &what);
+            }
             let namespace = owner.map(|owner| &**owner).unwrap_or_default();
             tracing::warn!(
                 %client, host, %request, namespace, before = line.left_out,
