@@ -74,6 +74,7 @@ pub(crate) async fn feed(
             Referrer::Ingress(ingress) => secrets(translate::references(ingress, &own)),
             Referrer::ConfigMap(_) => Vec::new(),
             Referrer::Gateway(gateway) => translate::gateway::secrets_of(gateway),
+            Referrer::ListenerSet(set) => translate::gateway::secrets_of_set(set),
         }),
         patience: PATIENCE,
         once,

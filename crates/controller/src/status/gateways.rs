@@ -38,6 +38,8 @@ const QUARRELS: u32 = 3;
 enum Which {
     Class,
     Gateway,
+    /// A ListenerSet.
+    Set,
     /// An HTTPRoute or a GRPCRoute.
     Route(Kind),
     /// A TCPRoute, a UDPRoute or a TLSRoute.
@@ -138,6 +140,8 @@ impl Keeper {
         let (before, now) = (&old.snapshot, &new.snapshot);
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
+        note(Which::Set, differing(&old.statuses.sets, &new.statuses.sets));
+        note(Which::Set, differing(&before.listener_sets, &now.listener_sets));
         note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
         note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
         let of_http = |(kind, key)| (Which::Route(kind), key);
@@ -156,6 +160,7 @@ impl Keeper {
             let is_there = match which {
                 Which::Class => told.classes.contains_key(key),
                 Which::Gateway => told.gateways.contains_key(key),
+                Which::Set => told.sets.contains_key(key),
                 // One that has left us is told so, be it while nobody led.
                 Which::Route(kind) => {
                     let at = (*kind, key.clone());
@@ -185,6 +190,8 @@ impl Keeper {
     fn look_at_gateways(&mut self) {
         let all = self.known.statuses.gateways.keys();
         self.pending.extend(all.map(|key| (Which::Gateway, key.clone())));
+        let all = self.known.statuses.sets.keys();
+        self.pending.extend(all.map(|key| (Which::Set, key.clone())));
     }
 
     /// What an object is to be told; none: nothing now.
@@ -195,6 +202,12 @@ impl Keeper {
             Which::Gateway => {
                 let addresses = self.own.addresses.borrow().clone()?;
                 told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
+            }
+            Which::Set => {
+                let addresses = self.own.addresses.borrow().clone()?;
+                let status = told.sets.get(key)?.clone();
+                let gateway = told.gateways.get(&status.gateway).cloned();
+                Some(Wanted::Set(status, gateway, addresses))
             }
             Which::Route(kind) => {
                 Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
@@ -336,6 +349,7 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let (kind, plural) = match which {
         Which::Class => ("GatewayClass", "gatewayclasses"),
         Which::Gateway => ("Gateway", "gateways"),
+        Which::Set => ("ListenerSet", "listenersets"),
         Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
         Which::Route(_) => ("HTTPRoute", "httproutes"),
         Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
@@ -347,7 +361,7 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route(_) | Which::Stream(_) | Which::Policy => {
+        Which::Gateway | Which::Set | Which::Route(_) | Which::Stream(_) | Which::Policy => {
             Api::namespaced_with(client, &key.namespace, &resource)
         }
     }

@@ -9,6 +9,7 @@ mod parse;
 mod parse_rules;
 mod route;
 mod selector;
+mod sets;
 mod streams;
 mod tls;
 
@@ -20,6 +21,7 @@ pub use route::{
 };
 
 pub use selector::Selector;
+pub use sets::{ListenerSet, RawListenerSet};
 pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::Meta;
@@ -58,6 +60,8 @@ pub struct Gateway {
     pub backend_certificate: Option<ObjectRef>,
     /// `spec.tls.frontend`.
     pub frontend: Option<FrontendTls>,
+    /// `spec.allowedListeners.namespaces`: whose ListenerSets may add listeners.
+    pub allowed_sets: FromNamespaces,
 }
 
 /// One of `spec.listeners`.
@@ -103,7 +107,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// From which namespaces routes may attach.
+/// From which namespaces routes, or ListenerSets, may attach.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromNamespaces {
     /// From that of the Gateway.

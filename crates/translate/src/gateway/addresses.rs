@@ -143,6 +143,7 @@ mod tests {
             has_parameters: false,
             backend_certificate: None,
             frontend: None,
+            allowed_sets: objects::gateway::FromNamespaces::None,
         })
     }
 

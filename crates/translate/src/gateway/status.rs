@@ -13,6 +13,8 @@ pub struct Statuses {
     pub classes: OrdMap<ObjectKey, Arc<ClassStatus>>,
     /// Of Gateways.
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
+    /// Of ListenerSets.
+    pub sets: OrdMap<ObjectKey, Arc<SetStatus>>,
     /// Of HTTPRoutes and GRPCRoutes.
     pub routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
     /// Of BackendTLSPolicies.
@@ -66,6 +68,21 @@ pub struct GatewayStatus {
     pub wanted: Vec<(String, String)>,
     /// The address of its own, if it has one; nothing where all share those that are published.
     pub own: Option<Option<IpAddr>>,
+    /// `attachedListenerSets`; nothing if no ListenerSet names it.
+    pub sets: Option<u32>,
+}
+
+/// The status of a ListenerSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// The Gateway that it names.
+    pub gateway: ObjectKey,
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+    /// `listeners`, in the order of the specification; none where none is added.
+    pub listeners: Vec<ListenerStatus>,
 }
 
 /// One of `listeners`.

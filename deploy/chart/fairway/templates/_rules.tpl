@@ -10,11 +10,11 @@
   resources: [ingresses/status]
   verbs: [patch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways/status, httproutes/status, grpcroutes/status, tcproutes/status, udproutes/status, tlsroutes/status, backendtlspolicies/status]
+  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tcproutes/status, udproutes/status, tlsroutes/status, backendtlspolicies/status]
   verbs: [update]
 {{- end }}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
+  resources: [gateways, listenersets, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
   verbs: [get, list, watch]
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
