@@ -63,7 +63,10 @@ fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
         let whole = translate(&read(None), &options);
         for (place, document) in documents.iter().enumerate() {
             // A Gateway may keep the address that it had, and files are remembered by their places.
-            if ["kind: Gateway\n", "kind: GatewayClass\n"].iter().any(|kind| document.contains(kind)) {
+            if ["kind: Gateway\n", "kind: GatewayClass\n"]
+                .iter()
+                .any(|kind| document.contains(kind))
+            {
                 continue;
             }
             let mut translator = Translator::new(options.clone());
