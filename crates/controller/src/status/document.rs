@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
 use translate::gateway::{
-    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, SetStatus,
+    ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
+    RouteStatus, SetStatus,
 };
 
 /// Ancestors of a policy at most, as its definition says.
@@ -29,6 +30,8 @@ pub(super) enum Wanted {
     Route(Option<Arc<RouteStatus>>),
     /// None: nothing of ours is left.
     Policy(Option<Arc<PolicyStatus>>),
+    /// The Service of a Gateway, which is no status at all; none: it goes.
+    Service(Option<Arc<GatewayService>>),
 }
 
 impl Wanted {
@@ -40,6 +43,7 @@ impl Wanted {
             Self::Set(status, ..) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
             Self::Policy(status) => status.as_ref().map(|status| status.generation),
+            Self::Service(_) => None,
         }
     }
 
@@ -107,6 +111,7 @@ impl Wanted {
                 let known = &status["ancestors"];
                 made["ancestors"] = ancestors(known, wanted.as_deref(), controller, now);
             }
+            Self::Service(_) => {}
         }
         made
     }
@@ -277,6 +282,7 @@ mod tests {
                 .map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned()))
                 .collect(),
             own: None,
+            service: None,
             sets: None,
         })
     }

@@ -26,6 +26,8 @@ pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
 use crate::Meta;
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The group of all these kinds.
 pub const GROUP: &str = "gateway.networking.k8s.io";
@@ -56,12 +58,23 @@ pub struct Gateway {
     pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
+    /// `spec.infrastructure`: what is made for the Gateway carries it.
+    pub infrastructure: Arc<Infrastructure>,
     /// `spec.tls.backend.clientCertificateRef`.
     pub backend_certificate: Option<ObjectRef>,
     /// `spec.tls.frontend`.
     pub frontend: Option<FrontendTls>,
     /// `spec.allowedListeners.namespaces`: whose ListenerSets may add listeners.
     pub allowed_sets: FromNamespaces,
+}
+
+/// Labels and annotations of what is made for a Gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Infrastructure {
+    /// `labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `annotations`.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// One of `spec.listeners`.

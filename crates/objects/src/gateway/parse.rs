@@ -7,13 +7,14 @@ use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
 use super::tls::{FrontendTls, FrontendValidation};
 use super::{
-    FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
-    ObjectRef, ReferenceGrant, Selector,
+    FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Infrastructure, Listener,
+    ListenerTls, ObjectRef, ReferenceGrant, Selector,
 };
 use crate::trim::{Annotations, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 macro_rules! raw {
@@ -208,6 +209,8 @@ impl RouteTold {
 #[serde(rename_all = "camelCase", default)]
 struct RawInfrastructure {
     parameters_ref: Unread,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -344,6 +347,10 @@ impl Trim for RawGateway {
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
             published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
+            infrastructure: Arc::new(Infrastructure {
+                labels: infrastructure.labels,
+                annotations: infrastructure.annotations,
+            }),
             backend_certificate,
             frontend,
             allowed_sets: allowed_sets(allowed_listeners.namespaces),

@@ -26,6 +26,8 @@ pub(super) struct State {
     pub(super) refused: Option<(&'static str, String)>,
     /// Its own address, or why it has none; nothing where all share the process's addresses.
     pub(super) given: Option<Given>,
+    /// Whether there is a Service for it.
+    pub(super) has_service: bool,
     /// The certificate that backends are shown, or reason and message of what is wrong with it.
     pub(super) identity: Option<Result<Identity, (&'static str, String)>>,
     /// The ListenerSets that name it, in the order of their precedence.
@@ -144,7 +146,8 @@ impl State {
         }
         let identity = client_certificates::identity(gateway, snapshot);
         let refused = refused(gateway);
-        Self { gateway: gateway.clone(), refused, given, identity, sets, listeners }
+        let has_service = options.gateway_services;
+        Self { gateway: gateway.clone(), refused, given, has_service, identity, sets, listeners }
     }
 
     /// Each listener as its object has it, and as it was read.
@@ -290,6 +293,7 @@ impl State {
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
             own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
+            service: self.service().map(Arc::new),
             sets: self.accepted_sets(),
         }
     }

@@ -20,14 +20,15 @@ mod paths;
 mod places;
 mod policies;
 mod rules;
+mod services;
 mod sets;
 mod status;
 mod streams;
 mod texts;
 
 pub use status::{
-    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, SetStatus,
-    Statuses,
+    ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
+    RouteStatus, SetStatus, Statuses,
 };
 
 use crate::Options;
@@ -452,6 +453,7 @@ impl Front {
             work.tell(Kind::Gateway, &key, problems);
             let gateway = snapshot.gateways.get(&key);
             work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
+            work.note(self.gateways.get(&key).and_then(State::unused_infrastructure));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),

@@ -1,8 +1,10 @@
 //! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
 
 use imbl::OrdMap;
-use objects::gateway::ParentRef;
+use model::Transport;
+use objects::gateway::{Infrastructure, ParentRef};
 use objects::{Kind, ObjectKey};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -68,8 +70,23 @@ pub struct GatewayStatus {
     pub wanted: Vec<(String, String)>,
     /// The address of its own, if it has one; nothing where all share those that are published.
     pub own: Option<Option<IpAddr>>,
+    /// The Service that is made for it, if one is.
+    pub service: Option<Arc<GatewayService>>,
     /// `attachedListenerSets`; nothing if no ListenerSet names it.
     pub sets: Option<u32>,
+}
+
+/// The Service that is made for a Gateway with an address of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayService {
+    /// `metadata.uid` of the Gateway.
+    pub uid: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+    /// The ports that are served there.
+    pub ports: BTreeSet<(Transport, u16)>,
+    /// Labels and annotations that the Gateway asks for.
+    pub infrastructure: Arc<Infrastructure>,
 }
 
 /// The status of a ListenerSet.

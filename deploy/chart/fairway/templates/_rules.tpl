@@ -16,6 +16,14 @@
 - apiGroups: [gateway.networking.k8s.io]
   resources: [gateways, listenersets, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
   verbs: [get, list, watch]
+{{- if eq (index (.Values.controller.extraArgs | default dict) "gateway-services" | toString) "true" }}
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch, delete]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [create, patch, delete]
+{{- end }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]
