@@ -10,6 +10,7 @@ use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, Connection, eventually};
+use tokio::process::Command;
 
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::one_host;
@@ -304,6 +305,9 @@ fn a_listener_that_is_added_to_a_gateway_is_served_and_told_so_and_goes_with_its
     });
 }
 
+/// Addresses of the bridge that Pods are on.
+const POOL: &str = "10.244.0.64/31";
+
 /// What `--gateway-services` takes.
 const SERVICES: &str = include_str!("../../deploy/gateway-services.yaml");
 
@@ -328,7 +332,12 @@ fn a_gateway_has_a_service_with_its_labels_and_what_others_made_is_left_alone() 
         cluster.apply(foreign).await?;
         cluster.apply(&OWN.replace("name: own", "name: theirs-too")).await?;
         replica(cluster, "fairway-0").await?;
-        let flags = [FIXED, "--gateway-addresses=127.93.0.2/31", "--gateway-services=true"];
+        // EndpointSlices take no address of the loopback.
+        let mut route = Command::new("ip");
+        let status = route.args(["route", "add", "local", POOL, "dev", "lo"]).status().await?;
+        ensure!(status.success(), "the addresses are not there");
+        let pool = format!("--gateway-addresses={POOL}");
+        let flags = [FIXED, &pool, "--gateway-services=true"];
         let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
         let services: Api<Service> = Api::namespaced(cluster.client(), "demo");
         let has = async |label: &str| {
@@ -350,7 +359,7 @@ fn a_gateway_has_a_service_with_its_labels_and_what_others_made_is_left_alone() 
         let slices: Api<EndpointSlice> = Api::namespaced(cluster.client(), "demo");
         let slice = json!(slices.get("gateway-own-v4").await?);
         let address = &slice["endpoints"][0]["addresses"][0];
-        ensure!(address.as_str().is_some_and(|one| one.starts_with("127.93.0.")), "{address}");
+        ensure!(address.as_str().is_some_and(|one| one.starts_with("10.244.0.")), "{address}");
         told(cluster, "Gateway", "own", |status| status["addresses"][0]["value"] == *address)
             .await?;
         // What goes is made again, as long as the Gateway is there.

@@ -305,7 +305,7 @@ impl Keeper {
             Outcome::Conflict => drop(self.pending.insert(id)),
             Outcome::Refused(reason) => tracing::error!(
                 kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
-                "the API server does not take the status"
+                "this is not written: the API server does not take it, or it is somebody else's"
             ),
             Outcome::Failed(reason) => {
                 if self.pause == FIRST_PAUSE {

@@ -119,8 +119,11 @@ mod tests {
         }
     }
 
+    /// Protocol, port and host name.
+    type Asked<'a> = (&'a str, u16, &'a str);
+
     /// Letters for what becomes of `protocol port hostname`, object by object.
-    fn told(objects: &[(&str, &[(&str, u16, &str)])]) -> String {
+    fn told(objects: &[(&str, &[Asked<'_>])]) -> String {
         let read: Vec<(&str, Vec<Listener>)> = objects
             .iter()
             .map(|(namespace, all)| {

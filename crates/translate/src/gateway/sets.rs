@@ -197,13 +197,9 @@ impl State {
         } else if bad.len() == object.listeners.len() {
             fails("ListenersNotValid", &of_bad())
         } else {
-            let accepted = match bad.is_empty() {
-                true => Condition::holds("Accepted", "Accepted"),
-                false => Condition {
-                    message: of_bad(),
-                    ..Condition::holds("Accepted", "ListenersNotValid")
-                },
-            };
+            let reason = if bad.is_empty() { "Accepted" } else { "ListenersNotValid" };
+            let message = if bad.is_empty() { String::new() } else { of_bad() };
+            let accepted = Condition { message, ..Condition::holds("Accepted", reason) };
             let programmed = if is_closed {
                 let message = "its Gateway has no address; see its status".to_owned();
                 Condition::fails("Programmed", "ParentNotProgrammed", message)
