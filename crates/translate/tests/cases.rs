@@ -47,7 +47,8 @@ fn every_case_means_what_its_goldens_say() {
     );
 }
 
-/// What becomes of the objects of a case one after another is what becomes of them at once, whichever comes last or goes.
+/// What becomes of the objects of a case one after another is what becomes of them at once, whichever comes last or
+/// goes.
 #[test]
 fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
     let mut steps = 0;

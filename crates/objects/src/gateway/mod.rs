@@ -21,10 +21,10 @@ pub use route::{
 };
 
 pub use selector::Selector;
-pub use sets::{ListenerSet, RawListenerSet};
+pub use sets::RawListenerSet;
 pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
-use crate::Meta;
+use crate::{Meta, ObjectKey};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -66,6 +66,27 @@ pub struct Gateway {
     pub frontend: Option<FrontendTls>,
     /// `spec.allowedListeners.namespaces`: whose ListenerSets may add listeners.
     pub allowed_sets: FromNamespaces,
+}
+
+/// ListenerSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerSet {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.parentRef`.
+    pub parent: ObjectRef,
+    /// `spec.listeners`.
+    pub listeners: Vec<Listener>,
+}
+
+impl ListenerSet {
+    /// The Gateway that it adds to; none if it names something else.
+    pub fn gateway(&self) -> Option<ObjectKey> {
+        let ObjectRef { group, kind, namespace, name } = &self.parent;
+        let own = &self.meta.key.namespace;
+        let namespace = namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
+        (group == GROUP && kind == "Gateway").then(|| ObjectKey::new(namespace, name.as_str()))
+    }
 }
 
 /// Labels and annotations of what is made for a Gateway.

@@ -1,33 +1,12 @@
 //! From the JSON of ListenerSets to what is kept of them: listeners that somebody adds to a Gateway.
 
 use super::parse::{RawListener, RawRef};
-use super::{GROUP, Listener, ObjectRef};
+use super::{GROUP, ListenerSet};
 use crate::trim::{Annotations, meta};
-use crate::{Kind, Meta, Object, ObjectKey, Trim};
+use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use std::sync::Arc;
-
-/// ListenerSet.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ListenerSet {
-    /// Name and so on.
-    pub meta: Meta,
-    /// `spec.parentRef`.
-    pub parent: ObjectRef,
-    /// `spec.listeners`.
-    pub listeners: Vec<Listener>,
-}
-
-impl ListenerSet {
-    /// The Gateway that it adds to; none if it names something else.
-    pub fn gateway(&self) -> Option<ObjectKey> {
-        let ObjectRef { group, kind, namespace, name } = &self.parent;
-        let own = &self.meta.key.namespace;
-        let namespace = namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
-        (group == GROUP && kind == "Gateway").then(|| ObjectKey::new(namespace, name.as_str()))
-    }
-}
 
 /// A ListenerSet as the API server has it.
 #[derive(Clone, Debug, Deserialize)]

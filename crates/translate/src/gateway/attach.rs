@@ -2,6 +2,7 @@
 
 use super::backend_tls::Policies;
 use super::listeners::{State, takes_from};
+use super::names::covers;
 use super::parents::ours;
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
@@ -207,20 +208,10 @@ pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usiz
     own.map(rank).max().unwrap_or_default()
 }
 
-/// Whether a host name, which may be a wildcard, means every name that another one does.
-pub(super) fn covers(wide: &str, narrow: &str) -> bool {
-    match wide.strip_prefix('*') {
-        Some(suffix) => {
-            narrow == wide
-                || narrow.trim_start_matches('*').ends_with(suffix) && narrow.len() > suffix.len()
-        }
-        None => wide == narrow,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{covers, specialty};
+    use super::specialty;
+    use crate::gateway::names::covers;
     use model::ServerName;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which listeners want what others have: ports with another protocol, and names. Those of a Gateway go before those of
 //! its ListenerSets, and an older set before a younger one, so that nobody takes what somebody else has.
 
-use super::attach::covers;
+use super::names::covers;
 use objects::gateway::Listener;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,7 +27,7 @@ struct Taken<'a> {
     wildcards: BTreeMap<(Port, String), &'a str>,
 }
 
-/// What keeps each listener from being served; the Gateway's own ones stand first, then those of its sets by precedence.
+/// What keeps each listener from being served; the Gateway's own stand first, then those of its sets by precedence.
 /// Of two listeners of one object none is served, of two objects that which goes before. `number` says which socket a
 /// port means.
 pub(super) fn conflicts(

@@ -1,11 +1,11 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
+use super::added::{self, Set};
 use super::addresses::Given;
-use super::attach::covers;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
 use super::grants::permits;
-use super::sets::{self, Set};
+use super::names::covers;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
 use model::policy::Identity;
@@ -241,7 +241,7 @@ impl State {
     /// The Secrets that its listeners name, whether or not they may.
     pub(super) fn secrets(&self) -> impl Iterator<Item = ObjectKey> {
         let added = self.sets.iter().filter(|set| set.refused.is_none());
-        secrets(&self.gateway).chain(added.flat_map(|set| sets::secrets(&set.object)))
+        secrets(&self.gateway).chain(added.flat_map(|set| added::secrets(&set.object)))
     }
 
     /// Whether none of its listeners is served, whatever they say.

@@ -10,8 +10,8 @@ use objects::gateway::{Gateway, HttpRoute, ListenerSet, StreamRoute};
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 
-/// A note for each Gateway and ListenerSet that a route names and that is not there. Of namespaces that are not watched nothing is
-/// known.
+/// A note for each Gateway and ListenerSet that a route names and that is not there. Of namespaces that are not
+/// watched nothing is known.
 pub(super) fn of_route(route: &HttpRoute, snapshot: &Snapshot, options: &Options) -> Vec<Problem> {
     let own = &route.meta.key;
     let named = parents(&route.parents, &own.namespace);

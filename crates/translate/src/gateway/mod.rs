@@ -1,6 +1,7 @@
 //! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses.
 //! What is kept from one Snapshot to the next is looked at again only where something touched it.
 
+mod added;
 mod addresses;
 mod attach;
 mod authorities;
@@ -15,6 +16,7 @@ mod hosts;
 mod kinds;
 mod listeners;
 mod missing;
+mod names;
 mod parents;
 mod paths;
 mod places;
@@ -61,7 +63,7 @@ pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
 
 /// Secrets that a ListenerSet names, for whoever keeps their data.
 pub fn secrets_of_set(set: &ListenerSet) -> Vec<ObjectKey> {
-    sets::secrets(set).collect()
+    added::secrets(set).collect()
 }
 
 /// What was made of the objects of the Gateway API.

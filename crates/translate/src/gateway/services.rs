@@ -1,5 +1,5 @@
-//! The Service that is made for a Gateway with an address of its own (`--gateway-services`): its name in the cluster, and
-//! where `spec.infrastructure` is to be seen.
+//! The Service that is made for a Gateway with an address of its own (`--gateway-services`): its name in the cluster,
+//! and where `spec.infrastructure` is to be seen.
 
 use super::listeners::{Protocol, State};
 use super::missing::note;

@@ -1,5 +1,6 @@
 //! ListenerSets: whose listeners are added to a Gateway, and what they are told.
 
+use super::added::Set;
 use super::listeners::State;
 use super::missing::{note, of_set};
 use super::parents::Parent;
@@ -7,28 +8,10 @@ use super::status::{Condition, ListenerStatus, SetStatus};
 use super::{Around, Front, Work, differing, failing, is_served, listener_problems, take_out};
 use crate::budget;
 use model::Kind;
-use objects::gateway::{FromNamespaces, Gateway, Listener, ListenerSet};
+use objects::gateway::{FromNamespaces, Gateway, ListenerSet};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-/// A ListenerSet that names a Gateway.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Set {
-    /// The object.
-    pub(super) object: Arc<ListenerSet>,
-    /// Why none of its listeners is added: reason and message.
-    pub(super) refused: Option<(&'static str, String)>,
-    /// Which listener of the Gateway is its first one, if any is added.
-    pub(super) first: usize,
-}
-
-impl Set {
-    /// The listeners that it adds.
-    pub(super) fn added(&self) -> &[Listener] {
-        if self.refused.is_some() { &[] } else { &self.object.listeners }
-    }
-}
 
 /// Whether a Gateway takes listeners from a namespace.
 fn allows(gateway: &Gateway, namespace: &Arc<str>, snapshot: &Snapshot) -> bool {
@@ -41,14 +24,6 @@ fn allows(gateway: &Gateway, namespace: &Arc<str>, snapshot: &Snapshot) -> bool 
             found.is_some_and(|found| selector.matches(&found.labels))
         }
     }
-}
-
-/// The Secrets that the listeners of a ListenerSet show: of each the first one that it names.
-pub(super) fn secrets(set: &ListenerSet) -> impl Iterator<Item = ObjectKey> {
-    let tls = set.listeners.iter().filter_map(|listener| listener.tls.as_ref());
-    let named = tls.filter_map(|tls| tls.certificates.first());
-    let named = named.filter(|named| super::listeners::is_secret(named));
-    named.map(|named| super::listeners::key_of(named, &set.meta.key.namespace))
 }
 
 impl Front {
