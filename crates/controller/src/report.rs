@@ -184,6 +184,7 @@ fn is_there(origin: &Origin, snapshot: &Snapshot) -> bool {
         | Kind::EndpointSlice
         | Kind::Namespace
         | Kind::GatewayClass
+        | Kind::ListenerSet
         | Kind::TcpRoute
         | Kind::UdpRoute
         | Kind::TlsRoute

@@ -39,7 +39,9 @@ impl Shop {
                     let namespace = &ingress.meta.key.namespace;
                     names.map(|name| ObjectKey::new(namespace.clone(), name)).collect()
                 }
-                Referrer::ConfigMap(_) | Referrer::Gateway(_) => Vec::new(),
+                Referrer::ConfigMap(_) | Referrer::Gateway(_) | Referrer::ListenerSet(_) => {
+                    Vec::new()
+                }
             }),
             patience: Duration::from_secs(20),
             once: false,

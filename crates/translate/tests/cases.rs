@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use translate::gateway::{Condition, Statuses};
-use translate::{Options, translate};
+use translate::{Options, Translator, translate};
 
 /// Stands beside the objects of every case.
 const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
@@ -46,6 +46,43 @@ fn every_case_means_what_its_goldens_say() {
         "not as the goldens say (UPDATE=1 writes them anew):\n{}",
         wrong.join("\n")
     );
+}
+
+/// What becomes of the objects of a case one after another is what becomes of them at once, whichever comes last or
+/// goes.
+#[test]
+fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
+    let mut steps = 0;
+    for case in folders(&root().join("gateway")) {
+        let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
+        let documents: Vec<&str> = text.split("\n---\n").collect();
+        let read = |left_out: Option<usize>| {
+            let kept = documents.iter().enumerate().filter(|(place, _)| Some(*place) != left_out);
+            let text = kept.map(|(_, text)| *text).collect::<Vec<_>>().join("\n---\n");
+            snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())])
+        };
+        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let whole = translate(&read(None), &options);
+        for (place, document) in documents.iter().enumerate() {
+            // A Gateway may keep the address that it had, and files are remembered by their places.
+            if ["kind: Gateway\n", "kind: GatewayClass\n"]
+                .iter()
+                .any(|kind| document.contains(kind))
+            {
+                continue;
+            }
+            let mut translator = Translator::new(options.clone());
+            let less = translator.update(&read(Some(place)));
+            let whole_again = translator.update(&read(None));
+            let at = || format!("{}: document {place}", case.display());
+            assert_eq!(statuses(&whole_again.statuses), statuses(&whole.statuses), "{}", at());
+            assert_eq!(whole_again.configuration, whole.configuration, "{}", at());
+            let less_again = translator.update(&read(Some(place)));
+            assert_eq!(statuses(&less_again.statuses), statuses(&less.statuses), "{}", at());
+            steps += 1;
+        }
+    }
+    assert!(steps > 100, "only {steps} objects");
 }
 
 /// A route with this rule at a Gateway with so many listeners.
@@ -226,6 +263,21 @@ fn statuses(all: &Statuses) -> String {
     for (key, status) in &all.gateways {
         let who =
             format!("Gateway {}/{} of generation {}", key.namespace, key.name, status.generation);
+        tell(who.clone(), &status.conditions);
+        for listener in &status.listeners {
+            let kinds = match listener.kinds.join(" and ") {
+                none if none.is_empty() => "nothing".to_owned(),
+                kinds => kinds,
+            };
+            let who = format!("{who}, {} with {} of {kinds}", listener.name, listener.attached);
+            tell(who, &listener.conditions);
+        }
+    }
+    for (key, status) in &all.sets {
+        let who = format!(
+            "ListenerSet {}/{} of generation {}",
+            key.namespace, key.name, status.generation
+        );
         tell(who.clone(), &status.conditions);
         for listener in &status.listeners {
             let kinds = match listener.kinds.join(" and ") {

@@ -6,6 +6,7 @@ mod document;
 mod farewell;
 mod gateways;
 mod plan;
+mod services;
 mod write;
 
 pub use address::AddressSource;

@@ -1,11 +1,12 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
 //! so all are read again as soon as something touches one.
 
-use super::attach::{Wish, hosts, is_gateway, listeners};
+use super::attach::{Wish, hosts, listeners};
 use super::backend_tls::Policies;
 use super::grants;
-use super::listeners::{Protocol, State, key_of};
+use super::listeners::{Protocol, State};
 use super::missing;
+use super::parents::ours;
 use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus};
@@ -93,10 +94,7 @@ impl Streams {
         if !notes.is_empty() {
             self.notes.insert((route.kind, key.clone()), notes);
         }
-        let ours = route.parents.iter().filter(|parent| is_gateway(parent)).filter_map(|parent| {
-            Some((parent, gateways.get(&key_of(&parent.object, &key.namespace))?))
-        });
-        let ours: Vec<_> = ours.collect();
+        let ours = ours(&route.parents, &key.namespace, gateways, around.new);
         if ours.is_empty() {
             return;
         }
@@ -117,8 +115,8 @@ impl Streams {
         };
         let mut told = Vec::with_capacity(ours.len());
         let mut counted = BTreeSet::new();
-        for (parent, state) in ours {
-            let found = listeners(&wish, parent, state, around.new);
+        for (parent, (state, set)) in ours {
+            let found = listeners(&wish, parent, (state, set), around.new);
             let accepted = match (&route.unread, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
                 (_, Ok(_)) if waits.is_some() => {
@@ -184,7 +182,7 @@ impl Streams {
                 shares: shares.iter().map(|share| stream_share(share, port, around)).collect(),
             });
         }
-        let listener = &state.gateway.listeners[index];
+        let listener = state.listener(index);
         let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
         if route.kind != objects::Kind::TlsRoute {
             return;
