@@ -40,9 +40,10 @@ impl Opening {
     /// # Errors
     /// What the system says: [`lacks_ipv6`] and [`remedy`] know what it means.
     pub fn bind(self, address: SocketAddr) -> io::Result<Socket> {
-        let (kind, protocol) = match self.datagrams {
-            false => (Type::STREAM, Protocol::TCP),
-            true => (Type::DGRAM, Protocol::UDP),
+        let (kind, protocol) = if self.datagrams {
+            (Type::DGRAM, Protocol::UDP)
+        } else {
+            (Type::STREAM, Protocol::TCP)
         };
         let socket = Socket::new(Domain::for_address(address), kind, Some(protocol))?;
         if address.is_ipv6() {
