@@ -183,10 +183,9 @@ fn gateways_and_routes_are_checked_too_and_names_of_nothing_are_told() {
         assert!(page.contains("there is no GatewayClass fairwy; did you mean fairway?"), "{page}");
         assert!(page.contains("there is no Gateway shop/wob; did you mean web?"), "{page}");
     }
-    let policy =
-        "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {name: a}}";
+    let policy = "{apiVersion: gateway.networking.k8s.io/v1, kind: XMesh, metadata: {name: a}}";
     let (code, page, _) = checked(&[&gateway("fairway", "web", "/"), service, policy], &[]);
-    assert!(code == Some(1) && page.contains("ListenerSet"), "{page}");
+    assert!(code == Some(1) && page.contains("XMesh"), "{page}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ const MOST: u8 = 5;
 /// How often what comes over a connection has come back, as whoever sent it says.
 pub type Turns = Arc<AtomicU8>;
 
-/// Both ends of a connection: a port that leads to one address may lead to another one from elsewhere, at the same time.
+/// Both ends of a connection: a port that leads to one address may lead to another one from elsewhere at the same time.
 /// Of UDP the near end alone, which no other socket has.
 type Ends = (SocketAddr, Option<SocketAddr>);
 
