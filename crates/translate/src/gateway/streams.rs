@@ -46,6 +46,8 @@ pub(super) struct Streams {
     pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
     /// What the routes of each namespace take: backends times host names.
     taken: BTreeMap<Arc<str>, u64>,
+    /// What they may take.
+    most: u64,
     /// The status of each route that names a Gateway of ours.
     pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
     /// Gateways that routes name and that are not there.
@@ -60,6 +62,7 @@ pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
         routes.any(|route| route.meta.key.namespace == *namespace)
     };
     differing(&old.stream_routes, &new.stream_routes).next().is_some()
+        || known.most != around.most[0].1
         || differing(&old.namespaces, &new.namespaces).any(|key| has_routes(&key.name))
         || grants::touched(old, new).iter().any(has_routes)
         || around.services.iter().any(|service| known.services.contains(service))
@@ -72,7 +75,7 @@ impl Streams {
         policies: &Policies,
         around: &Around<'_>,
     ) -> Self {
-        let mut made = Self::default();
+        let mut made = Self { most: around.most[0].1, ..Self::default() };
         let mut routes: Vec<_> = around.new.stream_routes.values().collect();
         routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
         for route in routes {
