@@ -14,14 +14,19 @@ use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{GROUND, ingress, service};
 
 /// What the API server answered.
-struct Told {
-    status: u16,
-    warnings: Vec<String>,
-    body: Value,
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) body: Value,
 }
 
 /// Asks the API server, as kubectl does, whose warnings are in headers.
-async fn ask(cluster: &Cluster, method: Method, path: &str, object: &Value) -> Result<Told> {
+pub(crate) async fn ask(
+    cluster: &Cluster,
+    method: Method,
+    path: &str,
+    object: &Value,
+) -> Result<Told> {
     let body = if object.is_null() { Vec::new() } else { serde_json::to_vec(object)? };
     let request = Request::builder().method(method).uri(path);
     let request = request.header("content-type", "application/json").body(Body::from(body))?;
