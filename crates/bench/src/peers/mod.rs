@@ -83,6 +83,8 @@ pub(crate) const REWRITE: Snippet = Snippet {
     text: "if ($http_user_agent ~* \"(crawler|spider|scraper)\") { return 403; }\n\
            rewrite ^/old/path/(.*)$ /$1 break;\n",
 };
+/// A path of the host of [`HEADERS`] that has no snippet.
+pub(crate) const PLAIN: &str = "/bin";
 /// All of them.
 pub(crate) const SNIPPETS: [&Snippet; 2] = [&HEADERS, &REWRITE];
 
