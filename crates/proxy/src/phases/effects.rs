@@ -76,9 +76,10 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop
         return Ok(Replaced::default());
     };
     let effects = of(&place);
-    let told = match effects.towards.is_empty() {
-        true => None,
-        false => on_machine(exchange, |machine| effects.towards.told(machine))?,
+    let told = if effects.towards.is_empty() {
+        None
+    } else {
+        on_machine(exchange, |machine| effects.towards.told(machine))?
     };
     set_params(exchange, effects)?;
     if let Some(running) = &mut exchange.snippet {
