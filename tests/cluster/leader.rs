@@ -18,7 +18,7 @@ use crate::replicas::{ingresses, leads, lease, replica, take_lease, tells, told}
 const TTL: Duration = Duration::from_secs(8);
 
 /// Replica `fairway-<number>`, which is known by the address that it writes.
-async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
+pub(crate) async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
     let pod = format!("fairway-{number}");
     replica(cluster, &pod).await?;
     let address = format!("--publish-status-address={}", address(number));
@@ -26,24 +26,24 @@ async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
     Fairway::start_as(cluster, &pod, &[&address, &ttl]).await
 }
 
-fn address(number: u8) -> String {
+pub(crate) fn address(number: u8) -> String {
     format!("192.0.2.{number}")
 }
 
 /// A new Ingress, and who has written its status.
-async fn written_by(cluster: &Cluster, name: &str, number: u8) -> Result<()> {
+pub(crate) async fn written_by(cluster: &Cluster, name: &str, number: u8) -> Result<()> {
     cluster.apply(&ingress(name, &format!("{name}.test"), "/", "a")).await?;
     tells(cluster, name, &[&address(number)]).await
 }
 
 /// Notes every address that any Ingress ever tells from now on.
-struct Witness {
+pub(crate) struct Witness {
     seen: Arc<Mutex<BTreeSet<String>>>,
     watching: JoinHandle<()>,
 }
 
 impl Witness {
-    async fn start(cluster: &Cluster) -> Result<Self> {
+    pub(crate) async fn start(cluster: &Cluster) -> Result<Self> {
         let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let noted = seen.clone();
         let mut events =
@@ -60,7 +60,7 @@ impl Witness {
     }
 
     /// Waits until it has heard of an address: it may be later than whoever asks for the object.
-    async fn hears(&self) -> Result<()> {
+    pub(crate) async fn hears(&self) -> Result<()> {
         eventually("the witness to hear", crate::fairway::PATIENCE, async || {
             ensure!(!self.seen.lock().expect("no panic").is_empty(), "it has heard nothing");
             Ok(())
@@ -68,7 +68,7 @@ impl Witness {
         .await
     }
 
-    fn end(self) -> BTreeSet<String> {
+    pub(crate) fn end(self) -> BTreeSet<String> {
         self.watching.abort();
         std::mem::take(&mut self.seen.lock().expect("no panic"))
     }

@@ -22,6 +22,7 @@ mod outages;
 mod records;
 mod replicas;
 mod rollouts;
+mod shadow;
 mod solvers;
 mod start;
 mod status;
