@@ -290,6 +290,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 /// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
     engine.leave();
+    #[expect(clippy::disallowed_methods, reason = "the grace period of shutdown")]
     tokio::time::sleep(grace).await;
     let deadline = engine.configuration().global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

@@ -24,6 +24,7 @@ pub(crate) fn follow(engine: &Arc<Front>, webhook: Webhook) -> Webhook {
     tokio::spawn(async move {
         let mut before = Shadowed::default();
         loop {
+            #[expect(clippy::disallowed_methods, reason = "a look now and then")]
             tokio::time::sleep(SPAN).await;
             let Some(now) = shadowed(&engine) else { return };
             if sum(&now) > sum(&before) {

@@ -240,6 +240,7 @@ impl Browser {
         while self.run(script).await != Value::Bool(true) {
             let text = self.run("return document.body.innerText").await;
             assert!(Instant::now() < end, "it never came that {script}: {text}");
+            #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

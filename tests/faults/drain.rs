@@ -32,6 +32,10 @@ async fn serve(mut tcp: TcpStream, _: usize) {
         if asked.starts_with("GET /download") {
             let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n").await;
             while tcp.write_all(b"more").await.is_ok() {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "a download that takes long on purpose"
+                )]
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             return;

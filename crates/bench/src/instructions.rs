@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::measure::Bench;
-use crate::peers::{HEADERS, PLAIN, Peer, REWRITE, Running};
+use crate::peers::{HEADERS, PLAIN, Peer, REWRITE, Running, TWO_PATHS};
 use crate::probe::Probe;
 use crate::scenario::hosts;
 
@@ -17,9 +17,10 @@ const FIRST: u64 = 100;
 /// A traffic that is counted: its name, its host and its path.
 type Asked = (&'static str, &'static str, &'static str);
 
-/// What is counted beside the one host of `http1`: a location without a snippet beside one that has some, as long a
-/// request as that of `http1`, and one with each snippet.
-const BESIDE: [Asked; 3] = [
+/// What is counted beside the one host of `http1`: the second path of a host without snippets, the same of one with a
+/// snippet elsewhere, which is to cost nothing more, and locations with each snippet.
+const BESIDE: [Asked; 4] = [
+    ("two-paths", TWO_PATHS, PLAIN),
     ("beside-snippet", HEADERS.host, PLAIN),
     ("snippet-headers", HEADERS.host, "/"),
     ("snippet-rewrite", REWRITE.host, "/old/path/"),

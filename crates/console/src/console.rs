@@ -230,6 +230,10 @@ impl Console {
                 since.is_some_and(|since| since < FORGET)
             };
             while looks(&console) {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "what nobody looks at is forgotten by the clock"
+                )]
                 tokio::time::sleep(FORGET).await;
             }
             console.served.forget();

@@ -62,6 +62,7 @@ impl OwnPod {
                 Answer::Bad { code: None, .. } if tries < TRIES => tries += 1,
                 Answer::Bad { reason, .. } => return Err(reason),
             }
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(PAUSE).await;
         };
         let labels = shared(pod.metadata.labels.unwrap_or_default());

@@ -250,6 +250,7 @@ impl Admin {
         };
         if let Some((StatusCode::TOO_MANY_REQUESTS, _)) = refused {
             // It holds a place of its own address meanwhile, so that guessing gets no faster by more connections.
+            #[expect(clippy::disallowed_methods, reason = "what guesses tokens waits")]
             tokio::time::sleep(guard::SPAN).await;
         }
         let mut page = match found {

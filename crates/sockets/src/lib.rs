@@ -131,6 +131,10 @@ pub async fn accept<L: Accept>(listener: &L, mut failed: impl FnMut(&io::Error))
             Ok(connection) => return connection,
             Err(error) => {
                 failed(&error);
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "nothing tells when descriptors are free again"
+                )]
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -33,6 +33,10 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
             Ok(received) => received,
             Err(error) => {
                 tracing::debug!(port = %port.port, %error, "a datagram could not be received");
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "nothing tells when descriptors are free again"
+                )]
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }

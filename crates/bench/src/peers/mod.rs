@@ -85,6 +85,8 @@ pub(crate) const REWRITE: Snippet = Snippet {
 };
 /// A path of the host of [`HEADERS`] that has no snippet.
 pub(crate) const PLAIN: &str = "/bin";
+/// A host with the same paths and no snippet at all; its name is as long.
+pub(crate) const TWO_PATHS: &str = "twoways.bench.test";
 /// All of them.
 pub(crate) const SNIPPETS: [&Snippet; 2] = [&HEADERS, &REWRITE];
 

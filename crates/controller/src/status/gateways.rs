@@ -96,6 +96,7 @@ impl Gateways {
     }
 
     /// Runs until it is asked to end.
+    #[expect(clippy::disallowed_methods, reason = "what was refused is tried again by the clock")]
     pub(super) async fn run(self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
         let (mut leadership, mut addresses) = (self.leadership.clone(), self.addresses.clone());
         let now = Moment::now();

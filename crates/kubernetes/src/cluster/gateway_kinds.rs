@@ -57,6 +57,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
                         sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
                     }
                     unserved.follow(&client, &kinds.map(version_of)).await;
+                    #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
                     sleep(PERIOD).await;
                 }
                 // What is there stays; whether the API server can be reached is told by the watches.
@@ -65,6 +66,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
                         reason = reason(&error),
                         "cannot ask for the kinds of the Gateway API"
                     );
+                    #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                     sleep(pauses.next().unwrap_or(PERIOD)).await;
                 }
             }

@@ -253,6 +253,7 @@ impl<K: Watchable> Watch<K> {
         let one =
             ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
         loop {
+            #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
             sleep(jittered(SETTLED)).await;
             if matches!(timeout(QUESTION, self.api.list(&one)).await, Ok(Ok(_))) {
                 return;

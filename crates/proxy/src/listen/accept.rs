@@ -98,6 +98,10 @@ async fn accept_on(
             }
             Err(error) => {
                 worker.accept_failed(&error);
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "nothing tells when descriptors are free again"
+                )]
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -85,6 +85,10 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         return Err(refusal(requests));
     }
     if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the delay that a limit of a snippet asks for"
+        )]
         tokio::time::sleep(wait).await;
     }
     let keys = on_machine(exchange, |machine| limits.connection_keys(machine))?.unwrap_or_default();
