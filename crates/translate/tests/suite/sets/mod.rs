@@ -229,7 +229,8 @@ impl Sets {
         assert_eq!(behind(both, &found.backend), behind(alone, &before.backend), "{place}");
     }
 
-    /// Whether a root is what its Ingress says for everything else: its path `/` is not served where b's `/` is older.
+    /// Whether a root is not the path `/` of its Ingress, which is not served where b's `/` is older, but what that says
+    /// for everything else, or the root that nobody wrote.
     fn stands_in(&self, host: &ServerName, found: &Location) -> bool {
         let writes_root = |ingress: &Ingress| {
             let rules = ingress.rules.iter().filter(|rule| is_for(rule, host));
@@ -248,7 +249,8 @@ impl Sets {
                 let leads_to = found.service.as_ref().map(|service| &*service.name);
                 let mut others =
                     self.b.iter().filter(|other| other.meta.created <= own.meta.created);
-                default.is_some_and(|name| leads_to == Some(name)) && others.any(writes_root)
+                let is_written = leads_to.is_some() && default.map(|name| &**name) != leads_to;
+                !is_written && others.any(writes_root)
             })
     }
 
