@@ -72,6 +72,23 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     Ok((snapshot, options))
 }
 
+/// The Issuers of the cluster, which only `check` asks about; why there are none is said.
+pub(crate) fn add_issuers(source: Source, snapshot: &mut Snapshot) {
+    let source = as_kubectl(source);
+    if !source.manifests.is_empty() || !translate::name_issuers(snapshot) {
+        return;
+    }
+    match sources::issuers(&source) {
+        Ok(issuers) => {
+            let named = issuers.into_iter().map(|issuer| (issuer.key.clone(), Arc::new(issuer)));
+            snapshot.issuers = named.collect();
+        }
+        Err(reason) => eprintln!(
+            "the Issuers of cert-manager are not known, so nothing is said of the class of their challenges: {reason:#}"
+        ),
+    }
+}
+
 /// The ConfigMap of the controller where no flag names it: that of ingress-nginx's own manifests, else the only one
 /// that looks like it. Its settings decide about much, so nothing is guessed among several.
 fn likely_config_map(snapshot: &Snapshot) -> Result<Option<ObjectKey>> {

@@ -5,7 +5,7 @@ use crate::{own_pod, ports};
 use anyhow::{Result, ensure};
 use kubernetes::{ClientOptions, ClusterOptions, Feed, Following, Referrer};
 use model::Outside;
-use objects::{Reference, Snapshot};
+use objects::{Issuer, Reference, Snapshot};
 use runtime::log;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -34,6 +34,16 @@ pub(crate) fn first_snapshot(source: Source, options: &Options) -> Result<Snapsh
     })?;
     let snapshot = feed.snapshots.borrow().clone();
     Ok(snapshot)
+}
+
+/// The Issuers of a cluster.
+pub(crate) fn issuers(source: &Source) -> Result<Vec<Issuer>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = kubernetes::client(&client(source)).await?;
+        let namespace = source.watch_namespace.as_deref().filter(|name| !name.is_empty());
+        kubernetes::issuers(&client, namespace).await.map_err(anyhow::Error::msg)
+    })
 }
 
 /// The objects: from folders, or from a cluster; `once` if nobody follows them.

@@ -23,7 +23,8 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
     source.manifests.extend(paths);
     let started = Instant::now();
     eprintln!("reading the objects …");
-    let (snapshot, options) = reading::read(source, &classes)?;
+    let (mut snapshot, options) = reading::read(source.clone(), &classes)?;
+    reading::add_issuers(source, &mut snapshot);
     eprintln!(
         "{} and {} read in {:.1} s",
         counted(snapshot.ingresses.len(), "Ingress", "Ingresses"),

@@ -9,7 +9,7 @@ use std::time::Duration;
 const SYNC_PERIOD: Duration = Duration::from_secs(30 * 60);
 
 /// Where objects come from.
-#[derive(Args, Debug, Default)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Objects")]
 pub(crate) struct Source {
     /// A folder (or file) of YAML or JSON to serve instead of a cluster; followed as it changes. May be repeated.

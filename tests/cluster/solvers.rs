@@ -1,11 +1,14 @@
 //! Ingresses as cert-manager makes them for HTTP-01, beside applications whose settings would keep a challenge out.
 
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
+
+use tokio::process::Command;
 
 use crate::admission::{ask, reviewing};
 use crate::fairway::{Fairway, PATIENCE};
@@ -295,5 +298,51 @@ fn the_webhook_takes_challenges_beside_everything_but_the_same_challenge() {
             .await?;
         }
         fairway.stop().await
+    });
+}
+
+/// One that makes challenges of our class, and one that does not.
+const ISSUED: [&str; 2] = [
+    "{apiVersion: cert-manager.io/v1, kind: Issuer, metadata: {name: own, namespace: demo}, spec: {acme: {solvers: \
+     [{http01: {ingress: {ingressClassName: nginx}}}]}}}",
+    "{apiVersion: cert-manager.io/v1, kind: ClusterIssuer, metadata: {name: all}, spec: {acme: {solvers: [{http01: \
+     {ingress: {ingressClassName: former}}}]}}}",
+];
+
+/// What `check` says of the cluster with the rights of a kubeconfig, on both outputs.
+async fn checked(kubeconfig: &Path) -> Result<String> {
+    let mut check = Command::new(crate::fairway::binary());
+    check.args(["check", "--all", "--kubeconfig"]).arg(kubeconfig);
+    let output = check.output().await?;
+    Ok(String::from_utf8([output.stdout, output.stderr].concat())?)
+}
+
+#[test]
+fn check_names_the_issuer_whose_challenges_are_of_another_class() {
+    cluster::test(async |cluster| {
+        applications(cluster).await?;
+        let issued = |name: &str, issuer: &str| {
+            application(name, "ssl-redirect: 'false'")
+                .replace("annotations: {", &format!("annotations: {{cert-manager.io/{issuer}, "))
+        };
+        cluster.apply(&issued("own", "issuer: own")).await?;
+        cluster.apply(&issued("all", "cluster-issuer: all")).await?;
+        let admin = cluster.admin_kubeconfig()?;
+        let without = checked(&admin).await?;
+        ensure!(!without.contains("ssuer"), "there is no cert-manager: {without}");
+        let kinds = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/deploy/crds.yaml");
+        cluster.apply(&std::fs::read_to_string(kinds)?).await?;
+        for issuer in ISSUED {
+            eventually("the kinds of cert-manager", PATIENCE, async || cluster.apply(issuer).await)
+                .await?;
+        }
+        let said = checked(&admin).await?;
+        let noted =
+            "ClusterIssuer all answers challenges for all.test by Ingresses of class former";
+        ensure!(said.contains(noted) && said.matches("answers challenges").count() == 1, "{said}");
+        let forbidden = checked(&cluster.fairway_kubeconfig().await?).await?;
+        let why = "the Issuers of cert-manager are not known";
+        ensure!(forbidden.contains(why) && forbidden.contains("forbidden"), "{forbidden}");
+        Ok(())
     });
 }

@@ -3,6 +3,7 @@
 
 pub mod gateway;
 mod index;
+mod issuer;
 mod kind;
 mod kinds;
 pub mod manifests;
@@ -16,6 +17,7 @@ pub use gateway::{
     ReferenceGrant, StreamRoute,
 };
 pub use index::{Reference, ReverseIndex};
+pub use issuer::{Http01, Issuer, Selector, Solver, SolverIngress};
 pub use kind::Kind;
 pub use kinds::{
     ConfigMap, EndpointSlice, Ingress, IngressBackend, IngressClass, IngressPath, IngressRule,

@@ -3,7 +3,7 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, Grants, HttpRoute, Ingress,
-    IngressClass, Kind, ListenerSet, Namespace, ObjectKey, Secret, Service, StreamRoute,
+    IngressClass, Issuer, Kind, ListenerSet, Namespace, ObjectKey, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -39,6 +39,8 @@ pub struct Snapshot {
     pub backend_tls: OrdMap<ObjectKey, Arc<BackendTlsPolicy>>,
     /// ReferenceGrants.
     pub grants: Grants,
+    /// Issuers of cert-manager, where files have them or `check` asked for them: nothing is served by them.
+    pub issuers: OrdMap<ObjectKey, Arc<Issuer>>,
     /// Objects and files that could not be read: what is wrong with each.
     pub malformed: OrdMap<Arc<str>, Arc<Malformed>>,
 }

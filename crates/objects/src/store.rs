@@ -2,8 +2,8 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Kind, ListenerSet, Malformed, Namespace, ObjectKey, ReferenceGrant, Secret,
-    Service, Snapshot, StreamRoute,
+    IngressClass, Issuer, Kind, ListenerSet, Malformed, Namespace, ObjectKey, ReferenceGrant,
+    Secret, Service, Snapshot, StreamRoute,
 };
 use imbl::OrdMap;
 use std::collections::HashMap;
@@ -203,6 +203,11 @@ impl Store {
         } else {
             self.snapshot.classes = None;
         }
+    }
+
+    /// Adds an Issuer; one that goes stays known, since nothing is served by it.
+    pub fn put_issuer(&mut self, issuer: Issuer) {
+        self.snapshot.issuers.insert(issuer.key.clone(), Arc::new(issuer));
     }
 
     /// Reports something that could not be read.

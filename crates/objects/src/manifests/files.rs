@@ -59,7 +59,10 @@ impl Files {
             self.store.withdraw(report);
         }
         let mut content = Content::default();
-        let Parsed { objects, mut faults } = parsed;
+        let Parsed { objects, issuers, mut faults } = parsed;
+        for issuer in issuers {
+            self.store.put_issuer(issuer);
+        }
         for (place, object) in objects {
             let identity = (object.kind(), object.key().clone());
             if let Some((first, _)) = content.objects.insert(identity.clone(), (place, object)) {
@@ -90,8 +93,8 @@ impl Files {
         self.set(
             file,
             Parsed {
-                objects: Vec::new(),
                 faults: vec![Fault { place: Place::START, object: None, message }],
+                ..Parsed::default()
             },
         );
     }

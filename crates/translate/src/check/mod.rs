@@ -1,5 +1,6 @@
 //! What becomes of each Ingress of a cluster that moves from ingress-nginx to Fairway: a pure function of its objects.
 
+mod challenges;
 mod differences;
 mod gateway;
 mod surprises;
@@ -8,6 +9,7 @@ mod unused;
 use crate::ingress::{Classes, annotation_of, is_ours, origin, why_not_ours};
 use crate::settings::{ANNOTATIONS, CONFIG_MAP, NameFate, Names};
 use crate::{Options, Translation, snippets, translate};
+pub use challenges::name_issuers;
 use differences::Shared;
 pub use gateway::GatewayApi;
 use model::{Configuration, Kind, Origin, Printable, Problem, Severity};
@@ -95,6 +97,7 @@ pub fn check(snapshot: &Snapshot, options: &Options, now: i64) -> Check {
     let checker = Checker {
         snapshot,
         options,
+        classes: &classes,
         translation: &translation,
         shared: Shared::among(&ours, options),
         surprises: surprises::by_ingress(&translation.configuration),
@@ -231,6 +234,7 @@ fn secrets(snapshot: &Snapshot, ours: &[&Ingress], options: &Options) -> Option<
 struct Checker<'a> {
     snapshot: &'a Snapshot,
     options: &'a Options,
+    classes: &'a Classes,
     translation: &'a Translation,
     shared: Shared,
     surprises: BTreeMap<Origin, Vec<Remark>>,
@@ -268,6 +272,7 @@ impl Checker<'_> {
             }
         }
         notes.extend(self.understood(ingress, problems));
+        notes.extend(challenges::elsewhere(ingress, self.snapshot, self.classes, self.options));
         if !self.everywhere.is_empty() {
             standing = standing.max(Standing::NeedsNginx);
             reasons.extend_from_slice(&self.everywhere);

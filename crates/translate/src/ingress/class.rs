@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The annotation that names a class where `spec.ingressClassName` does not.
-const ANNOTATION: &str = "kubernetes.io/ingress.class";
+pub(crate) const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 
 /// Names of the IngressClasses whose Ingresses are ours; none if IngressClasses cannot be listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,12 +41,22 @@ pub(crate) fn is_watched(ingress: &Ingress, options: &Options) -> bool {
 
 /// Whether an Ingress is meant for this controller.
 pub(crate) fn has_our_class(ingress: &Ingress, classes: &Classes, options: &Options) -> bool {
-    let annotation = ingress.meta.annotations.get(ANNOTATION);
-    match (&ingress.class, &classes.0, annotation) {
-        (Some(class), Some(accepted), _) => accepted.contains(class.as_str()),
+    let annotation = ingress.meta.annotations.get(CLASS_ANNOTATION);
+    is_our_class(ingress.class.as_deref(), annotation.map(String::as_str), classes, options)
+}
+
+/// Whether an Ingress with this `spec.ingressClassName` and annotation is.
+pub(crate) fn is_our_class(
+    class: Option<&str>,
+    annotation: Option<&str>,
+    classes: &Classes,
+    options: &Options,
+) -> bool {
+    match (class, &classes.0, annotation) {
+        (Some(class), Some(accepted), _) => accepted.contains(class),
         // IngressClasses are not ours to see: the annotation alone counts.
         (Some(_), None, None) => false,
-        (_, _, Some(name)) => *name == options.ingress_class,
+        (_, _, Some(name)) => name == options.ingress_class,
         (None, _, None) => options.watch_ingress_without_class,
     }
 }
@@ -60,7 +70,7 @@ pub(crate) fn why_not_ours(ingress: &Ingress, snapshot: &Snapshot, options: &Opt
     let named = |name: &str| {
         classes.and_then(|classes| classes.values().find(|class| *class.meta.key.name == *name))
     };
-    match (&ingress.class, ingress.meta.annotations.get(ANNOTATION)) {
+    match (&ingress.class, ingress.meta.annotations.get(CLASS_ANNOTATION)) {
         (Some(name), annotation) => match named(name) {
             Some(class) if class.controller != options.controller_class => {
                 format!("its class {name} belongs to {} (--controller-class)", class.controller)
@@ -88,5 +98,5 @@ pub(crate) fn why_not_ours(ingress: &Ingress, snapshot: &Snapshot, options: &Opt
 
 fn other_annotation(name: &str, options: &Options) -> String {
     let ours = &options.ingress_class;
-    format!("its annotation {ANNOTATION} says {name}, ours is {ours} (--ingress-class)")
+    format!("its annotation {CLASS_ANNOTATION} says {name}, ours is {ours} (--ingress-class)")
 }

@@ -6,7 +6,9 @@ mod inspect;
 mod references;
 mod target;
 
-pub(crate) use class::{Classes, has_our_class, is_ours, is_watched, why_not_ours};
+pub(crate) use class::{
+    CLASS_ANNOTATION, Classes, has_our_class, is_our_class, is_ours, is_watched, why_not_ours,
+};
 pub(crate) use identity::{Age, origin};
 pub(crate) use inspect::{Place, find as find_suspicious};
 pub use references::references;

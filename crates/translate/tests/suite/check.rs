@@ -328,3 +328,64 @@ fn secrets_that_nobody_gave_are_unknown_and_not_missing() {
     assert!(found.len() == 1 && found[0].message.contains("(demo/cert, for one)"), "{found:?}");
     assert_eq!(unread(of_namespace("demo", 2020, "", "/", "")), []);
 }
+
+/// What is said of the challenges of an Ingress with these annotations, beside Issuers of both kinds with this solver.
+fn of_challenges(annotations: &str, solver: &str) -> Option<String> {
+    let spec = format!("spec: {{acme: {{solvers: [{{http01: {{ingress: {{{solver}}}}}}}]}}}}");
+    let issuers = [("ClusterIssuer", "name: le"), ("Issuer", "name: own, namespace: demo")];
+    let issuers = issuers.map(|(kind, metadata)| {
+        format!(
+            "---\napiVersion: cert-manager.io/v1\nkind: {kind}\nmetadata: {{{metadata}}}\n{spec}\n"
+        )
+    });
+    let tls = "  tls: [{hosts: [shop.test], secretName: cert}]\n";
+    let found =
+        checked(&[ingress("web", annotations, "shop.test", "/"), tls.to_owned(), issuers.concat()]);
+    let mut notes = of(&found, "web").notes.iter();
+    notes.find(|note| note.message.contains("challenges")).map(|note| note.message.clone())
+}
+
+#[test]
+fn an_issuer_whose_challenges_others_serve_is_named() {
+    let (of_cluster, own) = ("cert-manager.io/cluster-issuer: le", "cert-manager.io/issuer: own");
+    for (issuer, solver, said) in [
+        (
+            of_cluster,
+            "ingressClassName: old",
+            "ClusterIssuer le answers challenges for shop.test by Ingresses of class old",
+        ),
+        (
+            own,
+            "class: old",
+            "Issuer own answers challenges for shop.test by Ingresses with annotation kubernetes.io/ingress.class: old",
+        ),
+        (own, "", "without a class"),
+        (
+            "cert-manager.io/issuer: le, cert-manager.io/issuer-kind: ClusterIssuer",
+            "class: old",
+            "ClusterIssuer le",
+        ),
+    ] {
+        let found = of_challenges(issuer, solver).unwrap_or_default();
+        assert!(
+            found.contains(said) && found.contains("http01-ingress-ingressclassname: nginx here"),
+            "{found}"
+        );
+    }
+    let name = "acme.cert-manager.io/http01-ingress-ingressclassname";
+    let overridden = format!("{of_cluster}, {name}: nginx");
+    let in_place = format!("{of_cluster}, acme.cert-manager.io/http01-edit-in-place: 'true'");
+    for (annotations, solver) in [
+        (of_cluster, "ingressClassName: nginx"),
+        (own, "class: nginx"),
+        (own, "name: web"),
+        (&overridden, "ingressClassName: old"),
+        (&in_place, "ingressClassName: old"),
+        ("cert-manager.io/cluster-issuer: another", "ingressClassName: old"),
+        ("", "ingressClassName: old"),
+    ] {
+        assert_eq!(of_challenges(annotations, solver), None, "{annotations} {solver}");
+    }
+    let overridden = of_challenges(&format!("{of_cluster}, {name}: other"), "class: nginx");
+    assert!(overridden.is_some_and(|said| said.contains("of class other")));
+}

@@ -1,6 +1,7 @@
 //! From the text of one file to the objects in it, and what is wrong with the rest of it.
 
 use super::document::{Document, Place, Source, documents};
+use crate::Issuer;
 use crate::ObjectKey;
 use crate::Trim;
 use crate::gateway;
@@ -16,6 +17,8 @@ use std::path::Path;
 pub struct Parsed {
     /// The objects, in the order of the file, with the place where each begins.
     pub(super) objects: Vec<(Place, Object)>,
+    /// Issuers of cert-manager, for `check`.
+    pub(super) issuers: Vec<Issuer>,
     /// What could not be read.
     pub(super) faults: Vec<Fault>,
 }
@@ -55,7 +58,7 @@ enum Head {
 impl Parsed {
     fn document(&mut self, document: &Document<'_>, mut value: Value) {
         match head(&mut value) {
-            Head::Foreign => {}
+            Head::Foreign => self.issuers.extend(Issuer::read(&value)),
             Head::Wrong(message) => {
                 self.faults.push(Fault { place: document.start(), object: None, message });
             }
@@ -83,7 +86,7 @@ impl Parsed {
             return self.faults.push(Fault { place, object: None, message });
         }
         match head(&mut value) {
-            Head::Foreign => {}
+            Head::Foreign => self.issuers.extend(Issuer::read(&value)),
             Head::List { .. } => {
                 let message = "a list inside a list; put its items into the outer one".to_owned();
                 self.faults.push(Fault { place, object: None, message });
