@@ -1,5 +1,5 @@
-//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged, Services and Secrets that
-//! Ingresses need get warnings.
+//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged; Services and Secrets that
+//! Ingresses need, and routes of Gateways, get warnings.
 
 use super::{Known, LastReview, Reviewer};
 use objects::{ObjectKey, Reference, parse_ingress, parse_secret, parse_service};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::Instant;
-use translate::{Review, is_concerned, needs, review};
+use translate::{Review, is_concerned, needs, review, useless_routes};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -135,6 +135,18 @@ fn judged(
         ("networking.k8s.io", "v1", "Ingress") => ingress(reviewer, &known, object, (size, began)),
         ("", "v1", "Service") => other(reviewer, &known, request, object, Reference::Service),
         ("", "v1", "Secret") => other(reviewer, &known, request, object, Reference::Secret),
+        (
+            "gateway.networking.k8s.io",
+            _,
+            "HTTPRoute" | "GRPCRoute" | "TLSRoute" | "TCPRoute" | "UDPRoute",
+        ) => {
+            // A route is never refused: what it names may come later.
+            let object = object.filter(|object| !is_going(object)).unwrap_or("{}");
+            let Known { snapshot, configuration, .. } = &*known;
+            let options = &reviewer.options;
+            let warnings = useless_routes(object, snapshot, configuration, options);
+            Ok(Review { refusal: None, warnings })
+        }
         _ => Err(NoReview::Unexpected),
     }
 }

@@ -90,6 +90,57 @@ async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
     assert_eq!(other, json!({"uid": "id-1", "allowed": true}), "another class is not ours");
 }
 
+const GATEWAYS: &str = r"
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: demo}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80}]
+";
+
+#[tokio::test]
+async fn a_route_that_is_of_no_use_is_allowed_with_warnings() {
+    let started = start(&format!("{OBJECTS}{GATEWAYS}")).await;
+    let warnings = async |parent: Value, host: &str, path: Value, backend: Value| {
+        let route = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"name": "r", "namespace": "demo"},
+            "spec": {"parentRefs": [parent], "hostnames": [host],
+                "rules": [{"matches": [{"path": path}], "backendRefs": [backend]}]},
+        });
+        let group = "gateway.networking.k8s.io";
+        let answer = response(&started, &review(group, "HTTPRoute", "CREATE", "r", route)).await;
+        assert_eq!(answer["allowed"], true);
+        answer["warnings"].as_array().cloned().unwrap_or_default()
+    };
+    let good = || json!({"name": "shop", "port": 80});
+    let web = || json!({"name": "web"});
+    let at = |path: &str| json!({"type": "PathPrefix", "value": path});
+    assert!(warnings(web(), "b.test", at("/"), good()).await.is_empty(), "nothing is wrong with it");
+    let cases = [
+        (web(), "a.test", at("/"), good(), "a.test/ is Ingress demo/first's"),
+        (json!({"name": "gone"}), "b.test", at("/"), good(), "no Gateway demo/gone is there"),
+        (json!({"name": "web", "sectionName": "no"}), "b.test", at("/"), good(), "Accepted=False"),
+        (web(), "b.test", at("/"), json!({"name": "nowhere", "port": 80}), "BackendNotFound"),
+        (web(), "b.test", at("/"), json!({"kind": "Bucket", "group": "x", "name": "b"}), "InvalidKind"),
+        (web(), "b.test", json!({"type": "RegularExpression", "value": "("}), good(), "UnsupportedValue"),
+    ];
+    for (parent, host, path, backend, wanted) in cases {
+        let told = warnings(parent, host, path, backend).await;
+        let is_told = told.iter().any(|text| text.as_str().is_some_and(|text| text.contains(wanted)));
+        assert!(is_told, "{wanted}: {told:?}");
+    }
+    let gone = review("gateway.networking.k8s.io", "HTTPRoute", "DELETE", "r", Value::Null);
+    assert_eq!(response(&started, &gone).await, json!({"uid": "id-1", "allowed": true}));
+}
+
 #[tokio::test]
 async fn services_and_secrets_that_ingresses_need_are_allowed_with_warnings() {
     let started = start(OBJECTS).await;
