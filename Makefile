@@ -98,6 +98,8 @@ ecosystem: ## Run Fairway beside programs of others, built from the Go module pr
 	@scripts/need cargo cc go ip unshare nginx
 	@$(CARGO) test --quiet -p fairway --test cluster records -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test cluster login -- --ignored --test-threads=1
+	@$(CARGO) test --quiet -p fairway --test cluster monitoring -- --ignored --test-threads=1
+	@$(CARGO) test --quiet -p fairway --test cluster acme -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test deploy external_dns -- --ignored --test-threads=1
 
 conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [RUN=name,name]

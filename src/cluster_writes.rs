@@ -2,7 +2,9 @@
 
 use crate::flags::Status;
 use crate::own_pod::{self, NAME, NAMESPACE};
+use crate::replicas;
 use anyhow::{Context, Result, bail, ensure};
+use console::AskReplicas;
 use controller::events::{EventOptions, Events, Recorder, TellOptions};
 use controller::lease::{Election, ElectionOptions, Leadership};
 use controller::status::{AddressSource, StatusOptions, StatusWriter};
@@ -27,6 +29,8 @@ pub(crate) struct ClusterWrites {
     election: Option<Election>,
     status: Option<StatusWriter>,
     events: Option<Events>,
+    /// Who the replicas are, and whom to ask about them.
+    replicas: Option<(OwnPod, kubernetes::Client)>,
 }
 
 impl Replica {
@@ -107,6 +111,7 @@ impl ClusterWrites {
             }))
         };
         let leadership = election.as_ref().map(Election::leadership);
+        let replicas = (pod.clone(), kubernetes::client(&client).await?);
         let named = [&options.config_map, &options.tcp_services, &options.udp_services];
         let tell = TellOptions {
             objects: !flags.disable_sync_events,
@@ -129,12 +134,19 @@ impl ClusterWrites {
             }
             None => tracing::info!("the status of Ingresses is not written: flags say so"),
         }
-        Ok(Self { election, status, events: Some(events) })
+        Ok(Self { election, status, events: Some(events), replicas: Some(replicas) })
     }
 
     /// Whether this replica leads: nobody does without an election.
     pub(crate) fn leadership(&self) -> Leadership {
         self.election.as_ref().map_or_else(Leadership::never, Election::leadership)
+    }
+
+    /// What asks for the replicas, which have their pages of metrics at this port.
+    pub(crate) fn asking_replicas(&self, port: u16) -> Option<AskReplicas> {
+        let (pod, client) = self.replicas.clone()?;
+        let leadership = self.election.as_ref().map(Election::leadership);
+        Some(replicas::asking(pod, client, leadership, port))
     }
 
     /// Ends everything, the lead last: until then it is ours to write.

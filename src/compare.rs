@@ -23,6 +23,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         stop_after,
         resume,
         insecure,
+        http2,
         strict_body,
         report,
         ..
@@ -42,7 +43,7 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         stop_after,
         strict_body,
     };
-    let client = Client::new(insecure)?;
+    let client = Client::new(insecure, http2)?;
     let (all, shows) = (requests.list.len(), io::stderr().is_terminal());
     let told = |done: usize| {
         if shows {
@@ -55,8 +56,11 @@ pub(crate) fn run(flags: Flags) -> Result<ExitCode> {
         eprintln!();
     }
     print(&compared, report)?;
+    if let Some(stopped) = &compared.stopped {
+        eprintln!("stopped: {}", stopped.words());
+    }
     Ok(match () {
-        () if compared.different > 0 || compared.stopped.is_some() => ExitCode::from(2),
+        () if compared.different > 0 || compared.is_harm() => ExitCode::from(2),
         () if !compared.is_whole() => {
             eprintln!("not everything was compared: of {} requests nothing", compared.not_compared);
             ExitCode::FAILURE

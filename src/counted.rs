@@ -1,13 +1,15 @@
 //! What the engine says of itself for `/metrics`.
 
 use crate::front::Front;
-use exposition::{Source, Supervised, Traffic, Within};
+use exposition::{AtEndpoint, AtEndpoints, Copied, Copies, Source, Supervised, Traffic, Within};
+use model::PathKind;
 use nginx::Nginx;
-use proxy::{Native, Pressure, Shed, Spans};
+use proxy::{End, Native, Pressure, Shadowed, Shed, Spans};
 use request_metrics::Metrics;
 use runtime::Usage;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 impl Source for Front {
     fn requests(&self) -> Option<&Arc<Metrics>> {
@@ -37,6 +39,76 @@ impl Source for Front {
             }
             Self::Nginx(nginx) => Box::pin(of_nginx(nginx)),
         }
+    }
+
+    fn look_at_endpoints(&self) {
+        if let Some(native) = self.native() {
+            native.look_at_endpoints();
+        }
+    }
+
+    fn endpoints(&self) -> Option<AtEndpoints> {
+        self.native().map(|native| at_endpoints(native))
+    }
+
+    fn route_failure(&self, host: &str, kind: PathKind, path: &str) -> Option<(f64, String)> {
+        let (at, why) = self.native()?.route_failure(host, kind, path)?;
+        Some((seconds(at), why))
+    }
+
+    fn copies(&self) -> Option<Copies> {
+        self.native().and_then(|native| native.shadowed()).map(copies)
+    }
+}
+
+fn at_endpoints(native: &Native) -> AtEndpoints {
+    let proxy::AtEndpoints { bounds, each } = native.endpoints();
+    let each = each.into_iter().map(|one| AtEndpoint {
+        address: one.address,
+        tries: one.tries,
+        errors: one.errors,
+        up_to: one.up_to,
+        failed: one.failed.map(|(at, why)| (seconds(at), why)),
+    });
+    AtEndpoints { bounds, each: each.collect() }
+}
+
+/// Seconds since 1970.
+fn seconds(at: SystemTime) -> f64 {
+    at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn copies(all: Shadowed) -> Copies {
+    let Shadowed { groups, beyond, sums, without_client } = all;
+    let groups = groups.into_iter().map(|(decided, count)| Copied {
+        decision: decided.said.word(),
+        host: decided.host,
+        ingress: decided.ingress,
+        upstream: decided.upstream,
+        status: decided.status,
+        by: by(decided.end),
+        count: count.copies,
+        example: count.example,
+        times: (seconds(count.first), seconds(count.last)),
+    });
+    Copies { sums, groups: groups.collect(), beyond, without_client }
+}
+
+/// What ended a request, in the words of `explain`.
+fn by(end: End) -> &'static str {
+    match end {
+        End::Unread => "head",
+        End::Blocks => "block list",
+        End::Location => "location",
+        End::Preflight => "CORS preflight",
+        End::Redirect => "redirect",
+        End::Snippet => "snippet",
+        End::HttpsRedirect => "redirect to HTTPS",
+        End::Endpoints => "no endpoints",
+        End::Limits => "limits",
+        End::Access => "access",
+        End::Body => "body",
+        End::Upstream => "upstream",
     }
 }
 
@@ -70,6 +142,7 @@ fn within(native: &Native) -> Within {
     let reuse = generation.reuse().map(|(upstream, reuse)| {
         (upstream.to_owned(), [("opened", reuse.opened), ("reused", reuse.reused)])
     });
+    let copies = native.shadowed().map(|all| all.sums);
     let Spans { exported, dropped, failed } = native.spans();
     Within {
         pressure: match pressure {
@@ -87,6 +160,7 @@ fn within(native: &Native) -> Within {
         accept_failures,
         panics,
         reuse: reuse.collect(),
+        copies,
         dropped_lines: native.dropped_lines(),
         spans: [("exported", exported), ("dropped", dropped), ("failed", failed)],
     }

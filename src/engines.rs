@@ -3,7 +3,7 @@
 use crate::flags::{self, EngineName, GeoIp, Listeners};
 use crate::front::{self, Front};
 use crate::room::Room;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use model::Outside;
 use nginx::Requests;
 use proxy::{GeoFiles, Listen, Native, OtlpEnvironment};
@@ -23,6 +23,10 @@ pub(crate) fn start(
 ) -> Result<Front> {
     let GeoIp { geoip_directory: directory, maxmind_edition_ids: editions } = geoip;
     if listeners.engine == EngineName::Nginx {
+        ensure!(
+            !listeners.shadow,
+            "--shadow is for the native engine, which can think a request through without sending it: leave out --engine=nginx"
+        );
         let settings = metrics.settings()?;
         let requests = settings.map(|all| Requests::new(all, metrics.monitor_max_batch_size));
         let nginx = front::nginx(listeners, room, directory, options, requests)?;
@@ -39,6 +43,7 @@ pub(crate) fn start(
         metrics: metrics.settings()?,
         geoip: GeoFiles { directory, editions },
         collector,
+        shadow: listeners.shadow,
     })?;
     Ok(Front::Native(Arc::new(native)))
 }

@@ -2,10 +2,10 @@
 
 use crate::flags::{Classes, Source};
 use crate::sources;
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use objects::{ConfigMap, IngressClass, Meta, ObjectKey, Snapshot};
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 use translate::{Options, config_map_rows};
@@ -40,7 +40,10 @@ pub(crate) fn read(source: Source, classes: &Classes) -> Result<(Snapshot, Optio
     let source = as_kubectl(source);
     let is_folder = !source.manifests.is_empty();
     let mut snapshot = if source.manifests.iter().any(|path| path == Path::new(STDIN)) {
-        let text = io::read_to_string(io::stdin()).context("cannot read standard input")?;
+        let mut bytes = Vec::new();
+        io::stdin().read_to_end(&mut bytes).context("cannot read standard input")?;
+        let text = objects::manifests::text_of(bytes)
+            .map_err(|what| anyhow!("cannot read standard input: {what}"))?;
         objects::snapshot_of([(Path::new("standard input"), text.as_str())])
     } else {
         sources::first_snapshot(source, &options)?

@@ -6,14 +6,16 @@ use crate::front::{self, Front};
 use crate::room::Room;
 use crate::say;
 use crate::sources::{client, feed, first_snapshot, of_source, options, sees_all};
-use crate::{admin, bodies, engines, explain, logs, overload, own_pod, ports, streams, version};
+use crate::{
+    admin, bodies, engines, explain, logs, overload, own_pod, ports, shadow, streams, version,
+};
 use anyhow::{Context, Result};
 use console::Console;
 use controller::admission::{self, Reviewer, WebhookOptions};
 use controller::{Controller, Known};
 use engine::Engine;
 use exposition::{Identity, Metrics};
-use kubernetes::Following;
+use kubernetes::{ClientOptions, Following};
 use objects::Reference;
 use runtime::{Block, Ready, Shutdown, log, signal};
 use std::path::PathBuf;
@@ -103,7 +105,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     let http_ports = [listeners.http_port, listeners.https_port];
     let of_source = of_source(&classes, &source).await;
     let options = Options { reserved_ports, http_ports, raw, ..of_source };
-    let cluster = source.manifests.is_empty().then(|| (client(&source), sees_all(&source)));
+    let cluster = cluster_to_write_to(&source, &listeners);
     let published = status.publish_service.clone().map(Reference::Service);
     let mut feed = tokio::select! {
         feed = feed(source, &options, published, following, false) => feed?,
@@ -113,8 +115,7 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     tell_config_map(&options, &seen);
     let replica = Replica::find(cluster, &status, &options, &seen).await?;
     let mut controller = Controller::new(engine.clone(), options.clone());
-    let streams =
-        streams::follow(controller.known(), listeners.bind_address, room, &options.outside);
+    let streams = streams::follow(controller.known(), &listeners, room, &options.outside);
     let (loops, known) = (controller.metrics(), controller.known());
     console.explain_with(explain::of_known(options.clone()));
     console.follow(loops.clone(), known.clone());
@@ -122,7 +123,8 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
     controller.follow(&mut feed).await;
     let election = replica.as_ref().map(|_| status.election_id.clone());
     let writes = ClusterWrites::start(replica, status, &options, &controller).await?;
-    tell_leader(&writes, election, &console, &metrics);
+    tell_leader(&writes, election, (&console, admin.port()), &metrics);
+    let webhook = if listeners.shadow { shadow::follow(&engine, webhook) } else { webhook };
     start_webhook(webhook, Reviewer::new(controller.known(), options), &metrics).await?;
     let (http, https) = engine.ports();
     let announce = move |state: &str| tracing::info!(http, https, admin = %admin, "{state}");
@@ -132,6 +134,12 @@ async fn serve(flags: Run, control: log::Control) -> Result<()> {
         ended = controller.run(&mut feed) => anyhow::bail!(ended),
         () = end(&engine, &streams, writes, &shutdown, shutdown_grace_period) => Ok(()),
     }
+}
+
+/// The way to the cluster, and whether all of it is seen; none where nothing is to be written.
+fn cluster_to_write_to(source: &Source, listeners: &Listeners) -> Option<(ClientOptions, bool)> {
+    let writes = source.manifests.is_empty() && !listeners.shadow;
+    writes.then(|| (client(source), sees_all(source)))
 }
 
 /// Follows what memory and descriptors are left, where the engine is ours; otherwise says which flags have no effect.
@@ -167,13 +175,16 @@ fn tell_config_map(options: &Options, seen: &objects::Snapshot) {
     }
 }
 
-/// Lets both pages know whether this replica leads the election, if there is one.
+/// Lets both pages know whether this replica leads the election, if there is one, and who the others are.
 fn tell_leader(
     writes: &ClusterWrites,
     election: Option<String>,
-    console: &Console,
+    (console, port): (&Console, u16),
     metrics: &Metrics,
 ) {
+    if let Some(ask) = writes.asking_replicas(port) {
+        console.ask_replicas_with(ask);
+    }
     let leads = writes.leadership();
     if election.is_some() {
         let leads = leads.clone();
@@ -238,6 +249,7 @@ async fn end(
         leads,
         "stopping: running requests may finish, connections end with their next answer"
     );
+    shadow::tell_all(engine);
     let ending = async { tokio::join!(drain(engine, streams, grace), writes.stop()) };
     tokio::select! {
         _ = ending => tracing::info!("stopped"),
@@ -278,6 +290,7 @@ async fn start_webhook(flags: Webhook, reviewer: Reviewer, metrics: &Metrics) ->
 /// After the grace period, in which clients move elsewhere: no new connections, and the rest ends politely.
 async fn drain(engine: &Arc<Front>, streams: &Streams, grace: Duration) {
     engine.leave();
+    #[expect(clippy::disallowed_methods, reason = "the grace period of shutdown")]
     tokio::time::sleep(grace).await;
     let deadline = engine.configuration().global.shutdown_timeout;
     tokio::join!(engine.clone().drain(deadline), streams.drain(deadline));

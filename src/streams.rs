@@ -1,9 +1,9 @@
 //! TCP and UDP services follow what is in force, whichever engine carries HTTP.
 
+use crate::flags::Listeners;
 use crate::room::Room;
 use controller::Known;
 use model::Outside;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use stream::{Resolver, Streams};
@@ -15,15 +15,20 @@ const SHARE: u64 = 4;
 /// How long until a port that could not be opened is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// Opens and closes the ports from now on, on `addresses` (none: as the ConfigMap says).
+/// Opens and closes the ports from now on, on the addresses of flags (none: as the ConfigMap says); no port with
+/// `--shadow`.
 pub(crate) fn follow(
     mut known: watch::Receiver<Arc<Known>>,
-    addresses: Vec<IpAddr>,
+    listeners: &Listeners,
     room: Room,
     outside: &Outside,
 ) -> Arc<Streams> {
+    let addresses = listeners.bind_address.clone();
     let streams = Streams::new(addresses, room.threads, room.share(SHARE).max(1));
     let streams = Arc::new(streams.with_resolver(Arc::new(Resolver::from(outside.clone()))));
+    if listeners.shadow {
+        return streams;
+    }
     let following = streams.clone();
     tokio::spawn(async move {
         loop {

@@ -27,6 +27,7 @@ enum Asked {
 }
 
 /// Looks until it is stopped; once where there is no terminal.
+#[expect(clippy::disallowed_methods, reason = "a look now and then")]
 pub(crate) fn run(flags: &Top) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = Asked::of(flags, &runtime)?;

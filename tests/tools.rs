@@ -183,10 +183,9 @@ fn gateways_and_routes_are_checked_too_and_names_of_nothing_are_told() {
         assert!(page.contains("there is no GatewayClass fairwy; did you mean fairway?"), "{page}");
         assert!(page.contains("there is no Gateway shop/wob; did you mean web?"), "{page}");
     }
-    let policy =
-        "{apiVersion: gateway.networking.k8s.io/v1, kind: ListenerSet, metadata: {name: a}}";
+    let policy = "{apiVersion: gateway.networking.k8s.io/v1, kind: XMesh, metadata: {name: a}}";
     let (code, page, _) = checked(&[&gateway("fairway", "web", "/"), service, policy], &[]);
-    assert!(code == Some(1) && page.contains("ListenerSet"), "{page}");
+    assert!(code == Some(1) && page.contains("XMesh"), "{page}");
 }
 
 #[test]
@@ -463,4 +462,61 @@ fn rights_that_are_missing_end_a_check_at_once_and_name_the_server() {
     }
     // It used to wait a minute for each.
     assert!(begun.elapsed() < std::time::Duration::from_secs(60), "it waits for rights");
+}
+
+/// The commands of docs/explain.md with the lines that are printed there.
+fn samples_of_explain() -> Vec<(String, String)> {
+    let page = fs::read_to_string(root().join("../docs/explain.md")).expect("the page");
+    let block = page.split("```\n").find(|block| block.starts_with("$ fairway")).expect("samples");
+    let samples = block.split("$ ").filter(|sample| !sample.is_empty());
+    samples
+        .map(|sample| {
+            let (command, lines) = sample.split_once('\n').expect("a command and lines");
+            (command.to_owned(), lines.trim_end().to_owned())
+        })
+        .collect()
+}
+
+/// Request ids are drawn anew each time.
+fn without_ids(text: &str) -> String {
+    let line = |line: &str| match line.split_once("X-Request-ID: ") {
+        Some((before, _)) => format!("{before}X-Request-ID: …"),
+        None => line.trim_end().to_owned(),
+    };
+    text.trim_end().lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn the_samples_of_the_page_about_explain_are_what_is_printed() {
+    let samples = samples_of_explain();
+    assert_eq!(samples.len(), 3);
+    for (command, lines) in samples {
+        let words = command.replace('"', "");
+        let words: Vec<&str> = words.split_whitespace().skip(1).collect();
+        let printed = text(&fairway(&words).stdout);
+        if std::env::var_os("UPDATE").is_some() {
+            let path = root().join("../docs/explain.md");
+            let page = fs::read_to_string(&path).expect("the page");
+            fs::write(path, page.replace(&lines, printed.trim_end())).expect("the page");
+            continue;
+        }
+        let told = "UPDATE=1 cargo test --test tools samples writes docs/explain.md anew";
+        assert_eq!(without_ids(&printed), without_ids(&lines), "{told}: {command}");
+    }
+}
+
+#[test]
+fn files_that_are_no_text_are_named_with_the_remedy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().to_str().expect("a path");
+    for (bytes, remedy) in [
+        (&[0x1f, 0x8b, 8, 0][..], "gunzip"),
+        (b"\xff\xfek\0i\0", "iconv -f UTF-16"),
+        (b"kind: \xfc", "line 1 is no UTF-8"),
+    ] {
+        fs::write(folder.path().join("one.yaml"), bytes).expect("a file");
+        let output = fairway(&["check", path]);
+        let said = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(remedy), "{said}");
+    }
 }

@@ -1,5 +1,5 @@
-//! Whatever stands in a Secret that Ingresses name, both sides of TLS take what is made of it, what is said about it
-//! ends no line, and no other Ingress changes.
+//! Whatever stands in a Secret that Ingresses name, both sides of TLS take what is made of it or close the locations of
+//! that Ingress alone, what is said about it ends no line, and no other Ingress changes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -66,10 +66,13 @@ fuzz_target!(|bytes: &[u8]| {
     let secret = Secret { meta, kind: "Opaque".to_owned(), data: Some(data) };
     snapshot.secrets.insert(key.clone(), Arc::new(secret));
     let ingress = naming(&snapshot.ingresses[&key]);
-    snapshot.ingresses.insert(key, Arc::new(ingress));
+    snapshot.ingresses.insert(key.clone(), Arc::new(ingress));
     let options = Options::default();
     let made = translate(&snapshot, &options);
-    proxy::parsers::trust(&made.configuration).expect("what is translated is taken");
+    for closed in proxy::parsers::trust(&made.configuration) {
+        let closed = closed.map(|origin| ObjectKey::new(origin.namespace, origin.name));
+        assert_eq!(closed.as_ref(), Some(&key), "only who names the Secret may be closed");
+    }
     for problem in made.problems.iter() {
         assert!(!problem.to_string().chars().any(char::is_control), "{problem:?}");
     }

@@ -79,6 +79,13 @@ pub(super) fn run(flags: Flags) -> Result<ExitCode> {
             eprintln!("too much of the log could not be read: nothing is proven");
             ExitCode::FAILURE
         }
+        _ if tally.of(Standing::Unknown) == tally.requests => {
+            eprintln!(
+                "of none of {} requests anything could be told: nothing is proven",
+                tally.requests
+            );
+            ExitCode::FAILURE
+        }
         FailOn::Never => ExitCode::SUCCESS,
         _ if tally.of(Standing::Differs) > 0 => ExitCode::from(2),
         _ => ExitCode::SUCCESS,

@@ -24,6 +24,10 @@ pub(crate) struct Classes {
     /// Gateways share the addresses and ports of Ingresses.
     #[arg(long, value_name = "NETWORKS", value_delimiter = ',', value_parser = network)]
     pub(crate) gateway_addresses: Vec<IpNet>,
+    /// Make a headless Service for each Gateway with an address of its own, with the labels and annotations of its
+    /// spec.infrastructure; takes --gateway-addresses, and rights over Services and EndpointSlices.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set, requires = "gateway_addresses")]
+    pub(crate) gateway_services: bool,
     /// Serve the IngressClass named like --ingress-class whatever its spec.controller.
     #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
     pub(crate) ingress_class_by_name: bool,

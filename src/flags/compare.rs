@@ -15,8 +15,8 @@ use verdict::compare::Target;
 handshake). A list of requests has a line for each: a URL, METHOD URL, or {\"method\": …, \"url\": …, \"headers\": {…}}.
 Requests are sent to the real applications behind both: GET, HEAD and OPTIONS alone, unless you say otherwise.
 
-Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared; 2 some are not
-answered alike, or it was stopped.")]
+Exit codes: 0 all are answered alike; 1 something could not be read, or a request could not be compared, or the old side
+could not be reached; 2 some are not answered alike, or the new side failed so often that it was stopped.")]
 pub(crate) struct Compare {
     /// The controller that serves today: scheme, address and port.
     #[arg(long, value_name = "URL")]
@@ -48,7 +48,8 @@ pub(crate) struct Compare {
     /// Requests at the same time.
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=256))]
     pub(crate) concurrency: u64,
-    /// End after so many failures of the new side where the old one does not fail.
+    /// End after so many failures of the new side where the old one does not fail; or after the old side could not be
+    /// reached so often.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) stop_after: u64,
     /// A file that keeps what was compared; started again with it, the comparison goes on there.
@@ -57,6 +58,9 @@ pub(crate) struct Compare {
     /// Do not look at certificates.
     #[arg(long)]
     pub(crate) insecure: bool,
+    /// Speak HTTP/2 to both: over TLS by ALPN, in clear with prior knowledge; HTTP/1.1 otherwise.
+    #[arg(long)]
+    pub(crate) http2: bool,
     /// Compare the bodies of error answers, too; each controller words its own.
     #[arg(long)]
     pub(crate) strict_body: bool,

@@ -23,6 +23,7 @@ const OWN: &[&str] = &[
     "allow-target-networks",
     "gateway-controller-name",
     "gateway-addresses",
+    "gateway-services",
 ];
 
 const SPELLINGS: &str = "A flag is spelled as pflag has it: `--flag=value` or `--flag value`; a switch as `--flag` or `--flag=false` (also 1, t, T, \

@@ -1,6 +1,6 @@
 //! Where to listen.
 
-use clap::Args;
+use clap::{ArgAction, Args};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,6 +51,10 @@ pub(crate) struct Listeners {
     /// waits only behind one that waits for its turn.
     #[arg(long, value_name = "RATE", default_value_t = 0.3, value_parser = rate)]
     pub(crate) sync_rate_limit: f32,
+    /// Serve nothing: requests are taken for copies, thought through and counted, and nothing is sent to anybody; no
+    /// Lease, no status, no Events, no webhook, no TCP or UDP ports.
+    #[arg(long, value_name = "BOOL", default_value_t = false, action = ArgAction::Set)]
+    pub(crate) shadow: bool,
     /// Path of the health check.
     #[arg(long, value_name = "PATH", default_value = "/healthz")]
     pub(crate) health_check_path: String,

@@ -14,14 +14,19 @@ use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{GROUND, ingress, service};
 
 /// What the API server answered.
-struct Told {
-    status: u16,
-    warnings: Vec<String>,
-    body: Value,
+pub(crate) struct Told {
+    pub(crate) status: u16,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) body: Value,
 }
 
 /// Asks the API server, as kubectl does, whose warnings are in headers.
-async fn ask(cluster: &Cluster, method: Method, path: &str, object: &Value) -> Result<Told> {
+pub(crate) async fn ask(
+    cluster: &Cluster,
+    method: Method,
+    path: &str,
+    object: &Value,
+) -> Result<Told> {
     let body = if object.is_null() { Vec::new() } else { serde_json::to_vec(object)? };
     let request = Request::builder().method(method).uri(path);
     let request = request.header("content-type", "application/json").body(Body::from(body))?;
@@ -63,35 +68,40 @@ fn registration(port: u16, authority: &str) -> Value {
     })
 }
 
+/// A Fairway with a webhook, and what tells the API server of it.
+pub(crate) async fn reviewing(cluster: &Cluster) -> Result<(Fairway, Value)> {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["127.0.0.1".to_owned()])?;
+    let file = |name: &str, text: String| -> Result<String> {
+        let path = cluster.folder().join(name);
+        std::fs::write(&path, text)?;
+        Ok(path.display().to_string())
+    };
+    let certificate = file("webhook.crt", cert.pem())?;
+    let key = file("webhook.key", signing_key.serialize_pem())?;
+    let port = testkit::ports::free();
+    let address = format!("--validating-webhook=127.0.0.1:{port}");
+    let fairway = Fairway::start_with(
+        cluster,
+        &[
+            &address,
+            "--validating-webhook-certificate",
+            &certificate,
+            "--validating-webhook-key",
+            &key,
+        ],
+    )
+    .await?;
+    Ok((fairway, registration(port, &cert.pem())))
+}
+
 #[test]
 fn an_api_server_refuses_and_warns_as_the_webhook_says() {
     cluster::test(async |cluster| {
         cluster.apply(GROUND).await?;
         cluster.apply(&service("shop", 80)).await?;
         cluster.apply(&ingress("first", "a.test", "/", "shop")).await?;
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed(["127.0.0.1".to_owned()])?;
-        let file = |name: &str, text: String| -> Result<String> {
-            let path = cluster.folder().join(name);
-            std::fs::write(&path, text)?;
-            Ok(path.display().to_string())
-        };
-        let certificate = file("webhook.crt", cert.pem())?;
-        let key = file("webhook.key", signing_key.serialize_pem())?;
-        let port = testkit::ports::free();
-        let address = format!("--validating-webhook=127.0.0.1:{port}");
-        let fairway = Fairway::start_with(
-            cluster,
-            &[
-                &address,
-                "--validating-webhook-certificate",
-                &certificate,
-                "--validating-webhook-key",
-                &key,
-            ],
-        )
-        .await?;
-        cluster.apply_value(&registration(port, &cert.pem())).await?;
+        let (fairway, registration) = reviewing(cluster).await?;
+        cluster.apply_value(&registration).await?;
         let path = "/apis/networking.k8s.io/v1/namespaces/demo/ingresses";
         // The API server learns of the registration a moment later; until then it asks nobody.
         let dry = format!("{path}?dryRun=All");

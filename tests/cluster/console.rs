@@ -1,15 +1,17 @@
-//! `kubectl fairway top`: a Pod is asked through the API server's own proxy, with the token.
+//! The page in a cluster: `kubectl fairway top` asks a Pod through the API server's own proxy, with the token; and the
+//! replicas are beside each other.
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use testkit::cluster::{self, Cluster};
+use testkit::cluster::{self, Cluster, eventually};
 use tokio::process::Command;
 
-use crate::fairway::{Fairway, binary};
+use crate::fairway::{Fairway, PATIENCE, binary};
 use crate::objects::one_host;
+use crate::replicas::replica;
 
 /// A Pod at the address where the process is that stands for it. Its node is nobody's, so that nobody starts it.
 async fn pod_of_the_process(cluster: &Cluster) -> Result<()> {
@@ -17,20 +19,19 @@ async fn pod_of_the_process(cluster: &Cluster) -> Result<()> {
     let yaml = "
 apiVersion: v1
 kind: Pod
-metadata: {name: fairway-0, namespace: fairway}
+metadata: {name: fairway-0, namespace: fairway, labels: {app: fairway}}
 spec:
   nodeName: elsewhere
   automountServiceAccountToken: false
   containers: [{name: main, image: fairway.test/none}]
 ";
-    cluster::eventually("the Pod to be taken", crate::fairway::PATIENCE, async || {
-        cluster.apply(yaml).await
-    })
-    .await?;
+    eventually("the Pod to be taken", PATIENCE, async || cluster.apply(yaml).await).await?;
     let pods: Api<Pod> = Api::namespaced(cluster.client(), "fairway");
     let address = testkit::kubelet::GATEWAY.to_string();
-    let status =
-        json!({"status": {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}});
+    let status = json!({"status": {
+        "phase": "Running", "podIP": address, "podIPs": [{"ip": address}],
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }});
     pods.patch_status("fairway-0", &PatchParams::default(), &Patch::Merge(status)).await?;
     Ok(())
 }
@@ -73,6 +74,37 @@ fn top_asks_a_pod_through_the_api_server_with_the_token_and_not_without() {
                 && errors.contains("not the token"),
             "{errors}"
         );
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn the_replicas_are_beside_each_other_with_what_each_says_of_itself() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        pod_of_the_process(cluster).await?;
+        // Another one, in whose Pod nobody listens at the admin port.
+        replica(cluster, "fairway-b").await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &["--enable-metrics=true"]).await?;
+        eventually("both replicas to be seen", PATIENCE, async || {
+            let page = fairway.page("/api/v1/overview").await?;
+            let overview: serde_json::Value = serde_json::from_slice(&page.body)?;
+            let beside = &overview["replicas"];
+            let rows = beside["rows"].as_array().context("rows")?;
+            ensure!(rows.len() == 2, "{beside}");
+            let (own, other) = (&rows[0], &rows[1]);
+            ensure!(own["pod"] == "fairway-0" && own["here"] == true, "{own}");
+            ensure!(own["leads"] == true && own["ready"] == true, "{own}");
+            ensure!(own["same"] == true && own["unreached"].is_null(), "{own}");
+            ensure!(own["version"].is_string() && own["memory"].as_u64() > Some(0), "{own}");
+            ensure!(own["rate"].is_number() && own["connections"].is_number(), "{own}");
+            ensure!(other["pod"] == "fairway-b" && other["ready"] == true, "{other}");
+            ensure!(other["leads"] == false && other["here"] == false, "{other}");
+            ensure!(other["node"].is_string() && other["since"].is_number(), "{other}");
+            ensure!(other["unreached"].is_string() && other["same"].is_null(), "{other}");
+            Ok(())
+        })
+        .await?;
         fairway.stop().await
     });
 }

@@ -35,7 +35,7 @@ pub(crate) async fn echoes(cluster: &Cluster, services: &[&str]) -> Result<Upstr
 }
 
 /// Gives the loopback interface the addresses of the fixtures.
-async fn addresses() -> Result<()> {
+pub(crate) async fn addresses() -> Result<()> {
     let lines: String =
         (1..=40).map(|last| format!("address add 10.77.0.{last}/32 dev lo\n")).collect();
     let mut child = Command::new("ip")

@@ -46,6 +46,7 @@ fn an_api_server_that_answers_late_delays_changes_and_nothing_else() {
         let traffic = fairway.traffic("a.test");
         for number in 0..3 {
             cluster.freeze_apiserver(true)?;
+            #[expect(clippy::disallowed_methods, reason = "a fault that lasts two seconds")]
             tokio::time::sleep(Duration::from_secs(2)).await;
             fairway.healthy().await?;
             fairway.expect("a.test", "/", 200).await?;
@@ -72,6 +73,7 @@ fn a_fairway_that_was_suspended_goes_on_with_what_happened_meanwhile() {
         cluster.delete(&ingress("gone", "gone.test", "/", "b")).await?;
         cluster.apply(&ingress("new", "new.test", "/", "b")).await?;
         cluster.wire().cut();
+        #[expect(clippy::disallowed_methods, reason = "a fault that lasts five seconds")]
         tokio::time::sleep(Duration::from_secs(5)).await;
         fairway.freeze(false)?;
         fairway.answers("new.test", "/", 200).await?;

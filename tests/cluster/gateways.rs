@@ -3,11 +3,14 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Api;
 use kube::api::{DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, Connection, eventually};
+use tokio::process::Command;
 
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::one_host;
@@ -236,6 +239,146 @@ fn what_is_left_of_us_in_a_route_goes_with_the_next_leader_and_others_words_stay
     });
 }
 
+/// A Gateway that lets others in, a ListenerSet that adds to it, and a route there.
+const ADDED: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: open, namespace: demo}
+spec:
+  gatewayClassName: fairway
+  allowedListeners: {namespaces: {from: Same}}
+  listeners: [{name: http, protocol: HTTP, port: 80, hostname: open.test}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: added, namespace: demo}
+spec:
+  parentRef: {name: open}
+  listeners: [{name: http, protocol: HTTP, port: 80, hostname: added.test}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: added, namespace: demo}
+spec:
+  parentRefs: [{name: added, kind: ListenerSet}]
+  rules: [{backendRefs: [{name: a, port: 80}]}]
+";
+
+#[test]
+fn a_listener_that_is_added_to_a_gateway_is_served_and_told_so_and_goes_with_its_definition() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(GATEWAYS).await?;
+        cluster.apply(ADDED).await?;
+        replica(cluster, "fairway-0").await?;
+        let fairway = Fairway::start_as(cluster, "fairway-0", &[FIXED]).await?;
+        fairway.reaches("added.test", "/", "a").await?;
+        told(cluster, "ListenerSet", "added", |status| {
+            let listener = &status["listeners"][0];
+            holds(&status["conditions"], "Accepted", 1)
+                && holds(&status["conditions"], "Programmed", 1)
+                && listener["attachedRoutes"] == 1
+                && holds(&listener["conditions"], "Programmed", 1)
+        })
+        .await?;
+        let sets = async |count: u32| {
+            told(cluster, "Gateway", "open", |status| status["attachedListenerSets"] == count).await
+        };
+        sets(1).await?;
+        fairway.answers("open.test", "/", 404).await?;
+        let closed = ADDED.replace("from: Same", "from: None");
+        cluster.apply(&closed).await?;
+        fairway.answers("added.test", "/", 404).await?;
+        told(cluster, "ListenerSet", "added", |status| {
+            status["conditions"][0]["reason"] == "NotAllowed" && status["listeners"] == json!([])
+        })
+        .await?;
+        sets(0).await?;
+        cluster.apply(ADDED).await?;
+        fairway.reaches("added.test", "/", "a").await?;
+        undefine(cluster, "listenersets").await?;
+        fairway.answers("added.test", "/", 404).await?;
+        sets(0).await?;
+        fairway.reaches("a.test", "/", "a").await?;
+        fairway.stop().await
+    });
+}
+
+/// Addresses of the bridge that Pods are on.
+const POOL: &str = "10.244.0.64/31";
+
+/// What `--gateway-services` takes.
+const SERVICES: &str = include_str!("../../deploy/gateway-services.yaml");
+
+#[test]
+fn a_gateway_has_a_service_with_its_labels_and_what_others_made_is_left_alone() {
+    cluster::test(async |cluster| {
+        one_host(cluster).await?;
+        define(cluster).await?;
+        cluster.apply(SERVICES).await?;
+        cluster.apply(GATEWAYS).await?;
+        let labelled = |label: &str| {
+            OWN.replace(
+                "  gatewayClassName: fairway\n",
+                &format!(
+                    "  gatewayClassName: fairway\n  infrastructure: {{labels: {{tier: {label}}}, annotations: {{to: us}}}}\n"
+                ),
+            )
+        };
+        cluster.apply(&labelled("web")).await?;
+        let foreign = "apiVersion: v1\nkind: Service\nmetadata: {name: gateway-theirs-too, namespace: demo}\n\
+                       spec: {ports: [{port: 80}]}\n";
+        cluster.apply(foreign).await?;
+        cluster.apply(&OWN.replace("name: own", "name: theirs-too")).await?;
+        replica(cluster, "fairway-0").await?;
+        // EndpointSlices take no address of the loopback.
+        let mut route = Command::new("ip");
+        let status = route.args(["route", "add", "local", POOL, "dev", "lo"]).status().await?;
+        ensure!(status.success(), "the addresses are not there");
+        let pool = format!("--gateway-addresses={POOL}");
+        let flags = [FIXED, &pool, "--gateway-services=true"];
+        let fairway = Fairway::start_as(cluster, "fairway-0", &flags).await?;
+        let services: Api<Service> = Api::namespaced(cluster.client(), "demo");
+        let has = async |label: &str| {
+            eventually(format!("a Service with label {label}"), PATIENCE, async || {
+                let found = json!(services.get("gateway-own").await?);
+                let (meta, ports) = (&found["metadata"], &found["spec"]["ports"]);
+                let labels = &meta["labels"];
+                ensure!(labels["tier"] == label, "it has {labels}");
+                ensure!(labels["gateway.networking.k8s.io/gateway-name"] == "own");
+                ensure!(meta["annotations"]["to"] == "us" && found["spec"]["clusterIP"] == "None");
+                ensure!(ports[0]["port"] == 8080 && ports[1]["port"] == 9090, "it has {ports}");
+                anyhow::Ok(())
+            })
+            .await
+        };
+        has("web").await?;
+        cluster.apply(&labelled("db")).await?;
+        has("db").await?;
+        let slices: Api<EndpointSlice> = Api::namespaced(cluster.client(), "demo");
+        let slice = json!(slices.get("gateway-own-v4").await?);
+        let address = &slice["endpoints"][0]["addresses"][0];
+        ensure!(address.as_str().is_some_and(|one| one.starts_with("10.244.0.")), "{address}");
+        told(cluster, "Gateway", "own", |status| status["addresses"][0]["value"] == *address)
+            .await?;
+        // What goes is made again, as long as the Gateway is there.
+        services.delete("gateway-own", &Default::default()).await?;
+        has("db").await?;
+        let theirs = services.get("gateway-theirs-too").await?;
+        ensure!(theirs.metadata.owner_references.is_none(), "somebody else's was taken");
+        api(cluster, "Gateway").delete("own", &Default::default()).await?;
+        eventually("the Service to go", PATIENCE, async || {
+            let (service, slice) =
+                (services.get_opt("gateway-own").await?, slices.get_opt("gateway-own-v4").await?);
+            ensure!(service.is_none() && slice.is_none(), "it is there");
+            anyhow::Ok(())
+        })
+        .await?;
+        fairway.stop().await
+    });
+}
+
 /// Whether a condition is true, and of this generation.
 fn holds(conditions: &Value, kind: &str, generation: u64) -> bool {
     let all = conditions.as_array().into_iter().flatten();
@@ -272,7 +415,7 @@ async fn define(cluster: &Cluster) -> Result<()> {
     for definition in cluster.gateway_api()? {
         cluster.apply_value(&definition).await?;
     }
-    for kind in ["GatewayClass", "Gateway", "HTTPRoute", "GRPCRoute", "TCPRoute"] {
+    for kind in ["GatewayClass", "Gateway", "ListenerSet", "HTTPRoute", "GRPCRoute", "TCPRoute"] {
         eventually(format!("the definition of {kind}"), PATIENCE, async || {
             api(cluster, kind).list(&Default::default()).await
         })

@@ -18,7 +18,7 @@ use crate::replicas::{ingresses, leads, lease, replica, take_lease, tells, told}
 const TTL: Duration = Duration::from_secs(8);
 
 /// Replica `fairway-<number>`, which is known by the address that it writes.
-async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
+pub(crate) async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
     let pod = format!("fairway-{number}");
     replica(cluster, &pod).await?;
     let address = format!("--publish-status-address={}", address(number));
@@ -26,24 +26,24 @@ async fn start(cluster: &Cluster, number: u8) -> Result<Fairway> {
     Fairway::start_as(cluster, &pod, &[&address, &ttl]).await
 }
 
-fn address(number: u8) -> String {
+pub(crate) fn address(number: u8) -> String {
     format!("192.0.2.{number}")
 }
 
 /// A new Ingress, and who has written its status.
-async fn written_by(cluster: &Cluster, name: &str, number: u8) -> Result<()> {
+pub(crate) async fn written_by(cluster: &Cluster, name: &str, number: u8) -> Result<()> {
     cluster.apply(&ingress(name, &format!("{name}.test"), "/", "a")).await?;
     tells(cluster, name, &[&address(number)]).await
 }
 
 /// Notes every address that any Ingress ever tells from now on.
-struct Witness {
+pub(crate) struct Witness {
     seen: Arc<Mutex<BTreeSet<String>>>,
     watching: JoinHandle<()>,
 }
 
 impl Witness {
-    async fn start(cluster: &Cluster) -> Result<Self> {
+    pub(crate) async fn start(cluster: &Cluster) -> Result<Self> {
         let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
         let noted = seen.clone();
         let mut events =
@@ -60,7 +60,7 @@ impl Witness {
     }
 
     /// Waits until it has heard of an address: it may be later than whoever asks for the object.
-    async fn hears(&self) -> Result<()> {
+    pub(crate) async fn hears(&self) -> Result<()> {
         eventually("the witness to hear", crate::fairway::PATIENCE, async || {
             ensure!(!self.seen.lock().expect("no panic").is_empty(), "it has heard nothing");
             Ok(())
@@ -68,7 +68,7 @@ impl Witness {
         .await
     }
 
-    fn end(self) -> BTreeSet<String> {
+    pub(crate) fn end(self) -> BTreeSet<String> {
         self.watching.abort();
         std::mem::take(&mut self.seen.lock().expect("no panic"))
     }
@@ -155,8 +155,13 @@ fn a_stolen_lease_ends_the_writes_and_not_the_traffic() {
         // Wall clocks that are far off change nothing: only silence counts.
         take_lease(cluster, "thief", 6).await?;
         let stolen = Instant::now();
-        // Within a renewal it has noticed.
-        tokio::time::sleep(TTL / 4 + Duration::from_millis(500)).await;
+        // With its next renewal it notices.
+        eventually("a word about the thief", crate::fairway::PATIENCE, async || {
+            let log = std::fs::read_to_string(cluster.folder().join("fairway-1.log"))?;
+            ensure!(log.contains("another replica has taken the lead"));
+            anyhow::Ok(())
+        })
+        .await?;
         cluster.apply(&ingress("new", "new.test", "/", "a")).await?;
         fairway.answers("new.test", "/", 200).await?;
         let silent = told(&ingresses(cluster).get("new").await?);
@@ -180,6 +185,10 @@ fn a_leader_that_cannot_reach_the_api_server_stops_before_another_begins() {
         cluster.apply(&ingress("meanwhile", "meanwhile.test", "/", "a")).await?;
         // Another replica, on a node that does reach it, takes over as soon as it may.
         let before = lease(cluster).await?.renew_time;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "absence is shown by time: as long as a Lease lasts"
+        )]
         tokio::time::sleep(TTL).await;
         ensure!(lease(cluster).await?.renew_time == before, "renewed through a silent wire");
         take_lease(cluster, "other", 6).await?;
@@ -234,8 +243,10 @@ fn a_slow_api_server_costs_no_lead() {
         let slow = Instant::now();
         while slow.elapsed() < TTL * 3 {
             cluster.wire().silence();
+            #[expect(clippy::disallowed_methods, reason = "a fault that lasts a second")]
             tokio::time::sleep(Duration::from_secs(1)).await;
             cluster.wire().up();
+            #[expect(clippy::disallowed_methods, reason = "a fault that lasts a second")]
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         let after = lease(cluster).await?;

@@ -1,5 +1,6 @@
 //! Fairway beside a real control plane, with the rights of `deploy/rbac.yaml` and Pods that are processes.
 
+mod acme;
 mod admission;
 mod balancer;
 mod changes;
@@ -15,11 +16,13 @@ mod leader;
 mod lies;
 mod load;
 mod login;
+mod monitoring;
 mod objects;
 mod outages;
 mod records;
 mod replicas;
 mod rollouts;
+mod shadow;
 mod solvers;
 mod start;
 mod status;

@@ -3,9 +3,11 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
+use crate::admission::{ask, reviewing};
 use crate::fairway::{Fairway, PATIENCE};
 use crate::objects::{GROUND, ingress, pod, service, slice};
 
@@ -33,7 +35,7 @@ fn solver(host: Option<&str>, token: &str) -> Value {
 }
 
 /// What applications ask for, by the first part of their host.
-const APPLICATIONS: [(&str, &str); 8] = [
+pub(crate) const APPLICATIONS: [(&str, &str); 8] = [
     ("redirected", "force-ssl-redirect: 'true'"),
     ("regex", "use-regex: 'true', PREFIX/rewrite-target: /$1"),
     ("listed", "whitelist-source-range: 192.0.2.0/24"),
@@ -44,7 +46,7 @@ const APPLICATIONS: [(&str, &str); 8] = [
     ("passed", "ssl-passthrough: 'true'"),
 ];
 
-async fn applications(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn applications(cluster: &Cluster) -> Result<()> {
     cluster.apply(GROUND).await?;
     let address = pod(cluster, "solver").await?;
     for (name, port) in [("solver", 8089), ("web", 80)] {
@@ -52,19 +54,29 @@ async fn applications(cluster: &Cluster) -> Result<()> {
         cluster.apply(&slice(name, address, true)).await?;
     }
     for (name, notes) in APPLICATIONS {
-        let host = format!("{name}.test");
-        let notes = notes.replace("PREFIX", PREFIX);
-        let tls = format!(
-            "ingressClassName: nginx\n  tls: [{{hosts: [{host}], secretName: not-yet-{name}}}]"
-        );
-        let application =
-            ingress(name, &host, "/", "web").replace("ingressClassName: nginx", &tls).replace(
-                "namespace: demo}",
-                &format!("namespace: demo, annotations: {{{PREFIX}/{notes}}}}}"),
-            );
-        cluster.apply(&application).await?;
+        cluster.apply(&application(name, notes)).await?;
     }
     Ok(())
+}
+
+/// An application with these annotations, and a Secret that is not there.
+pub(crate) fn application(name: &str, notes: &str) -> String {
+    let host = format!("{name}.test");
+    let notes = notes.replace("PREFIX", PREFIX);
+    let tls = format!(
+        "ingressClassName: nginx\n  tls: [{{hosts: [{host}], secretName: not-yet-{name}}}]"
+    );
+    ingress(name, &host, "/", "web").replace("ingressClassName: nginx", &tls).replace(
+        "namespace: demo}",
+        &format!("namespace: demo, annotations: {{{PREFIX}/{notes}}}}}"),
+    )
+}
+
+/// A ConfigMap that closes everything, challenges excepted.
+pub(crate) fn closing_settings() -> &'static str {
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: fairway, namespace: fairway}, data: {\
+     whitelist-source-range: 192.0.2.0/24, \
+     global-auth-url: 'http://nobody.demo.svc.cluster.local/'}}"
 }
 
 /// A new challenge is answered by its solver, in clear, on the path as it is.
@@ -80,10 +92,7 @@ fn challenges_are_answered_whatever_applications_ask_for() {
     cluster::test(async |cluster| {
         applications(cluster).await?;
         cluster.fairway_kubeconfig().await?;
-        let settings = "{apiVersion: v1, kind: ConfigMap, metadata: {name: fairway, namespace: fairway}, data: {\
-                        whitelist-source-range: 192.0.2.0/24, \
-                        global-auth-url: 'http://nobody.demo.svc.cluster.local/'}}";
-        cluster.apply(settings).await?;
+        cluster.apply(closing_settings()).await?;
         let fairway = Fairway::start_with(cluster, &["--enable-ssl-passthrough"]).await?;
         for (name, _) in APPLICATIONS {
             let (host, token) = (format!("{name}.test"), format!("tok-EN_{name}"));
@@ -149,6 +158,128 @@ fn a_redirect_to_www_yields_to_a_challenge_and_comes_back() {
         solves(&fairway, "www.site.test", "www").await?;
         cluster.delete(&challenge.to_string()).await?;
         fairway.answers("www.site.test", "/", 308).await?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn challenges_in_the_applications_own_ingress_are_answered_and_go_again() {
+    cluster::test(async |cluster| {
+        applications(cluster).await?;
+        cluster.fairway_kubeconfig().await?;
+        let fairway = Fairway::start(cluster).await?;
+        let path = |token: &str| format!("/.well-known/acme-challenge/{token}");
+        // Whose settings do not hold for challenges: cert-manager puts its path before the others.
+        let bent = ["redirected", "asked"];
+        for (name, notes) in APPLICATIONS.iter().filter(|(name, _)| bent.contains(name)) {
+            let (host, token) = (format!("{name}.test"), format!("in-place_{name}"));
+            let first = format!(
+                "paths:\n      - {{path: {}, pathType: Exact, backend: {{service: {{name: solver, \
+                 port: {{number: 8089}}}}}}}}",
+                path(&token)
+            );
+            let edited = application(name, notes).replace("paths:", &first);
+            cluster.apply(&edited).await?;
+            solves(&fairway, &host, &token).await?;
+            let other = fairway.get(&host, "/").await?;
+            ensure!(other.status != 200, "{host}/ is open: {}", other.status);
+            cluster.apply(&application(name, notes)).await?;
+            eventually(format!("the challenge of {host} to be gone"), PATIENCE, async || {
+                let answer = fairway.get(&host, &path(&token)).await?;
+                ensure!(!answer.text().contains("solver"), "{}", answer.text());
+                anyhow::Ok(())
+            })
+            .await?;
+        }
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn a_challenge_takes_a_name_that_is_an_alias_elsewhere_and_gives_it_back() {
+    cluster::test(async |cluster| {
+        applications(cluster).await?;
+        let notes =
+            format!("namespace: demo, annotations: {{{PREFIX}/server-alias: other.test}}}}");
+        let port =
+            ingress("site", "site.test", "/", "solver").replace("number: 80", "number: 8089");
+        cluster.apply(&port.replace("namespace: demo}", &notes)).await?;
+        let fairway = Fairway::start(cluster).await?;
+        fairway.answers("other.test", "/", 200).await?;
+        let challenge = solver(Some("other.test"), "alias");
+        cluster.apply_value(&challenge).await?;
+        solves(&fairway, "other.test", "alias").await?;
+        fairway.answers("other.test", "/", 404).await?;
+        fairway.expect("site.test", "/", 200).await?;
+        cluster.delete(&challenge.to_string()).await?;
+        fairway.answers("other.test", "/", 200).await?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn challenges_are_of_the_class_that_their_issuer_says_in_whatever_way() {
+    cluster::test(async |cluster| {
+        applications(cluster).await?;
+        let without_class = |host: &str, token: &str| {
+            let mut value = solver(Some(host), token);
+            value["spec"].as_object_mut().expect("an object").remove("ingressClassName");
+            value
+        };
+        let mut noted = without_class("noted.test", "noted");
+        noted["metadata"]["annotations"]["kubernetes.io/ingress.class"] = "nginx".into();
+        let mut loose = solver(Some("loose.test"), "loose");
+        loose["spec"]["rules"][0]["http"]["paths"][0]["pathType"] = "ImplementationSpecific".into();
+        for value in [noted, loose, without_class("nobody.test", "nobody")] {
+            cluster.apply_value(&value).await?;
+        }
+        let fairway = Fairway::start(cluster).await?;
+        solves(&fairway, "noted.test", "noted").await?;
+        solves(&fairway, "loose.test", "loose").await?;
+        // Every Ingress of the start is served once it is ready.
+        fairway.expect("nobody.test", "/.well-known/acme-challenge/nobody", 404).await?;
+        fairway.stop().await?;
+        let fairway = Fairway::start_with(cluster, &["--watch-ingress-without-class=true"]).await?;
+        solves(&fairway, "nobody.test", "nobody").await?;
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn the_webhook_takes_challenges_beside_everything_but_the_same_challenge() {
+    cluster::test(async |cluster| {
+        applications(cluster).await?;
+        let (fairway, registration) = reviewing(cluster).await?;
+        cluster.apply_value(&registration).await?;
+        // The API server learns of the registration a moment later; until then it asks nobody.
+        cluster.apply(&ingress("site", "site.test", "/", "web")).await?;
+        eventually("the webhook to be asked", PATIENCE, async || {
+            let taken = cluster.apply(&ingress("rival", "site.test", "/", "web")).await;
+            ensure!(taken.is_err(), "a path of somebody else was taken");
+            anyhow::Ok(())
+        })
+        .await?;
+        let path = "/apis/networking.k8s.io/v1/namespaces/demo/ingresses?dryRun=All";
+        for (name, _) in APPLICATIONS {
+            let (host, token) = (format!("{name}.test"), format!("tok-EN_{name}"));
+            cluster.apply_value(&solver(Some(&host), &token)).await?;
+            solves(&fairway, &host, &token).await?;
+            let mut again = solver(Some(&host), &token);
+            again["metadata"]["name"] = "again".into();
+            let reason = format!("path \"/.well-known/acme-challenge/{token}\" is already defined");
+            // Whoever reviews learns of a challenge after the engine that answers it.
+            eventually(
+                format!("a second challenge of {host} to be refused"),
+                PATIENCE,
+                async || {
+                    let told = ask(cluster, Method::POST, path, &again).await?;
+                    let message = told.body["message"].as_str().unwrap_or_default();
+                    ensure!(told.status == 400 && message.contains(&reason), "{}", told.body);
+                    anyhow::Ok(())
+                },
+            )
+            .await?;
+        }
         fairway.stop().await
     });
 }

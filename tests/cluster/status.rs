@@ -108,6 +108,10 @@ fn only_what_is_served_is_written_and_only_what_differs() {
             async || anyhow::Ok(ingresses(cluster).get("a").await?.metadata.resource_version);
         let written = version().await?;
         // Later than whatever the two others and a second look would have been.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "absence is shown by time: longer than a look at everything"
+        )]
         tokio::time::sleep(Duration::from_secs(6)).await;
         cluster.apply(&ingress("mark", "mark.test", "/", "a")).await?;
         tells(cluster, "mark", &["192.0.2.1"]).await?;
@@ -175,6 +179,10 @@ fn another_controller_that_insists_is_given_way_and_named() {
         .await?;
         ensure!(told(&ingresses(cluster).get("a").await?) == ["203.0.113.9"], "no way was given");
         // What is nobody's is ours again.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "way is given for as long as nothing changes"
+        )]
         tokio::time::sleep(Duration::from_secs(5)).await;
         write_as(cluster, "other-controller", "a", &[]).await?;
         tells(cluster, "a", &["192.0.2.1"]).await?;
@@ -227,6 +235,10 @@ fn an_address_that_the_api_server_refuses_is_told_once_and_not_insisted_on() {
         })
         .await?;
         // Two looks at everything later it is still the only one.
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "absence is shown by time: two looks at everything"
+        )]
         tokio::time::sleep(Duration::from_secs(11)).await;
         ensure!(complaints()? == 1, "told {} times", complaints()?);
         fairway.expect("b.test", "/", 200).await?;

@@ -22,6 +22,7 @@ pub(crate) struct Fairway {
     child: Child,
     pub(crate) admin: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) https: SocketAddr,
     pub(crate) folder: TempDir,
 }
 
@@ -52,7 +53,8 @@ impl Fairway {
             .stderr(log)
             .spawn()
             .expect("the program starts");
-        let fairway = Self { child, admin: address(ports[2]), http: address(ports[0]), folder };
+        let [http, https, admin] = ports.map(address);
+        let fairway = Self { child, admin, http, https, folder };
         until("it serves", || fairway.get("/healthz").is_some_and(|(status, _)| status == 200));
         fairway
     }
@@ -62,6 +64,11 @@ impl Fairway {
         let folder = self.folder.path();
         fs::write(folder.join(file), objects).expect("a file");
         fs::rename(folder.join(file), folder.join("objects").join(file)).expect("a file");
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).expect("a log")
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -233,6 +240,7 @@ impl Browser {
         while self.run(script).await != Value::Bool(true) {
             let text = self.run("return document.body.innerText").await;
             assert!(Instant::now() < end, "it never came that {script}: {text}");
+            #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }

@@ -3,6 +3,8 @@
 
 mod api;
 mod bed;
+mod faults;
 mod page;
 mod secrets;
+mod shadow;
 mod top;

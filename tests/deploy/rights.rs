@@ -66,9 +66,22 @@ fn the_chart_grants_what_the_plain_manifest_grants() {
 }
 
 #[test]
+fn services_of_gateways_take_rights_that_nobody_has_who_does_not_ask() {
+    let asked = ["--set", "controller.extraArgs.gateway-services=true"];
+    let chart = render(&asked).expect("good values");
+    let mut granted = of(&plain("rbac.yaml"), "ClusterRole");
+    granted.extend(of(&plain("gateway-services.yaml"), "ClusterRole"));
+    assert_eq!(of(&chart, "ClusterRole"), granted);
+    let writes = |(_, resource, verb, _): &Right| resource == "services" && verb == "create";
+    assert!(granted.iter().any(writes));
+    assert!(!of(&render(&[]).expect("defaults are good"), "ClusterRole").iter().any(writes));
+}
+
+#[test]
 fn nothing_is_granted_by_wildcard_and_secrets_are_only_read() {
     let chart = render(&[]).expect("defaults are good");
-    for objects in [&chart, &plain("rbac.yaml"), &plain("rbac-namespaced.yaml")] {
+    let more = plain("gateway-services.yaml");
+    for objects in [&chart, &plain("rbac.yaml"), &plain("rbac-namespaced.yaml"), &more] {
         for kind in ["ClusterRole", "Role"] {
             for (group, resource, verb, names) in of(objects, kind) {
                 assert!(![&group, &resource, &verb].into_iter().any(|word| word == "*"));

@@ -32,7 +32,8 @@ const GROUND: &str = "
 
 /// Fairway's image has no entry point: the first argument is the program's path there.
 pub(crate) fn image() -> Result<Image> {
-    Image::started_by_arguments(Path::new(env!("CARGO_BIN_EXE_fairway")))
+    let named = std::env::var_os("FAIRWAY_BINARY").map(PathBuf::from);
+    Image::started_by_arguments(&named.unwrap_or_else(|| env!("CARGO_BIN_EXE_fairway").into()))
 }
 
 /// A kubeconfig that reaches the API server from inside Pods.

@@ -32,6 +32,10 @@ async fn serve(mut tcp: TcpStream, _: usize) {
         if asked.starts_with("GET /download") {
             let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n").await;
             while tcp.write_all(b"more").await.is_ok() {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "a download that takes long on purpose"
+                )]
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             return;
@@ -56,9 +60,16 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
     let hello = Frame::text("hello");
     socket.send(&hello.bytes(Some(*b"mask"))).await.map_err(broken)?;
     ensure!(websocket::read(&mut socket).await.map_err(broken)? == hello);
-    let http = fairway.http;
-    let get = "GET /download HTTP/1.1\r\nHost: a.test\r\n\r\n";
-    let download = tokio::spawn(async move { crate::bed::ask(http, get).await });
+    let mut client = TcpStream::connect(fairway.http).await?;
+    client.write_all(b"GET /download HTTP/1.1\r\nHost: a.test\r\n\r\n").await?;
+    // It has begun.
+    client.readable().await?;
+    let download = tokio::spawn(async move {
+        let mut answer = Vec::new();
+        // What came before a reset counts.
+        let _ = client.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).into_owned()
+    });
     fairway.signal("TERM")?;
     let began = Instant::now();
     let last = websocket::read(&mut socket).await.map_err(broken)?;
@@ -66,7 +77,7 @@ async fn what_is_still_open_at_the_deadline_is_told_and_the_process_ends() -> Re
     ensure!(began.elapsed() >= Duration::from_millis(900), "it was told too early");
     let ended = tokio::time::timeout(PATIENCE, fairway.process.wait()).await??;
     ensure!(ended.success(), "it ended with {ended}");
-    let download = download.await??;
+    let download = tokio::time::timeout(PATIENCE, download).await??;
     ensure!(status(&download) == Some(200) && download.len() < 1_000_000, "it was made up");
     Ok(())
 }

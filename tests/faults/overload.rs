@@ -29,6 +29,7 @@ async fn without_descriptors_it_waits_quietly_and_its_probes_go_on() -> Result<(
     let (began, before) = (Instant::now(), fairway.processor_time()?);
     while began.elapsed() < Duration::from_secs(2) {
         ensure!(fairway.health().await? == 200, "the probe fails at the limit");
+        #[expect(clippy::disallowed_methods, reason = "looks while processor time is measured")]
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     let used = (fairway.processor_time()? - before).as_secs_f64() / began.elapsed().as_secs_f64();
@@ -42,6 +43,7 @@ async fn without_descriptors_it_waits_quietly_and_its_probes_go_on() -> Result<(
 async fn slow() -> Result<std::net::SocketAddr> {
     upstream(|mut tcp, _| async move {
         while request(&mut tcp).await.is_some() {
+            #[expect(clippy::disallowed_methods, reason = "an upstream that is slow on purpose")]
             tokio::time::sleep(Duration::from_secs(2)).await;
             let _ = tcp.write_all(OK).await;
         }

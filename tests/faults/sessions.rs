@@ -133,6 +133,10 @@ async fn narrow(streams: u32) -> Result<(Setup, Arc<AtomicUsize>)> {
             let Ok(mut session) = handshake.await else { return };
             while let Some(Ok((_, mut respond))) = session.accept().await {
                 let respond = async move {
+                    #[expect(
+                        clippy::disallowed_methods,
+                        reason = "an upstream that is slow on purpose"
+                    )]
                     tokio::time::sleep(Duration::from_millis(200)).await;
                     let _ = respond.send_response(http::Response::new(()), true);
                 };

@@ -56,6 +56,10 @@ async fn an_answer_that_is_reset_in_its_middle_is_never_taken_for_whole() -> Res
 /// Resets once what was written has been read: a reset at once would overtake it.
 fn late_reset(tcp: TcpStream) {
     tokio::spawn(async move {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "an upstream whose reset comes late on purpose"
+        )]
         tokio::time::sleep(Duration::from_millis(200)).await;
         reset(tcp);
     });
@@ -142,6 +146,7 @@ async fn an_answer_may_drip_as_long_as_it_moves_and_is_cut_once_it_stops() -> Re
         let _ = tcp.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n").await;
         let drips = if asked.starts_with("GET /stops") { 2 } else { 8 };
         for _ in 0..drips {
+            #[expect(clippy::disallowed_methods, reason = "an upstream that drips on purpose")]
             tokio::time::sleep(Duration::from_millis(300)).await;
             let _ = tcp.write_all(b"x").await;
         }

@@ -105,6 +105,35 @@ async fn tries_end_in_time_and_are_repeated_by_code() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn whose_requests_fail_multiplies_nobodys_load_and_leaves_others_their_tries() {
+    let bed = Bed::start(include_str!("retries.yaml")).await;
+    let tries = async |host: &str, id: u32, fails: &str| {
+        let id = id.to_string();
+        let asks = [("X-Id", id.as_str()), ("X-Fails", fails), ("X-Code", "500")];
+        let answer = bed.send("GET", host, "/", &asks).await;
+        let times = header(&answer.head, "x-times").first().and_then(|times| times.parse().ok());
+        (answer.status, times.unwrap_or(0))
+    };
+    let started = std::time::Instant::now();
+    assert_eq!(
+        tries("much.test", 0, "99").await,
+        (500, 91),
+        "one request may have all that it asks for"
+    );
+    let mut sent = 91;
+    for id in 1..20 {
+        let (status, times) = tries("much.test", id, "99").await;
+        assert_eq!(status, 500, "the last answer is passed on");
+        sent += times;
+    }
+    // 100 at once, 4 for 20 requests, 10 a second; without a budget there were 1,820.
+    let most = 20 + 100 + 4 + 10 * (started.elapsed().as_secs() + 1);
+    assert!(sent <= most, "{sent} tries, {most} are allowed");
+    assert_eq!(tries("few.test", 20, "3").await, (200, 4), "another namespace has its own");
+    bed.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn shares_are_drawn_by_weight_and_what_is_broken_answers_500() {
     let bed = Bed::start(include_str!("shares.yaml")).await;
     let mut counts = [0_u32; 3];

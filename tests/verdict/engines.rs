@@ -27,6 +27,7 @@ struct Side {
     _fairway: Started,
     _manifests: Manifests,
     url: String,
+    secure: String,
 }
 
 fn ingress(name: &str, path: &str, annotations: Value) -> Value {
@@ -83,6 +84,7 @@ impl Side {
             _fairway: fairway,
             _manifests: manifests,
             url: format!("http://127.0.0.1:{http}"),
+            secure: format!("https://127.0.0.1:{https}"),
         })
     }
 }
@@ -119,6 +121,29 @@ async fn both_engines_answer_alike() {
     );
     assert_eq!(report["unsafe-methods"], 1, "{report:#}");
     assert_eq!(output.status.code(), Some(0));
+    over_tls_and_http2(&nginx, &native, folder.path());
+}
+
+/// The same over TLS, by HTTP/1.1 and by HTTP/2; what does not agree to that is not compared.
+fn over_tls_and_http2(nginx: &Side, native: &Side, folder: &Path) {
+    for flags in [&["--insecure"][..], &["--insecure", "--http2"]] {
+        let flags = [flags, &["--report", "json"]].concat();
+        let output = compared(&nginx.secure, &native.secure, folder, &flags);
+        let report = report(&output);
+        let counts = ["alike", "different", "not-compared"].map(|key| report[key].as_u64());
+        assert_eq!(counts, [Some(6), Some(0), Some(0)], "{flags:?}: {report:#}");
+        assert_eq!(output.status.code(), Some(0), "{flags:?}");
+    }
+    // Certificates are looked at unless that is not wanted, and nothing is proven then.
+    let output = compared(&nginx.secure, &native.secure, folder, &["--report", "json"]);
+    let refused = report(&output);
+    assert_eq!(
+        (output.status.code(), refused["not-compared"].as_u64()),
+        (Some(1), Some(6)),
+        "{refused:#}"
+    );
+    let why = refused["outcomes"][0]["not-compared"].as_str().unwrap_or_default();
+    assert!(why.contains("TLS: "), "{why}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,7 +12,7 @@ const SHOP: &str = "tests/tools/shop.yaml";
 const FULL: &str =
     r#"$remote_addr $scheme $host "$request" $status [$proxy_upstream_name] $upstream_addr"#;
 
-fn fairway(arguments: &[&str], input: &str) -> Output {
+pub(crate) fn fairway(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fairway"))
         .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -23,7 +23,7 @@ fn fairway(arguments: &[&str], input: &str) -> Output {
         .expect("the binary runs");
     let mut stdin = child.stdin.take().expect("a pipe");
     // It may end before it has read all.
-    let _ = stdin.write_all(input.as_bytes());
+    let _ = stdin.write_all(input);
     drop(stdin);
     child.wait_with_output().expect("it ends")
 }
@@ -35,7 +35,7 @@ fn text(bytes: &[u8]) -> String {
 /// What `check` makes of a log on standard input.
 fn checked(format: &str, log: &str, more: &[&str]) -> (Option<i32>, Value, String) {
     let start = ["check", SHOP, "--output", "json", "--log-format", format];
-    let output = fairway(&[&start[..], more, &["--log", "-"]].concat(), log);
+    let output = fairway(&[&start[..], more, &["--log", "-"]].concat(), log.as_bytes());
     let value = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
     (output.status.code(), value, text(&output.stderr))
 }
@@ -83,7 +83,7 @@ fn query_strings_are_shown_only_where_that_is_asked_for() {
 fn lines_that_cannot_be_read_are_named_and_many_of_them_never_green() {
     let long = "x".repeat(300_000);
     let log = format!("I1123 10:00:00.1 7 main.go:1] hello\n{NOWHERE}nonsense\n{long}\n");
-    let output = fairway(&["check", SHOP, "--log-format", FULL, "--log", "-"], &log);
+    let output = fairway(&["check", SHOP, "--log-format", FULL, "--log", "-"], log.as_bytes());
     let page = text(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{page}");
     assert!(page.contains("standard input:3: not of the log format"), "{page}");
@@ -98,7 +98,7 @@ fn lines_that_cannot_be_read_are_named_and_many_of_them_never_green() {
             "{said}"
         );
     }
-    let output = fairway(&["check", SHOP, "--log", "-"], &"nonsense\n".repeat(200));
+    let output = fairway(&["check", SHOP, "--log", "-"], "nonsense\n".repeat(200).as_bytes());
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && said.contains("--log-format"), "{said}");
 }
@@ -138,7 +138,7 @@ fn what_cannot_be_used_is_said_in_one_line_with_the_remedy() {
         (&["check", SHOP, "--format", "lines"], "needs --log"),
         (&["check", SHOP, "--log", "/dev/null"], "no request was found"),
     ] {
-        let output = fairway(arguments, "");
+        let output = fairway(arguments, b"");
         let said = text(&output.stderr);
         assert!(output.status.code() == Some(1) && said.contains(words), "{arguments:?}: {said}");
     }
@@ -154,7 +154,7 @@ fn the_format_of_the_config_map_counts() {
     std::fs::write(folder.path().join("map.yaml"), map).expect("a file");
     let log = "{\"s\": 404, \"p\": \"http\", \"h\": \"plain.test\", \"r\": \"GET /foobar HTTP/1.1\", \"a\": \"\"}\n";
     let path = folder.path().to_str().expect("a path");
-    let output = fairway(&["check", path, "--output", "json", "--log", "-"], log);
+    let output = fairway(&["check", path, "--output", "json", "--log", "-"], log.as_bytes());
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["standings"]["alike"], 1, "{report:#}");
 }
@@ -177,7 +177,7 @@ fn many_lines_are_read_in_little_memory_and_time() {
     let begun = Instant::now();
     let path = path.to_str().expect("a path");
     let output =
-        fairway(&["check", SHOP, "--output", "json", "--log-format", FULL, "--log", path], "");
+        fairway(&["check", SHOP, "--output", "json", "--log-format", FULL, "--log", path], b"");
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(report["requests"], 20_000);
     // Without optimisation, beside other tests: the bound is generous, and would still show what is not linear.

@@ -2,6 +2,7 @@
 //! their requests become a log, and no verdict on them may be false.
 
 mod engines;
+mod formats;
 mod logs;
 mod recorded;
 mod rows;

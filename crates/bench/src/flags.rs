@@ -36,6 +36,15 @@ pub(crate) enum Command {
         #[arg(long = "for", value_name = "SECONDS", default_value_t = 3_600)]
         time: u64,
     },
+    /// What people cost who look at the page of the admin port; fails above 1 % of a processor
+    Viewers {
+        /// How many of them look
+        #[arg(long, value_name = "N", default_value_t = 10)]
+        viewers: usize,
+        /// How many routes there are
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        hosts: usize,
+    },
     /// Writes the document from bench.json again
     Report,
 }

@@ -18,6 +18,7 @@ mod scenario;
 mod session;
 mod soak;
 mod tls;
+mod viewers;
 
 use std::process::ExitCode;
 

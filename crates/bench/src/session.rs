@@ -51,11 +51,16 @@ pub(crate) fn run(flags: &Flags) -> Result<()> {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
             session.bench.soak(Duration::from_secs(*time))
         }
+        Some(Command::Viewers { viewers, hosts }) => {
+            let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
+            session.bench.viewers(*viewers, *hosts)
+        }
         Some(Command::Instructions { requests }) => {
             let mut session = Session::start(shared, vec![Peer::Fairway], LOOPBACK)?;
-            let count = session.bench.instructions(*requests)?;
-            println!("{count} instructions per request (HTTP/1.1 keep-alive, small body)");
-            session.results.instructions.insert("http1".to_owned(), count);
+            for (name, count) in session.bench.instructions(*requests)? {
+                println!("{count} instructions per request: {name}");
+                session.results.instructions.insert(name.to_owned(), count);
+            }
             session.save()
         }
     }

@@ -8,11 +8,13 @@ use crate::history::History;
 use crate::lock::lock;
 use crate::now::{Identity, Now};
 use crate::query::{Query, Refusal};
+use crate::replicas::{self, AskReplicas, Beside};
 use crate::sample::{Sample, Samples};
 use crate::served::Kept;
 use crate::{events, page};
 use controller::Known;
 use exposition::Source;
+use model::PathKind;
 use runtime::admin::{Admin, Page};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -31,6 +33,8 @@ pub struct Console {
     follows: OnceLock<Follows>,
     leads: OnceLock<Box<dyn Fn() -> bool + Send + Sync>>,
     explain: OnceLock<Arc<Explain>>,
+    ask_replicas: OnceLock<Arc<AskReplicas>>,
+    replicas: Arc<replicas::Kept>,
     history: Arc<Mutex<History>>,
     /// One more for each change that somebody could want to see.
     news: watch::Sender<u64>,
@@ -39,6 +43,7 @@ pub struct Console {
     gate: Gate,
     turns: Semaphore,
     looked: Mutex<Option<SystemTime>>,
+    looked_at_endpoints: Mutex<Option<SystemTime>>,
     forgetting: AtomicBool,
 }
 
@@ -57,6 +62,8 @@ impl Console {
             follows: OnceLock::new(),
             leads: OnceLock::new(),
             explain: OnceLock::new(),
+            ask_replicas: OnceLock::new(),
+            replicas: Arc::default(),
             history: Arc::default(),
             news: watch::Sender::new(0),
             samples: tokio::sync::Mutex::default(),
@@ -64,6 +71,7 @@ impl Console {
             gate: Gate::default(),
             turns: Semaphore::new(AT_A_TIME),
             looked: Mutex::default(),
+            looked_at_endpoints: Mutex::default(),
             forgetting: AtomicBool::new(false),
         })
     }
@@ -96,6 +104,11 @@ impl Console {
     /// Whether this replica leads, where there is an election.
     pub fn follow_leader(&self, leads: impl Fn() -> bool + Send + Sync + 'static) {
         let _ = self.leads.set(Box::new(leads));
+    }
+
+    /// What knows the replicas, where the API server can be asked.
+    pub fn ask_replicas_with(&self, ask: AskReplicas) {
+        let _ = self.ask_replicas.set(Arc::new(ask));
     }
 
     /// What explains requests.
@@ -139,7 +152,12 @@ impl Console {
         let known = self.follows.get().map(|follows| follows.known.borrow().clone());
         let known = known.filter(|known| known.is_serving()).ok_or(Refusal::Early)?;
         self.look();
+        if endpoint.endpoints {
+            self.engine.look_at_endpoints();
+            *lock(&self.looked_at_endpoints) = Some(SystemTime::now());
+        }
         let sample = if endpoint.sampled { Some(self.sample().await) } else { None };
+        let replicas = if endpoint.replicas { self.beside().await } else { Beside::default() };
         let _turn = self.turns.acquire().await;
         let now = Now {
             known,
@@ -154,11 +172,36 @@ impl Console {
                 .unwrap_or_default(),
             leads: self.leads.get().map(|leads| leads()),
             explain: self.explain.get().cloned(),
+            replicas: Mutex::new(replicas),
+            failure: if endpoint.endpoints { self.failure(&query) } else { None },
+            copies: endpoint.sampled.then(|| self.engine.copies()).flatten(),
         };
         let make = move || (endpoint.make)(&now, &query);
         tokio::task::spawn_blocking(make)
             .await
             .map_err(|error| Refusal::Broken(error.to_string()))?
+    }
+
+    /// When and why a request failed last of the route that is asked for.
+    fn failure(&self, query: &Query) -> Option<(f64, String)> {
+        let kind = match query.get("kind") {
+            Some("Exact") => PathKind::Exact,
+            _ => PathKind::Prefix,
+        };
+        self.engine.route_failure(query.get("host")?, kind, query.get("path")?)
+    }
+
+    /// The replicas, as far as they are known.
+    async fn beside(&self) -> Beside {
+        match self.ask_replicas.get() {
+            Some(ask) => self.replicas.look(ask, &self.identity.pod).await,
+            None => Beside {
+                unknown: Some(
+                    "this process is in no Pod of a cluster that it could ask".to_owned(),
+                ),
+                ..Beside::default()
+            },
+        }
     }
 
     /// How much traffic there is, read at most once in a while however many ask.
@@ -168,7 +211,10 @@ impl Console {
             return fresh;
         }
         let traffic = self.engine.traffic().await;
-        samples.take(self.engine.requests(), traffic, self.engine.within())
+        let looked = lock(&self.looked_at_endpoints).and_then(|at| at.elapsed().ok());
+        let looks = looked.is_some_and(|since| since < FORGET);
+        let endpoints = looks.then(|| self.engine.endpoints()).flatten();
+        samples.take(self.engine.requests(), traffic, self.engine.within(), endpoints)
     }
 
     /// Somebody looks; once nobody does any more, what was worked out for them goes.
@@ -184,9 +230,14 @@ impl Console {
                 since.is_some_and(|since| since < FORGET)
             };
             while looks(&console) {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "what nobody looks at is forgotten by the clock"
+                )]
                 tokio::time::sleep(FORGET).await;
             }
             console.served.forget();
+            console.replicas.forget();
             *console.samples.lock().await = Samples::default();
             console.forgetting.store(false, Ordering::Relaxed);
         });

@@ -17,6 +17,10 @@ pub(crate) struct Endpoint {
     pub(crate) parameters: &'static [Parameter],
     /// Whether it says how much traffic there is.
     pub(crate) sampled: bool,
+    /// Whether it says how it goes at endpoints.
+    pub(crate) endpoints: bool,
+    /// Whether it has the replicas beside each other.
+    pub(crate) replicas: bool,
     pub(crate) make: fn(&Now, &Query) -> Result<String, Refusal>,
 }
 
@@ -34,6 +38,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         about: "What serves: traffic, problems, what is in force, who this is.",
         parameters: &[],
         sampled: true,
+        endpoints: false,
+        replicas: true,
         make: views::overview::make,
     },
     Endpoint {
@@ -49,6 +55,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
             LIMIT,
         ],
         sampled: true,
+        endpoints: false,
+        replicas: false,
         make: views::routes::make,
     },
     Endpoint {
@@ -60,6 +68,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
             Parameter { name: "kind", about: "Exact or Prefix (the default)." },
         ],
         sampled: true,
+        endpoints: true,
+        replicas: false,
         make: views::route::make,
     },
     Endpoint {
@@ -72,6 +82,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
             LIMIT,
         ],
         sampled: false,
+        endpoints: false,
+        replicas: false,
         make: views::problems::make,
     },
     Endpoint {
@@ -79,6 +91,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         about: "Certificates in the order of expiry: names, issuer, and the hosts that use them.",
         parameters: &[SEARCH, OFFSET, LIMIT],
         sampled: false,
+        endpoints: false,
+        replicas: false,
         make: views::certificates::make,
     },
     Endpoint {
@@ -86,6 +100,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         about: "The last 200 generations, the newest first: what each changed in meaning, and since when.",
         parameters: &[OFFSET, LIMIT],
         sampled: false,
+        endpoints: false,
+        replicas: false,
         make: views::changes::make,
     },
     Endpoint {
@@ -93,7 +109,18 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
         about: "What is full and what was turned away.",
         parameters: &[],
         sampled: true,
+        endpoints: false,
+        replicas: false,
         make: views::limits::make,
+    },
+    Endpoint {
+        path: "/api/v1/shadow",
+        about: "With --shadow: what would have become of the requests that copies came of, in groups.",
+        parameters: &[],
+        sampled: true,
+        endpoints: false,
+        replicas: false,
+        make: views::shadow::make,
     },
     Endpoint {
         path: "/api/v1/explain",
@@ -108,6 +135,8 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
             Parameter { name: "client", about: "The client's address; 192.0.2.1 by default." },
         ],
         sampled: false,
+        endpoints: false,
+        replicas: false,
         make: views::explain::make,
     },
 ];

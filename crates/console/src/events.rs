@@ -24,6 +24,7 @@ pub(crate) fn open() -> usize {
 }
 
 /// A stream of them.
+#[expect(clippy::disallowed_methods, reason = "a beat, so that a dead connection is noticed")]
 pub(crate) fn page(history: Arc<Mutex<History>>, mut news: watch::Receiver<u64>) -> Page {
     let Ok(permit) = OPEN.try_acquire() else {
         let error =
@@ -49,6 +50,10 @@ pub(crate) fn page(history: Arc<Mutex<History>>, mut news: watch::Receiver<u64>)
                 () = sender.closed() => return,
             };
             if what == "change" {
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "so many changes a second are told, no more"
+                )]
                 tokio::time::sleep(REST).await;
                 news.mark_unchanged();
             }

@@ -2,9 +2,11 @@
 
 use crate::explained::Explain;
 use crate::history::History;
+use crate::replicas::Beside;
 use crate::sample::Sample;
 use crate::served::{Kept, Served};
 use controller::{Known, Progress};
+use exposition::Copies;
 use std::sync::{Arc, Mutex};
 
 /// Who this process is.
@@ -30,6 +32,12 @@ pub(crate) struct Now {
     /// None where there is no election.
     pub(crate) leads: Option<bool>,
     pub(crate) explain: Option<Arc<Explain>>,
+    /// The replicas, where somebody asks for them.
+    pub(crate) replicas: Mutex<Beside>,
+    /// When and why a request of the route failed last that is asked for.
+    pub(crate) failure: Option<(f64, String)>,
+    /// What was decided about copies, where they are all that comes.
+    pub(crate) copies: Option<Copies>,
 }
 
 impl Now {

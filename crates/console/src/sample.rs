@@ -1,8 +1,9 @@
 //! How much traffic there is: what is counted of requests at two moments, and what lies between them.
 
-use exposition::{Traffic, Within};
+use exposition::{AtEndpoint, AtEndpoints, Traffic, Within};
 use request_metrics::{Labels, Measure, Metrics, Part, Reading};
 use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -28,8 +29,37 @@ pub(crate) struct Sample {
     bounds: Vec<f64>,
     places: HashMap<Spot, Place>,
     all: Place,
+    /// How it goes at endpoints, while somebody looks at a route.
+    endpoints: Option<Endpoints>,
     /// Since the sample before.
     pub(crate) span: Option<Duration>,
+}
+
+/// How it goes at endpoints.
+#[derive(Debug)]
+struct Endpoints {
+    bounds: &'static [f64],
+    each: HashMap<SocketAddr, Endpoint>,
+}
+
+/// What was counted at one of them, and how much of it is new.
+#[derive(Debug)]
+struct Endpoint {
+    now: AtEndpoint,
+    tries: u64,
+    errors: u64,
+    up_to: Vec<u64>,
+}
+
+/// How it goes at an endpoint.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct AtOne {
+    pub(crate) rate: Option<f64>,
+    pub(crate) errors: Option<f64>,
+    pub(crate) p50: Option<f64>,
+    pub(crate) p99: Option<f64>,
+    /// When a try failed last, and why.
+    pub(crate) failed: Option<(f64, String)>,
 }
 
 /// Where requests were answered.
@@ -84,6 +114,7 @@ impl Samples {
         requests: Option<&Arc<Metrics>>,
         traffic: Traffic,
         within: Option<Within>,
+        endpoints: Option<AtEndpoints>,
     ) -> Arc<Sample> {
         let before = self.last.take().filter(|last| last.at.elapsed() < STALE);
         let mut sample = Sample {
@@ -97,6 +128,7 @@ impl Samples {
             bounds: Vec::new(),
             places: HashMap::new(),
             all: Place::default(),
+            endpoints: endpoints.map(Endpoints::of),
             span: before.as_ref().map(|before| before.at.elapsed()),
         };
         if let Some(requests) = requests {
@@ -137,6 +169,27 @@ impl Sample {
         for (spot, place) in &mut self.places {
             place.since(before.places.get(spot));
         }
+        if let (Some(now), Some(before)) = (&mut self.endpoints, &before.endpoints) {
+            now.since(before);
+        }
+    }
+
+    /// How it goes at an endpoint.
+    pub(crate) fn at_endpoint(&self, address: SocketAddr) -> AtOne {
+        let Some(endpoints) = &self.endpoints else { return AtOne::default() };
+        let seconds = self.span.map(|span| span.as_secs_f64());
+        let each = |count: u64| seconds.map(|seconds| count as f64 / seconds);
+        let Some(one) = endpoints.each.get(&address) else {
+            return AtOne { rate: each(0), errors: each(0), ..AtOne::default() };
+        };
+        let quantile = |share| quantile(endpoints.bounds, &one.up_to, share);
+        AtOne {
+            rate: each(one.tries),
+            errors: each(one.errors),
+            p50: quantile(0.5),
+            p99: quantile(0.99),
+            failed: one.now.failed.clone(),
+        }
     }
 
     /// How it goes in one place.
@@ -174,6 +227,30 @@ impl Sample {
             p99: quantile(0.99),
             failures: failures.map(|(status, count)| (status.clone(), *count)).collect(),
             failed: place.failed.clone(),
+        }
+    }
+}
+
+impl Endpoints {
+    fn of(all: AtEndpoints) -> Self {
+        let each = all.each.into_iter().map(|now| {
+            let (address, tries, errors) = (now.address, now.tries, now.errors);
+            (address, Endpoint { tries, errors, up_to: now.up_to.clone(), now })
+        });
+        Self { bounds: all.bounds, each: each.collect() }
+    }
+
+    fn since(&mut self, before: &Self) {
+        for (address, one) in &mut self.each {
+            let Some(before) = before.each.get(address) else { continue };
+            // It is counted only while somebody looks: what is less has begun anew.
+            if one.now.tries < before.now.tries {
+                continue;
+            }
+            one.tries -= before.now.tries;
+            one.errors = one.errors.saturating_sub(before.now.errors);
+            let old = &before.now.up_to;
+            one.up_to.iter_mut().zip(old).for_each(|(now, old)| *now = now.saturating_sub(*old));
         }
     }
 }

@@ -1,7 +1,7 @@
 // What serves, how it goes, and what wants a look.
 
 import { ask } from "/ui/api.js";
-import { bytes, count, facts, latency, make, name, rate, time } from "/ui/dom.js";
+import { bytes, count, facts, latency, make, name, rate, table, time } from "/ui/dom.js";
 
 const several = (times, what) => `${count(times)} ${what}${times === 1 ? "" : "s"}`;
 const link = (view, text) => make("a", { href: `#${view}` }, text);
@@ -20,6 +20,39 @@ function trouble(all) {
   return lines.filter(Boolean).map((line) => make("li", {}, line));
 }
 
+// The replicas side by side, where the API server tells of them.
+function beside({ rows, more }) {
+  if (rows.length === 0) return [];
+  const line = (one) => [
+    make("span", {}, name(one.pod), one.here ? " (this one)" : ""), name(one.node ?? "–"),
+    make("span", { class: one.ready ? "good" : "bad" }, one.ready ? "ready" : "not ready"),
+    one.leads ? "leads" : "", time(one.since), one.version ?? "–",
+    one.same === null ? "–" : make("span", { class: one.same ? "" : "bad" }, one.same ? "the same" : "another"),
+    rate(one.rate), count(one.connections), one.memory === null ? "–" : bytes(one.memory), one.unreached ? name(one.unreached) : "",
+  ];
+  return [
+    make("h2", {}, "Replicas"),
+    table("Replicas", ["Pod", "Node", "State", "Leader", "Since", "Version", "Configuration", "Req/s", "Connections", "Memory", "Not reached"], rows.map(line)),
+    more ? make("p", { class: "quiet" }, `and ${count(more)} more`) : "",
+  ];
+}
+
+// With --shadow: what would have become of the requests that copies came of.
+async function copies(all) {
+  if (all.copies === null) return [];
+  const shadow = await ask("shadow");
+  const sums = Object.entries(shadow.copies).map(([decision, times]) => `${decision}: ${count(times)}`).join(", ");
+  const rows = shadow.groups.slice(0, 50).map((one) => [
+    count(one.count), one.status ? `${one.decision} ${one.status}` : one.decision, one.by, name(one.host), name(one.ingress ?? "–"), name(one.upstream ?? "–"), name(one.example),
+  ]);
+  return [
+    make("h2", {}, "Copies (--shadow): nothing is served here"),
+    make("p", { id: "copies" }, `${count(all.copies)} copies. ${sums}`),
+    shadow.without_client > 0 ? make("p", { class: "quiet" }, `${count(shadow.without_client)} did not say whose request they were: address lists and limits judged who sent the copy.`) : "",
+    table("Copies", ["Copies", "Would have been", "Decided by", "Host", "Ingress", "Upstream", "First of them"], rows),
+  ];
+}
+
 export function open(place) {
   const body = make("div", {});
   place.append(body);
@@ -27,9 +60,11 @@ export function open(place) {
     async refresh() {
       const all = await ask("overview");
       const lines = trouble(all);
+      const copied = await copies(all);
       body.replaceChildren(
         make("h2", {}, "What wants a look"),
         lines.length ? make("ul", { class: "tight", id: "trouble" }, lines) : make("p", { class: "good" }, "Nothing."),
+        ...copied,
         make("h2", {}, "Traffic"),
         all.counted ? "" : make("p", { class: "quiet" }, "Requests are not counted: --enable-metrics=false."),
         facts([
@@ -52,6 +87,7 @@ export function open(place) {
           ["Generation", count(all.generation)],
           ["Since", time(all.generation_at)],
         ]),
+        ...beside(all.replicas),
         make("h2", {}, "This replica"),
         facts([
           ["Version", all.version],

@@ -13,10 +13,37 @@ function endpoints(row) {
   return row.draining ? `${row.ready} + ${row.draining}` : String(row.ready);
 }
 
-async function details(dialog, row) {
-  const all = await ask("route", { host: row.host, path: row.path, kind: row.kind });
-  const { traffic } = all.route;
+// What of a route moves by itself.
+function traffic({ traffic }, failed) {
   const failures = Object.entries(traffic.failures ?? {}).map(([status, times]) => `${status}: ${count(times)}`).join(", ");
+  return facts([
+    ["Requests a second", rate(traffic.rate)],
+    ["p50 / p99", `${latency(traffic.p50)} / ${latency(traffic.p99)}`],
+    ["5xx since the start", failures || "none"],
+    ["Last failure seen", traffic.failed ? make("span", {}, `${traffic.failed.status} `, time(traffic.failed.at)) : "–"],
+    ["Why a request failed last", failed ? make("span", {}, time(failed.at), " ", name(failed.why)) : "–"],
+  ]);
+}
+
+// How it goes at each endpoint: counted from the moment that somebody looks at a route.
+function eachEndpoint(all) {
+  const heads = ["Endpoint", "State", "Tries/s", "Errors/s", "p50", "p99", "Last failure"];
+  return table("Endpoints", heads, all.endpoints.map((one) => [
+    name(one.address), one.state, rate(one.rate), make("span", { class: one.errors > 0 ? "bad" : "" }, rate(one.errors)), latency(one.p50), latency(one.p99),
+    one.failed ? make("span", {}, time(one.failed.at), " ", name(one.failed.why)) : "–",
+  ]));
+}
+
+async function details(dialog, row) {
+  const about = { host: row.host, path: row.path, kind: row.kind };
+  const all = await ask("route", about);
+  const moving = make("div", {}, traffic(all.route, all.failed));
+  const endpointsNow = make("div", {}, eachEndpoint(all));
+  dialog.refresh = async () => {
+    const next = await ask("route", about);
+    moving.replaceChildren(traffic(next.route, next.failed));
+    endpointsNow.replaceChildren(eachEndpoint(next));
+  };
   dialog.replaceChildren(
     make("h2", { id: "details-title" }, name(`${all.route.host}${all.route.path}`)),
     facts([
@@ -24,16 +51,13 @@ async function details(dialog, row) {
       ["Service", name(all.route.service)],
       ["Goes to", name(all.route.backend)],
       ["Certificate", name(all.certificate)],
-      ["Requests a second", rate(traffic.rate)],
-      ["p50 / p99", `${latency(traffic.p50)} / ${latency(traffic.p99)}`],
-      ["5xx since the start", failures || "none"],
-      ["Last failure seen", traffic.failed ? make("span", {}, `${traffic.failed.status} `, time(traffic.failed.at)) : "–"],
     ]),
+    moving,
     all.problems.length ? make("h2", {}, "Problems of its Ingress") : "",
     make("ul", { class: "tight" }, all.problems.map((text) => make("li", {}, name(text)))),
     make("h2", {}, "Endpoints"),
     all.route.external ? make("p", {}, "The addresses of ", name(all.route.external)) : "",
-    table("Endpoints", ["Endpoint", "State"], all.endpoints.map((one) => [name(one.address), one.state])),
+    endpointsNow,
     make("h2", {}, "Settings that are not the defaults"),
     table("Settings", ["Setting", "Value"], all.settings.map((one) => [name(one.name), name(one.value)])),
     make("h2", {}, "Annotations of its Ingress"),
@@ -86,5 +110,5 @@ export function open(place, query) {
       make("label", {}, "Order", order)),
     number, list.box, dialog,
   );
-  return { refresh: () => list.refresh() };
+  return { refresh: () => Promise.all([list.refresh(), dialog.open && dialog.refresh?.()]) };
 }

@@ -19,7 +19,7 @@ pub mod webhook_certificate;
 
 pub use known::Known;
 pub use metrics::{Metrics, Progress};
-pub use pod::OwnPod;
+pub use pod::{OwnPod, Sibling};
 pub use timings::{BOUNDS, Timings};
 
 use engine::Engine;
@@ -105,7 +105,7 @@ impl<E: Engine> Controller<E> {
         }
         // What the engine left out is a problem of its owner like any other.
         known.problems = known.problems.with(&self.left_out);
-        self.reporter.report(&known.problems);
+        self.reporter.report(&known.problems, &known.snapshot);
         self.known.send_replace(Arc::new(known));
     }
 

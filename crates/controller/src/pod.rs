@@ -5,6 +5,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How long the API server may take.
@@ -61,11 +62,20 @@ impl OwnPod {
                 Answer::Bad { code: None, .. } if tries < TRIES => tries += 1,
                 Answer::Bad { reason, .. } => return Err(reason),
             }
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(PAUSE).await;
         };
         let labels = shared(pod.metadata.labels.unwrap_or_default());
         let uid = pod.metadata.uid.unwrap_or_default();
         Ok(Self { namespace: namespace.to_owned(), name: name.to_owned(), uid, labels })
+    }
+
+    /// All replicas as the API server tells of them, by name; the error is one line.
+    pub async fn siblings(&self, client: &Client) -> Result<Vec<Sibling>, String> {
+        let mut all: Vec<Sibling> =
+            self.replicas(client).await?.into_iter().filter_map(Sibling::of).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(all)
     }
 
     /// This replica and those that stay: Pods with the same labels that neither have ended nor are about to.
@@ -87,6 +97,35 @@ impl OwnPod {
             }
             Answer::Bad { reason, .. } => Err(reason),
         }
+    }
+}
+
+/// A replica, as its Pod says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// The name of its Pod.
+    pub name: String,
+    /// The node that it is on.
+    pub node: Option<String>,
+    /// The address of its Pod.
+    pub address: Option<IpAddr>,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// When its Pod was started, in seconds since 1970.
+    pub since: Option<i64>,
+}
+
+impl Sibling {
+    fn of(pod: Pod) -> Option<Self> {
+        let ready = is_ready(&pod);
+        let status = pod.status.unwrap_or_default();
+        Some(Self {
+            name: pod.metadata.name?,
+            node: pod.spec.and_then(|spec| spec.node_name),
+            address: status.pod_ip.and_then(|address| address.parse().ok()),
+            ready,
+            since: status.start_time.map(|time| time.0.as_second()),
+        })
     }
 }
 

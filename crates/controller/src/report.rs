@@ -3,7 +3,7 @@
 
 use crate::clock::Moment;
 use imbl::ordmap::DiffItem;
-use model::{Changes, Configuration, Problem, Severity, UpstreamId};
+use model::{Changes, Configuration, Kind, Origin, Problem, Severity, UpstreamId};
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,8 +44,9 @@ impl Told {
 
 impl Reporter {
     /// Logs what is new and what is gone; costs time by what differs.
-    pub(crate) fn report(&mut self, problems: &Problems) {
-        for (level, line) in self.lines(problems, Moment::now()) {
+    pub(crate) fn report(&mut self, problems: &Problems, snapshot: &Snapshot) {
+        let is_there = |origin: &Origin| is_there(origin, snapshot);
+        for (level, line) in self.lines(problems, Moment::now(), is_there) {
             match level {
                 Level::ERROR => tracing::error!("{line}"),
                 Level::WARN => tracing::warn!("{line}"),
@@ -94,7 +95,12 @@ impl Reporter {
         lines
     }
 
-    fn lines(&mut self, problems: &Problems, now: Moment) -> Vec<(Level, String)> {
+    fn lines(
+        &mut self,
+        problems: &Problems,
+        now: Moment,
+        is_there: impl Fn(&Origin) -> bool,
+    ) -> Vec<(Level, String)> {
         let mut lines = Vec::new();
         if self.began.is_none_or(|began| began + SPAN <= now) {
             let ended = std::mem::take(&mut self.told);
@@ -115,7 +121,7 @@ impl Reporter {
             }
             for gone in before.iter().filter(|problem| !now.contains(problem)) {
                 if take(&mut self.told, gone) {
-                    lines.push((Level::INFO, solved(gone)));
+                    lines.push((Level::INFO, over(gone, is_there(&gone.origin))));
                 }
             }
         }
@@ -155,10 +161,37 @@ fn closing(namespace: &str, left_out: usize) -> (Level, String) {
     (Level::WARN, line)
 }
 
-/// What was wrong, without the advice that followed.
-fn solved(gone: &Problem) -> String {
+/// What was wrong, without the advice that followed; and whether somebody mended it, or the object has gone.
+fn over(gone: &Problem, is_there: bool) -> String {
     let brief = gone.message.split("; ").next().unwrap_or_default().to_owned();
-    format!("solved: {}", Problem { message: brief.into(), ..gone.clone() })
+    let how = if is_there { "solved" } else { "over, since the object is gone" };
+    format!("{how}: {}", Problem { message: brief.into(), ..gone.clone() })
+}
+
+/// Whether an object is still there; of kinds that hardly ever go, it is taken for granted.
+fn is_there(origin: &Origin, snapshot: &Snapshot) -> bool {
+    let key = ObjectKey::new(origin.namespace.clone(), origin.name.clone());
+    let has_route = |kind| snapshot.http_routes.contains_key(&(kind, key.clone()));
+    match origin.kind {
+        Kind::Ingress => snapshot.ingresses.contains_key(&key),
+        Kind::Service => snapshot.services.contains_key(&key),
+        Kind::Secret => snapshot.secrets.contains_key(&key),
+        Kind::ConfigMap => snapshot.config_maps.contains_key(&key),
+        Kind::Gateway => snapshot.gateways.contains_key(&key),
+        Kind::HttpRoute => has_route(objects::Kind::HttpRoute),
+        Kind::GrpcRoute => has_route(objects::Kind::GrpcRoute),
+        Kind::IngressClass
+        | Kind::EndpointSlice
+        | Kind::Namespace
+        | Kind::GatewayClass
+        | Kind::ListenerSet
+        | Kind::TcpRoute
+        | Kind::UdpRoute
+        | Kind::TlsRoute
+        | Kind::BackendTlsPolicy
+        | Kind::ReferenceGrant
+        | Kind::File => true,
+    }
 }
 
 fn level(severity: Severity) -> Level {
@@ -198,7 +231,7 @@ pub(crate) fn served(generation: u64, changes: &Changes, translated: Duration, a
 
 #[cfg(test)]
 mod tests {
-    use super::{LINES, Reporter, SPAN};
+    use super::{LINES, Reporter, SPAN, is_there};
     use crate::clock::Moment;
     use model::{
         Changes, Configuration, Endpoints, Kind, Origin, Problem, Severity, Upstream, UpstreamId,
@@ -221,7 +254,7 @@ mod tests {
 
     fn texts(reporter: &mut Reporter, problems: &[Problem], now: Moment) -> Vec<String> {
         let problems = Problems::default().with(problems);
-        reporter.lines(&problems, now).into_iter().map(|(_, line)| line).collect()
+        reporter.lines(&problems, now, |_| true).into_iter().map(|(_, line)| line).collect()
     }
 
     #[test]
@@ -274,5 +307,10 @@ mod tests {
         );
         assert!(texts(&mut reporter, &of("a", 1), now).is_empty());
         assert_eq!(texts(&mut reporter, &[], now), ["solved: Ingress a/i0000: it is broken"]);
+        texts(&mut reporter, &of("a", 1), now);
+        let nobody = |origin: &Origin| is_there(origin, &Snapshot::default());
+        let lines = reporter.lines(&Problems::default(), now, nobody);
+        let gone = "over, since the object is gone: Ingress a/i0000: it is broken";
+        assert_eq!(lines[0].1, gone);
     }
 }

@@ -128,6 +128,8 @@ families! {
         "Times that no connection could be accepted.";
     PANICS = Counter false "fairway_panics_total" []
         "Connections and streams that ended with a panic.";
+    COPIES = Counter false "fairway_shadow_copies_total" ["decision"]
+        "With --shadow: copies of requests, by what would have become of the originals: sent to an upstream, redirect, refusal (400 and more), or another answer of its own.";
     STREAM_SESSIONS = Counter false "fairway_stream_sessions_total" ["port", "protocol", "service"]
         "Connections of a TCP service or sessions of a UDP service that began.";
     STREAM_ACTIVE = Gauge false "fairway_stream_active_sessions" ["port", "protocol", "service"]

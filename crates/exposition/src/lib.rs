@@ -12,7 +12,7 @@ mod sections;
 mod source;
 
 pub use page::Identity;
-pub use source::{Source, Supervised, Traffic, Within};
+pub use source::{AtEndpoint, AtEndpoints, Copied, Copies, Source, Supervised, Traffic, Within};
 
 use bytes::Bytes;
 use controller::Known;

@@ -215,6 +215,9 @@ pub(super) fn shed(scrape: &Scrape, page: &mut Writer<'_>) {
     page.single(&f::UNREAD, within.unread as f64);
     page.single(&f::ACCEPT_FAILURES, within.accept_failures as f64);
     page.single(&f::PANICS, within.panics as f64);
+    if let Some(copies) = within.copies {
+        page.family(&f::COPIES, copies.map(|(decision, count)| ([decision], count as f64)));
+    }
 }
 
 /// What ingress-nginx does not tell.

@@ -1,7 +1,9 @@
 //! What an engine says of itself, whichever it is: plain numbers, asked for while a page is made.
 
+use model::PathKind;
 use request_metrics::{Connections, Metrics};
 use runtime::Usage;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -18,6 +20,84 @@ pub trait Source: Send + Sync + 'static {
 
     /// What it is at: asked once for a page, before the first piece.
     fn traffic(&self) -> Pin<Box<dyn Future<Output = Traffic> + Send + '_>>;
+
+    /// Somebody looks at endpoints: from now on it is counted for a while how it goes at each.
+    fn look_at_endpoints(&self) {}
+
+    /// How it goes at each endpoint; none where nobody can say.
+    fn endpoints(&self) -> Option<AtEndpoints> {
+        None
+    }
+
+    /// When (in seconds since 1970) and why a request of a route failed last.
+    fn route_failure(&self, _host: &str, _kind: PathKind, _path: &str) -> Option<(f64, String)> {
+        None
+    }
+
+    /// What was decided about copies, if this process serves nobody (`--shadow`).
+    fn copies(&self) -> Option<Copies> {
+        None
+    }
+}
+
+/// How it goes at endpoints, as far as it was counted.
+#[derive(Clone, Debug, Default)]
+pub struct AtEndpoints {
+    /// Upper bounds of the times that they take, in seconds.
+    pub bounds: &'static [f64],
+    /// Each of them that something is known of.
+    pub each: Vec<AtEndpoint>,
+}
+
+/// How it goes at one endpoint.
+#[derive(Clone, Debug)]
+pub struct AtEndpoint {
+    /// Its address.
+    pub address: SocketAddr,
+    /// Tries, while somebody looked.
+    pub tries: u64,
+    /// Those that failed, or were answered with 500 and more.
+    pub errors: u64,
+    /// How many took no longer than each bound, and all of them.
+    pub up_to: Vec<u64>,
+    /// The last failure in seconds since 1970, and why.
+    pub failed: Option<(f64, String)>,
+}
+
+/// What was decided about copies of requests.
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    /// How many, by decision.
+    pub sums: [(&'static str, u64); 4],
+    /// In groups, the most frequent first.
+    pub groups: Vec<Copied>,
+    /// Copies of groups that are not kept apart.
+    pub beyond: u64,
+    /// Copies that did not say whose request they are of.
+    pub without_client: u64,
+}
+
+/// Copies about which the same was decided.
+#[derive(Clone, Debug, Default)]
+pub struct Copied {
+    /// In one word.
+    pub decision: &'static str,
+    /// The server that answers.
+    pub host: String,
+    /// The Ingress whose path it is.
+    pub ingress: Option<String>,
+    /// The upstream that they would have gone to.
+    pub upstream: Option<String>,
+    /// The status that they would have been answered with here.
+    pub status: Option<u16>,
+    /// What ended them here.
+    pub by: &'static str,
+    /// How many.
+    pub count: u64,
+    /// The first of them.
+    pub example: String,
+    /// When that came, and the last one: seconds since 1970.
+    pub times: (f64, f64),
 }
 
 /// What the engine is at.
@@ -63,6 +143,8 @@ pub struct Within {
     pub reuse: Vec<(String, [(&'static str, u64); 2])>,
     /// Lines of logs that were dropped, by log.
     pub dropped_lines: [(&'static str, u64); 2],
+    /// Copies of requests, by what was decided about them; none where requests are real.
+    pub copies: Option<[(&'static str, u64); 4]>,
     /// What became of spans.
     pub spans: [(&'static str, u64); 3],
 }

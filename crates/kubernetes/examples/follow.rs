@@ -31,7 +31,7 @@ async fn from_cluster() -> Result<Feed, Box<dyn Error>> {
         pinned: Vec::new(),
         secrets_of: Arc::new(|referrer| match referrer {
             Referrer::Ingress(ingress) => certificates(ingress),
-            Referrer::ConfigMap(_) | Referrer::Gateway(_) => Vec::new(),
+            Referrer::ConfigMap(_) | Referrer::Gateway(_) | Referrer::ListenerSet(_) => Vec::new(),
         }),
         patience: Duration::from_secs(20),
         once: false,

@@ -39,7 +39,9 @@ impl Shop {
                     let namespace = &ingress.meta.key.namespace;
                     names.map(|name| ObjectKey::new(namespace.clone(), name)).collect()
                 }
-                Referrer::ConfigMap(_) | Referrer::Gateway(_) => Vec::new(),
+                Referrer::ConfigMap(_) | Referrer::Gateway(_) | Referrer::ListenerSet(_) => {
+                    Vec::new()
+                }
             }),
             patience: Duration::from_secs(20),
             once: false,
@@ -224,6 +226,10 @@ async fn the_zone_of_a_pod_is_that_of_its_node() {
     let made = async {
         // The service account of a new namespace comes a little later.
         while pods.create(&PostParams::default(), &pod).await.is_err() {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a pause between tries, which end with the condition"
+            )]
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

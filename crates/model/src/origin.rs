@@ -25,6 +25,8 @@ pub enum Kind {
     GatewayClass,
     /// gateway.networking.k8s.io/v1 Gateway.
     Gateway,
+    /// gateway.networking.k8s.io/v1 ListenerSet.
+    ListenerSet,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
     /// gateway.networking.k8s.io/v1 GRPCRoute.
@@ -56,6 +58,7 @@ impl Kind {
             Self::Namespace => "Namespace",
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
+            Self::ListenerSet => "ListenerSet",
             Self::HttpRoute => "HTTPRoute",
             Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",

@@ -123,7 +123,7 @@ async fn accept(
 ) {
     let slots = Arc::new(Semaphore::new(AT_ONCE));
     while let Ok(slot) = slots.clone().acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else { continue };
+        let stream = sockets::accept(&listener, |_| ()).await;
         let take = take.clone();
         tokio::spawn(async move {
             match timeout(PATIENCE, read(stream)).await {

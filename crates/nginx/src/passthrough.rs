@@ -3,7 +3,7 @@
 
 use crate::names::Names;
 use model::{Configuration, ServerName};
-use socket2::{Domain, Protocol, Socket, Type};
+use sockets::{BACKLOG, Opening};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,15 +14,11 @@ use stream::proxy_protocol::{self, Announced};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, timeout};
 
 /// Endpoints tried at most, and the time for all of them: as for TCP services.
 const TRIES: usize = 3;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Connections that may wait.
-const BACKLOG: i32 = 1024;
-/// Pause after a failed accept: there are no file descriptors.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// What every connection is judged by.
 #[derive(Clone, Debug)]
@@ -40,14 +36,8 @@ pub(crate) struct Front {
 /// Binds the port on these addresses.
 pub(crate) fn bind(addresses: &[SocketAddr]) -> io::Result<Vec<std::net::TcpListener>> {
     let bind = |address: &SocketAddr| {
-        let socket = Socket::new(Domain::for_address(*address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_reuse_address(true)?;
-        if address.is_ipv6() {
-            socket.set_only_v6(true)?;
-        }
-        socket.bind(&(*address).into())?;
+        let socket = Opening::ALONE.bind(*address)?;
         socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
         Ok(socket.into())
     };
     addresses.iter().map(bind).collect()
@@ -58,10 +48,7 @@ impl Front {
     pub(crate) async fn accept(self, listener: TcpListener) {
         loop {
             let Ok(place) = self.places.clone().acquire_owned().await else { return };
-            let Ok((tcp, peer)) = listener.accept().await else {
-                sleep(PAUSE).await;
-                continue;
-            };
+            let (tcp, peer) = sockets::accept(&listener, |_| ()).await;
             let front = self.clone();
             tokio::spawn(async move {
                 if let Err(error) = front.carry(tcp, peer).await {

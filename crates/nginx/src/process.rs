@@ -83,6 +83,10 @@ pub(crate) async fn taken_over(master: i32, before: &[Worker], patience: Duratio
         if has_ended || Instant::now() > deadline {
             return false;
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "nothing tells when a process of others ends"
+        )]
         sleep(LOOK).await;
     }
 }
@@ -133,6 +137,10 @@ async fn ended(pid: i32, patience: Duration) -> bool {
         if Instant::now() > deadline {
             return false;
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "nothing tells when a process of others ends"
+        )]
         sleep(LOOK).await;
     }
     true

@@ -24,6 +24,8 @@ pub enum Kind {
     GatewayClass,
     /// gateway.networking.k8s.io/v1 Gateway.
     Gateway,
+    /// gateway.networking.k8s.io/v1 ListenerSet.
+    ListenerSet,
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute,
     /// gateway.networking.k8s.io/v1 GRPCRoute.
@@ -42,7 +44,7 @@ pub enum Kind {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Ingress,
         Self::IngressClass,
         Self::Service,
@@ -52,6 +54,7 @@ impl Kind {
         Self::Namespace,
         Self::GatewayClass,
         Self::Gateway,
+        Self::ListenerSet,
         Self::HttpRoute,
         Self::GrpcRoute,
         Self::TcpRoute,
@@ -73,6 +76,7 @@ impl Kind {
             Self::Namespace => "Namespace",
             Self::GatewayClass => "GatewayClass",
             Self::Gateway => "Gateway",
+            Self::ListenerSet => "ListenerSet",
             Self::HttpRoute => "HTTPRoute",
             Self::GrpcRoute => "GRPCRoute",
             Self::TcpRoute => "TCPRoute",
@@ -91,6 +95,7 @@ impl Kind {
             Self::Service | Self::Secret | Self::ConfigMap | Self::Namespace => "v1",
             Self::GatewayClass
             | Self::Gateway
+            | Self::ListenerSet
             | Self::HttpRoute
             | Self::GrpcRoute
             | Self::TcpRoute

@@ -3,7 +3,8 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Kind, Namespace, ObjectKey, ReferenceGrant, Secret, Service, StreamRoute,
+    IngressClass, Kind, ListenerSet, Namespace, ObjectKey, ReferenceGrant, Secret, Service,
+    StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Snapshot {
     pub gateway_classes: OrdMap<ObjectKey, Arc<GatewayClass>>,
     /// Gateways of all classes.
     pub gateways: OrdMap<ObjectKey, Arc<Gateway>>,
+    /// ListenerSets, whosever Gateways they name.
+    pub listener_sets: OrdMap<ObjectKey, Arc<ListenerSet>>,
     /// HTTPRoutes and GRPCRoutes.
     pub http_routes: OrdMap<(Kind, ObjectKey), Arc<HttpRoute>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.

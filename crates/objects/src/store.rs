@@ -2,8 +2,8 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Kind, Malformed, Namespace, ObjectKey, ReferenceGrant, Secret, Service, Snapshot,
-    StreamRoute,
+    IngressClass, Kind, ListenerSet, Malformed, Namespace, ObjectKey, ReferenceGrant, Secret,
+    Service, Snapshot, StreamRoute,
 };
 use imbl::OrdMap;
 use std::collections::HashMap;
@@ -30,6 +30,8 @@ pub enum Object {
     GatewayClass(Arc<GatewayClass>),
     /// gateway.networking.k8s.io/v1 Gateway.
     Gateway(Arc<Gateway>),
+    /// gateway.networking.k8s.io/v1 ListenerSet.
+    ListenerSet(Arc<ListenerSet>),
     /// gateway.networking.k8s.io/v1 HTTPRoute.
     HttpRoute(Arc<HttpRoute>),
     /// gateway.networking.k8s.io/v1 TCPRoute, UDPRoute or TLSRoute.
@@ -53,6 +55,7 @@ impl Object {
             Self::Namespace(object) => &object.meta,
             Self::GatewayClass(object) => &object.meta,
             Self::Gateway(object) => &object.meta,
+            Self::ListenerSet(object) => &object.meta,
             Self::HttpRoute(object) => &object.meta,
             Self::StreamRoute(object) => &object.meta,
             Self::BackendTlsPolicy(object) => &object.meta,
@@ -73,6 +76,7 @@ impl Object {
             Self::Namespace(_) => Kind::Namespace,
             Self::GatewayClass(_) => Kind::GatewayClass,
             Self::Gateway(_) => Kind::Gateway,
+            Self::ListenerSet(_) => Kind::ListenerSet,
             Self::HttpRoute(object) => object.kind,
             Self::StreamRoute(object) => object.kind,
             Self::BackendTlsPolicy(_) => Kind::BackendTlsPolicy,
@@ -121,6 +125,7 @@ impl Store {
             Object::Namespace(object) => drop(self.snapshot.namespaces.insert(key, object)),
             Object::GatewayClass(object) => drop(self.snapshot.gateway_classes.insert(key, object)),
             Object::Gateway(object) => drop(self.snapshot.gateways.insert(key, object)),
+            Object::ListenerSet(object) => drop(self.snapshot.listener_sets.insert(key, object)),
             Object::HttpRoute(object) => {
                 drop(self.snapshot.http_routes.insert((object.kind, key), object));
             }
@@ -153,6 +158,7 @@ impl Store {
             Object::Namespace(new) => all.namespaces.get(key) == Some(new),
             Object::GatewayClass(new) => all.gateway_classes.get(key) == Some(new),
             Object::Gateway(new) => all.gateways.get(key) == Some(new),
+            Object::ListenerSet(new) => all.listener_sets.get(key) == Some(new),
             Object::HttpRoute(new) => all.http_routes.get(&(new.kind, key.clone())) == Some(new),
             Object::StreamRoute(new) => {
                 all.stream_routes.get(&(new.kind, key.clone())) == Some(new)
@@ -177,6 +183,7 @@ impl Store {
             Kind::Namespace => all.namespaces.remove(key).is_some(),
             Kind::GatewayClass => all.gateway_classes.remove(key).is_some(),
             Kind::Gateway => all.gateways.remove(key).is_some(),
+            Kind::ListenerSet => all.listener_sets.remove(key).is_some(),
             Kind::HttpRoute | Kind::GrpcRoute => {
                 all.http_routes.remove(&(kind, key.clone())).is_some()
             }
@@ -218,6 +225,8 @@ impl Store {
         found.extend(within(&all.secrets, namespace).map(|o| Object::Secret(o.clone())));
         found.extend(within(&all.config_maps, namespace).map(|o| Object::ConfigMap(o.clone())));
         found.extend(within(&all.gateways, namespace).map(|o| Object::Gateway(o.clone())));
+        let sets = within(&all.listener_sets, namespace);
+        found.extend(sets.map(|o| Object::ListenerSet(o.clone())));
         let routes = all.http_routes.values();
         let routes = routes.filter(|route| &*route.meta.key.namespace == namespace);
         found.extend(routes.map(|route| Object::HttpRoute(route.clone())));

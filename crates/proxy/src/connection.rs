@@ -1,7 +1,6 @@
 //! What is known about a client's connection, whatever it speaks.
 
 use bytes::Bytes;
-use model::Transport;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -125,7 +124,7 @@ impl Connection {
         if !self.hairpin {
             return 0;
         }
-        let turns = self.turns.get_or_init(|| own::turns_of(Transport::Tcp, self.peer));
+        let turns = self.turns.get_or_init(|| own::turns_of(self.peer, self.local));
         turns.as_ref().map_or(0, |turns| turns.load(Ordering::Relaxed))
     }
 

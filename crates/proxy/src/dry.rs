@@ -1,17 +1,17 @@
 //! Many requests that are only thought through: the phases run as for real ones, but nothing is sent to anybody, and
 //! what was decided is told as values instead of lines. Made for the verdict on access logs.
 
+use crate::end::End;
 use crate::exchange::Exchange;
 use crate::explain::{Question, Unanswerable, compiled, exchange, worker};
 use crate::generation::Generation;
 use crate::phases;
-use crate::trace::Phase;
 use crate::worker::Worker;
 use model::{Configuration, Location, ServerName};
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::task::LocalSet;
-use wire::Source;
+use wire::{Response, Source};
 
 /// A Configuration, ready to be asked about many requests by one thread.
 #[derive(Debug)]
@@ -45,53 +45,6 @@ pub struct Outcome {
     pub dotted: bool,
 }
 
-/// Where a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It is no request that can be read.
-    Unread,
-    /// A block list.
-    Blocks,
-    /// Before or at the choice of the location: a path that is none, a closed location, a redirect of the host.
-    Location,
-    /// An answer to a preflight request.
-    Preflight,
-    /// A redirect that is configured.
-    Redirect,
-    /// A snippet.
-    Snippet,
-    /// The redirect to HTTPS, or a certificate that was asked for.
-    HttpsRedirect,
-    /// Nobody is there.
-    Endpoints,
-    /// Rates and connections.
-    Limits,
-    /// Addresses, passwords, authenticators; or nothing is behind the location.
-    Access,
-    /// The request's body.
-    Body,
-    /// An upstream.
-    Upstream,
-}
-
-impl From<Phase> for End {
-    fn from(phase: Phase) -> Self {
-        match phase {
-            Phase::Client | Phase::Blocks => Self::Blocks,
-            Phase::Location | Phase::AppRoot => Self::Location,
-            Phase::Preflight => Self::Preflight,
-            Phase::Redirect => Self::Redirect,
-            Phase::Rewrite => Self::Snippet,
-            Phase::HttpsRedirect => Self::HttpsRedirect,
-            Phase::Endpoints => Self::Endpoints,
-            Phase::Limits => Self::Limits,
-            Phase::Access => Self::Access,
-            Phase::Body => Self::Body,
-            Phase::Upstream => Self::Upstream,
-        }
-    }
-}
-
 impl DryRun {
     /// Compiles a Configuration; `ports` are those for HTTP and HTTPS, as clients see them.
     pub fn new(configuration: &Configuration, ports: (u16, u16)) -> Result<Self, Unanswerable> {
@@ -118,17 +71,25 @@ impl DryRun {
             Err(Unanswerable::Configuration(_)) => return unread(500),
         };
         let response = phases::serve(&mut exchange).await;
+        Outcome::of(&exchange, &response)
+    }
+}
+
+impl Outcome {
+    /// What became of a request that nothing was sent for.
+    pub(crate) fn of(exchange: &Exchange, response: &Response) -> Self {
         let leads_to = response.headers.get("location");
-        Outcome {
+        let place = exchange.place.as_ref();
+        Self {
             status: response.status.as_u16(),
             sent: response.source == Source::Upstream,
             end: exchange.phase.into(),
-            upstream: upstream(&exchange),
+            upstream: upstream(exchange),
             stands_in: exchange.visit.stands_in,
             leads_to: leads_to.map(|value| String::from_utf8_lossy(value).into_owned()),
             dotted: exchange.dotted,
-            location: exchange.place.as_ref().map(|place| place.spot().location.clone()),
-            server: exchange.place.map(|place| (place.site.server.name.clone(), place.index)),
+            location: place.map(|place| place.spot().location.clone()),
+            server: place.map(|place| (place.site.server.name.clone(), place.index)),
         }
     }
 }

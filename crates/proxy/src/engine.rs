@@ -1,17 +1,19 @@
 //! The native engine: compiles, swaps one pointer, and ends politely.
 
 use crate::compile::Compiler;
+use crate::endpoints::AtEndpoints;
 use crate::generation::Generation;
 use crate::geoip::{GeoFiles, GeoIp};
-use crate::listen::{BindError, Listen, Listening, Sockets, Wanted, bind};
+use crate::listen::{BindError, Followed, Listen, Listening, Sockets, Wanted, bind};
 use crate::load::{Pressure, Shed};
 use crate::log::{AccessLog, Writer};
 use crate::pulse::{Pulse, Running};
+use crate::shadow::Shadowed;
 use crate::telemetry::{OtlpEnvironment, Spans};
 use crate::thread;
 use crate::worker::{Shared, Stage};
 use engine::{Applied, Engine, Rejected};
-use model::{Changes, Configuration, Global, LogTarget};
+use model::{Changes, Configuration, Global, LogTarget, PathKind};
 use request_metrics::{Metrics, Settings};
 use std::io;
 use std::net::IpAddr;
@@ -64,6 +66,8 @@ pub struct Options {
     pub geoip: GeoFiles,
     /// What the environment knows about collectors of spans.
     pub collector: OtlpEnvironment,
+    /// Requests are copies: they are thought through and counted, and nothing is sent to anybody.
+    pub shadow: bool,
 }
 
 impl Options {
@@ -78,6 +82,7 @@ impl Options {
             metrics: None,
             geoip: GeoFiles::default(),
             collector: OtlpEnvironment::default(),
+            shadow: false,
         }
     }
 }
@@ -114,7 +119,10 @@ impl Native {
         if let Some(descriptors) = options.descriptors {
             wire::descriptors::bound(descriptors);
         }
-        let (waiting, listening) = bind(&listen, threads)?;
+        let (waiting, mut listening) = bind(&listen, threads)?;
+        if options.shadow {
+            listening.followed = Some(Followed::Copies(Arc::default()));
+        }
         let metrics = options.metrics.map(|settings| Arc::new(Metrics::new(settings)));
         let outside = listen.outside.clone();
         let compiler = Compiler::new(outside.clone(), metrics.clone(), options.collector);
@@ -182,6 +190,31 @@ impl Native {
     /// Says how hard the process is pressed: what is turned away follows within a tenth of a second.
     pub fn press(&self, pressure: Pressure) {
         self.shared.load.press(pressure);
+    }
+
+    /// Somebody looks at endpoints: from now on it is counted for a minute how it goes at each.
+    pub fn look_at_endpoints(&self) {
+        self.shared.watched.look();
+    }
+
+    /// How it goes at each endpoint, as far as it was counted.
+    pub fn endpoints(&self) -> AtEndpoints {
+        self.shared.watched.of(&self.current().addresses())
+    }
+
+    /// When and why a request of a route failed last, as far as the error log told.
+    pub fn route_failure(
+        &self,
+        host: &str,
+        kind: PathKind,
+        path: &str,
+    ) -> Option<(std::time::SystemTime, String)> {
+        self.shared.watched.of_route(host, kind, path)
+    }
+
+    /// What was decided about copies so far, if they are all that comes.
+    pub fn shadowed(&self) -> Option<Shadowed> {
+        self.shared.listening.shadow().map(|shadow| shadow.seen_so_far())
     }
 
     /// What was turned away since the start.

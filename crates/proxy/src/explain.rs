@@ -81,6 +81,7 @@ async fn resolved(generation: &Generation) {
         .collect();
     let all = async {
         while external.iter().any(|group| group.is_empty()) {
+            #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
@@ -107,7 +108,7 @@ pub(crate) fn worker(
         http_port,
         https_port,
         health_path: "".into(),
-        trace_secret: None,
+        followed: None,
         hostname: "".into(),
     };
     let log = Writer::start("access-log", LogTarget::Stderr)

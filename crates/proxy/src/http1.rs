@@ -234,7 +234,7 @@ async fn deliver(
     let framing = response_framing(&response, version, exchange.request.method == Method::HEAD);
     let closing = Closing { framing, keep_alive: keep && framing != Framing::Close };
     let mut head = client.take_interims();
-    head.reserve(512);
+    head.reserve(512 + response.headers.added());
     response_head(&mut head, &response, &closing, &exchange.worker.clock);
     exchange.log.status = response.status.as_u16();
     let mut writer = Writer::new(&client, global, exchange.wants_trailers());

@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use model::policy::ClientCertificate;
-use model::{Backend, Configuration, Location, Pattern, Propagator, RealIp, Steps};
+use model::{Backend, Configuration, Location, Origin, Pattern, Propagator, RealIp, Steps};
 use std::net::IpAddr;
 use std::sync::Arc;
 use upstream::{Records, Said, cgi_head_end, parse_cgi_head};
@@ -24,19 +24,23 @@ pub fn pattern(source: &str, text: &[u8]) -> Option<(usize, Option<bool>, Option
     Some((matching.size(), matches, groups.map(|groups| groups.is_some())))
 }
 
-/// Makes what certificates of upstreams and of clients are judged by, as serving a configuration does.
-pub fn trust(configuration: &Configuration) -> Result<(), rustls::Error> {
+/// Makes what certificates of upstreams and of clients are judged by, as serving a configuration does. Whose locations
+/// are closed since it cannot be made for them.
+pub fn trust(configuration: &Configuration) -> Vec<Option<Origin>> {
     let profiles = tls::Profiles::default();
+    let mut closed = Vec::new();
     for server in configuration.servers.values() {
         if let Some(ClientCertificate::Verified(settings)) = &server.client_certificate {
             tls::Verifier::new(settings.clone()).subjects();
         }
         let open = |location: &&Arc<Location>| !matches!(location.backend, Backend::Denied(_));
         for location in server.locations.iter().filter(open) {
-            profiles.profile(&location.policy.upstream_tls, false)?;
+            if profiles.profile(&location.policy.upstream_tls, false).is_err() {
+                closed.push(location.origin.clone());
+            }
         }
     }
-    Ok(())
+    closed
 }
 
 /// Bytes as base64, for texts that fuzz targets make.

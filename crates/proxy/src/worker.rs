@@ -3,6 +3,7 @@
 use crate::authenticator::Answers;
 use crate::connection::{Connection, Guest};
 use crate::credentials::{Digests, Remembered, Verifier};
+use crate::endpoints::{Counts, Watched};
 use crate::forwarded::Lines;
 use crate::generation::Generation;
 use crate::geoip::GeoIp;
@@ -12,6 +13,7 @@ use crate::log::AccessLog;
 use crate::mirrors::Mirrors;
 use crate::pulse::Pulse;
 use crate::recorder::Recorder;
+use crate::retry_budgets::RetryBudgets;
 use crate::told::{About, Told};
 use crate::young::Youth;
 use arc_swap::ArcSwap;
@@ -71,6 +73,8 @@ pub(crate) struct Shared {
     pub(crate) told: Told,
     /// Where requests are counted, if they are.
     pub metrics: Option<Arc<Metrics>>,
+    /// How it goes at each endpoint.
+    pub(crate) watched: Watched,
 }
 
 /// What the process is at.
@@ -107,6 +111,7 @@ impl Shared {
             load: Arc::default(),
             told: Told::default(),
             metrics: None,
+            watched: Watched::default(),
         }
     }
 }
@@ -120,6 +125,8 @@ pub(crate) struct Worker {
     pub pool: Rc<Pool>,
     /// Copies of requests in flight.
     pub mirrors: Rc<Mirrors>,
+    /// How often requests may be tried again where routes say so.
+    pub(crate) retries: RetryBudgets,
     /// What requests say that come the same way.
     pub(crate) lines: Lines,
     /// The time of day.
@@ -140,6 +147,9 @@ pub(crate) struct Worker {
     /// Connections that the last tick ended, and that nobody took the place of.
     freed: Cell<usize>,
     leaving: Cell<bool>,
+    /// Where tries at endpoints are counted, and whether somebody looks.
+    counts: Arc<Counts>,
+    pub(crate) looked: Cell<bool>,
     random: RefCell<fastrand::Rng>,
     /// Two generators from the system's randomness: no other thread or replica draws the same numbers.
     numbers: RefCell<[fastrand::Rng; 2]>,
@@ -161,9 +171,12 @@ impl Worker {
         Self {
             listen: shared.listening.clone(),
             recorder: shared.metrics.clone().map(Recorder::new),
+            counts: shared.watched.join(),
+            looked: Cell::new(false),
             shared,
             pool,
             mirrors: Rc::default(),
+            retries: RetryBudgets::default(),
             lines: Lines::default(),
             clock: Clock::default(),
             log,
@@ -236,6 +249,7 @@ impl Worker {
                 }
             }
             each();
+            self.heed();
             if number % PRUNE == 0 {
                 let generation = self.generation();
                 self.pool.follow(generation.global().upstream_keep_alive);
@@ -243,6 +257,19 @@ impl Worker {
                 self.tell();
             }
         }
+    }
+
+    /// Counts what comes of tries from now on if somebody looks, and no more if nobody does.
+    fn heed(&self) {
+        let looked = self.shared.watched.is_looked_at();
+        if self.looked.replace(looked) && !looked {
+            self.counts.forget();
+        }
+    }
+
+    /// Where tries at endpoints are counted while somebody looks.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
     }
 
     /// Says what its connections are at, where somebody counts.

@@ -15,7 +15,7 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,8 +228,7 @@ impl Admin {
     /// Takes the port; `flag` names the option that sets it, for the error.
     pub fn bind(self, address: SocketAddr, flag: &str) -> Result<Bound, BindError> {
         let listen = || {
-            let listener = listen(address)?;
-            listener.set_nonblocking(true)?;
+            let listener = sockets::listen(address)?;
             let address = listener.local_addr()?;
             Ok((listener, address))
         };
@@ -251,6 +250,7 @@ impl Admin {
         };
         if let Some((StatusCode::TOO_MANY_REQUESTS, _)) = refused {
             // It holds a place of its own address meanwhile, so that guessing gets no faster by more connections.
+            #[expect(clippy::disallowed_methods, reason = "what guesses tokens waits")]
             tokio::time::sleep(guard::SPAN).await;
         }
         let mut page = match found {
@@ -313,40 +313,18 @@ impl Bound {
         let listener = TcpListener::from_std(self.listener)?;
         let admin = Arc::new(self.admin);
         let places = Places::new(CONNECTIONS);
+        let failed = |error: &io::Error| tracing::warn!("admin server: {error}");
         loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let (admin, place) = (Arc::clone(&admin), places.take(peer.ip()));
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = serve_connection(stream, peer.ip(), &admin, &place, CONNECTION_TIME) => {}
-                            () = place.lost() => tracing::debug!(%peer, "admin server: its place was needed"),
-                        }
-                    });
+            let (stream, peer) = sockets::accept(&listener, failed).await;
+            let (admin, place) = (Arc::clone(&admin), places.take(peer.ip()));
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = serve_connection(stream, peer.ip(), &admin, &place, CONNECTION_TIME) => {}
+                    () = place.lost() => tracing::debug!(%peer, "admin server: its place was needed"),
                 }
-                Err(error) => {
-                    // Mostly a lack of file descriptors, which passes.
-                    tracing::warn!("admin server: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
+            });
         }
     }
-}
-
-/// All addresses (`::`) are those of IPv4 alone where the machine has no IPv6.
-fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    match std::net::TcpListener::bind(address) {
-        Err(error) if address.ip() == Ipv6Addr::UNSPECIFIED && has_no_ipv6(&error) => {
-            std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
-        }
-        other => other,
-    }
-}
-
-fn has_no_ipv6(error: &io::Error) -> bool {
-    let unsupported = rustix::io::Errno::AFNOSUPPORT.raw_os_error();
-    error.kind() == io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(unsupported)
 }
 
 async fn serve_connection(

@@ -98,6 +98,7 @@ impl Resolver {
                     RETRY
                 }
             };
+            #[expect(clippy::disallowed_methods, reason = "names are asked again by the clock")]
             tokio::time::sleep(pause).await;
         }
     }

@@ -1,7 +1,6 @@
 //! Connections of this process to its own machine. What comes over one of them was sent by this process: it goes round,
 //! and not for ever.
 
-use model::Transport;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -14,7 +13,11 @@ const MOST: u8 = 5;
 /// How often what comes over a connection has come back, as whoever sent it says.
 pub type Turns = Arc<AtomicU8>;
 
-type Known = HashMap<(Transport, SocketAddr), Turns>;
+/// Both ends of a connection: a port that leads to one address may lead to another one from elsewhere at the same time.
+/// Of UDP the near end alone, which no other socket has.
+type Ends = (SocketAddr, Option<SocketAddr>);
+
+type Known = HashMap<Ends, Turns>;
 
 /// Of the process as a whole: a connection leaves on one thread and comes in on another.
 static OWN: Mutex<Option<Known>> = Mutex::new(None);
@@ -26,24 +29,26 @@ static ELSEWHERE: AtomicBool = AtomicBool::new(false);
 /// A connection to this machine, or a socket of a UDP session, as long as it stands.
 #[derive(Debug)]
 pub struct Own {
-    from: (Transport, SocketAddr),
+    ends: Ends,
     turns: Turns,
 }
 
 impl Own {
     /// Notes a connection if it may lead to this machine.
     pub fn of(tcp: &TcpStream) -> Option<Self> {
-        Self::between(Transport::Tcp, tcp.local_addr().ok()?, tcp.peer_addr().ok()?)
+        let (from, to) = (tcp.local_addr().ok()?, tcp.peer_addr().ok()?);
+        may_be_one_machine(from, to).then(|| Self::noted((canonical(from), Some(canonical(to)))))
     }
 
-    /// The same of any socket, by its own address and the one that it leads to.
-    pub fn between(transport: Transport, from: SocketAddr, to: SocketAddr) -> Option<Self> {
-        if !may_be_one_machine(from, to) {
-            return None;
-        }
-        let (from, turns) = ((transport, canonical(from)), Turns::new(AtomicU8::new(1)));
-        all().get_or_insert_default().insert(from, turns.clone());
-        Some(Self { from, turns })
+    /// The same of a socket of UDP, by its own address and the one that it leads to.
+    pub fn of_datagrams(from: SocketAddr, to: SocketAddr) -> Option<Self> {
+        may_be_one_machine(from, to).then(|| Self::noted((canonical(from), None)))
+    }
+
+    fn noted(ends: Ends) -> Self {
+        let turns = Turns::new(AtomicU8::new(1));
+        all().get_or_insert_default().insert(ends, turns.clone());
+        Self { ends, turns }
     }
 
     /// Whether what has come back so often may go over it; then the other end knows of one turn more.
@@ -59,14 +64,24 @@ impl Own {
 impl Drop for Own {
     fn drop(&mut self) {
         if let Some(all) = all().as_mut() {
-            all.remove(&self.from);
+            all.remove(&self.ends);
         }
     }
 }
 
-/// How often what comes from a client has come back, if it is this process itself. It is in the books before it sends.
-pub fn turns_of(transport: Transport, peer: SocketAddr) -> Option<Turns> {
-    all().as_ref().and_then(|all| all.get(&(transport, canonical(peer))).cloned())
+/// How often what comes over a connection from `peer` to `local` has come back, if this process made it. It is in the
+/// books before it sends.
+pub fn turns_of(peer: SocketAddr, local: SocketAddr) -> Option<Turns> {
+    known((canonical(peer), Some(canonical(local))))
+}
+
+/// The same of datagrams from a client.
+pub fn turns_of_datagrams(client: SocketAddr) -> Option<Turns> {
+    known((canonical(client), None))
+}
+
+fn known(ends: Ends) -> Option<Turns> {
+    all().as_ref().and_then(|all| all.get(&ends).cloned())
 }
 
 /// Whether both ends of a connection may be on this machine.
@@ -115,7 +130,7 @@ pub(crate) fn turns_at_once(peer: SocketAddr, local: SocketAddr) -> u8 {
         .filter(|(to, _)| *to == canonical(local))
         .map(|(_, turns)| *turns)
         .max();
-    let known = turns_of(Transport::Tcp, peer);
+    let known = turns_of(peer, local);
     known.map(|turns| turns.load(Ordering::Relaxed)).or(coming).unwrap_or(0)
 }
 
@@ -134,4 +149,23 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 
 fn all() -> MutexGuard<'static, Option<Known>> {
     OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_may_have_the_port_of_an_own_connection_that_leads_elsewhere() {
+        let address = |port| SocketAddr::from(([127, 0, 0, 9], port));
+        let (port, backend, service) = (address(40_000), address(9_000), address(8_080));
+        let own = Own::noted((port, Some(backend)));
+        assert!(turns_of(port, service).is_none(), "somebody else, by the same port");
+        assert_eq!(turns_at_once(port, service), 0);
+        assert!(turns_of(port, backend).is_some(), "this process");
+        assert!(own.carries(2));
+        assert_eq!(turns_at_once(port, backend), 3);
+        drop(own);
+        assert!(turns_of(port, backend).is_none());
+    }
 }

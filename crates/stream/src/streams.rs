@@ -5,7 +5,7 @@ use crate::own;
 use crate::reach::Reach;
 use crate::room::Room;
 use crate::traffic::{Counts, Traffic};
-use crate::{sockets, tcp, udp};
+use crate::{ports, tcp, udp};
 use model::{Configuration, Endpoints, Global, Stream, StreamPort, StreamShare, Transport};
 use std::collections::BTreeMap;
 use std::io;
@@ -180,7 +180,10 @@ impl Streams {
                     state.open.insert(*port, open);
                 }
                 Err(error) => {
-                    let said = format!("{error}; {}", sockets::remedy(&error));
+                    let said = format!(
+                        "{error}; {}",
+                        sockets::remedy(&error, "choose another one", "bind-address")
+                    );
                     if state.refused.get(port) != Some(&said) {
                         tracing::error!(%port, service = %stream.service, "cannot be opened: {said}");
                         state.refused.insert(*port, said);
@@ -232,7 +235,7 @@ impl Streams {
             self.addresses.clone()
         };
         let ahead = port.address.is_some();
-        let sockets = sockets::open(port.transport, port.number, &addresses, ahead)?;
+        let sockets = ports::open(port.transport, port.number, &addresses, ahead)?;
         let runtime = match &state.runtime {
             Some(runtime) => runtime,
             None => state.runtime.insert(

@@ -9,38 +9,30 @@ use crate::traffic::Counted;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Pause after a failed accept: trying again at once would only burn the processor.
-const PAUSE: Duration = Duration::from_millis(50);
-
 /// Accepts until the port is closed.
 pub(crate) async fn accept_on(listener: TcpListener, port: Arc<Port>) {
+    let failed = |error: &io::Error| {
+        tracing::warn!(port = %port.port, %error, "a connection could not be accepted");
+    };
     loop {
-        match listener.accept().await {
-            Ok((tcp, peer)) => {
-                // Those that come meanwhile wait in the system's queue.
-                let namespace = port.plan.borrow().stream.namespace.clone();
-                let Some(place) = port.room.wait(&namespace).await else {
-                    port.refused.say(&port.port, &namespace);
-                    continue;
-                };
-                let port = port.clone();
-                tokio::spawn(async move {
-                    let served = serve(tcp, peer, &port).await;
-                    if let Err(error) = served {
-                        tracing::debug!(port = %port.port, %peer, %error, "a connection ended");
-                    }
-                    drop(place);
-                });
+        let (tcp, peer) = sockets::accept(&listener, failed).await;
+        // Those that come meanwhile wait in the system's queue.
+        let namespace = port.plan.borrow().stream.namespace.clone();
+        let Some(place) = port.room.wait(&namespace).await else {
+            port.refused.say(&port.port, &namespace);
+            continue;
+        };
+        let port = port.clone();
+        tokio::spawn(async move {
+            let served = serve(tcp, peer, &port).await;
+            if let Err(error) = served {
+                tracing::debug!(port = %port.port, %peer, %error, "a connection ended");
             }
-            Err(error) => {
-                tracing::warn!(port = %port.port, %error, "a connection could not be accepted");
-                tokio::time::sleep(PAUSE).await;
-            }
-        }
+            drop(place);
+        });
     }
 }
 

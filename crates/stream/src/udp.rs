@@ -4,7 +4,6 @@
 use crate::own::{self, Own};
 use crate::streams::{Plan, Port, endpoints};
 use lru::LruCache;
-use model::Transport;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -34,6 +33,10 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
             Ok(received) => received,
             Err(error) => {
                 tracing::debug!(port = %port.port, %error, "a datagram could not be received");
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "nothing tells when descriptors are free again"
+                )]
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
@@ -53,7 +56,7 @@ pub(crate) async fn receive_on(socket: UdpSocket, port: Arc<Port>) {
             sessions.pop_lru();
             continue;
         };
-        let turns = own::turns_of(Transport::Udp, client);
+        let turns = own::turns_of_datagrams(client);
         let turns = turns.map_or(0, |turns| turns.load(Ordering::Relaxed));
         let (sender, receiver) = mpsc::channel(WAITING);
         if sender.try_send(datagram).is_ok() {
@@ -82,7 +85,7 @@ async fn session(
     let endpoint = port.reach.next(&*endpoints(&stream, named, &port.turn).await)?;
     let upstream = UdpSocket::bind(any_port(endpoint)).await?;
     upstream.connect(endpoint).await?;
-    let own = Own::between(Transport::Udp, upstream.local_addr()?, endpoint);
+    let own = Own::of_datagrams(upstream.local_addr()?, endpoint);
     if own.as_ref().is_some_and(|own| !own.carries(turns)) {
         tracing::warn!(port = %port.port, service = %stream.service, "a datagram comes back time and again");
         return Ok(());

@@ -21,6 +21,7 @@ pub async fn eventually<T, F: Future<Output = Option<T>>>(
         if Instant::now() >= end {
             return None;
         }
+        #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -14,6 +14,12 @@ impl Journal {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(seen);
     }
 
+    /// How much was noted since it was last taken.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Takes what was noted so far.
     #[must_use]
     pub fn drain(&self) -> Vec<Seen> {

@@ -24,8 +24,12 @@ const NAMES: [&str; KINDS] = [
     "snippet-bytes",
     "snippet-settings",
     "route-places",
+    LISTENERS,
 ];
-const KINDS: usize = 10;
+const KINDS: usize = 11;
+/// Listeners of ListenerSets.
+pub(crate) const LISTENERS: &str = "listeners";
+const ROUTE_PLACES: usize = 9;
 const CERTIFICATE_BYTES: usize = 5;
 /// What a namespace can do without: regular expressions and certificates.
 const MAY_BE_NONE: RangeInclusive<usize> = 3..=CERTIFICATE_BYTES;
@@ -57,6 +61,7 @@ impl Default for Budget {
             4 << 20,
             4_000_000,
             20_000,
+            256,
         ])
     }
 }
@@ -110,7 +115,12 @@ impl Budget {
     /// What the routes of a namespace may have: places, and regular expressions with their text besides those of its
     /// Ingresses.
     pub(crate) fn of_routes(&self) -> [(&'static str, u64); 3] {
-        [KINDS - 1, PATTERNS_COUNTED, PATTERN_BYTES].map(|kind| (NAMES[kind], self.0[kind]))
+        [ROUTE_PLACES, PATTERNS_COUNTED, PATTERN_BYTES].map(|kind| (NAMES[kind], self.0[kind]))
+    }
+
+    /// Listeners that the ListenerSets of a namespace may have.
+    pub(crate) fn listeners(&self) -> u64 {
+        self.0[KINDS - 1]
     }
 
     /// The first that is exceeded.
@@ -156,6 +166,7 @@ impl Weight {
             0,
             count(of_snippets.bytes),
             of_snippets.settings,
+            0,
             0,
         ];
         let secrets = references(ingress, options).into_iter().filter_map(|found| match found {

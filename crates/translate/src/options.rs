@@ -32,6 +32,8 @@ pub struct Options {
     pub gateway_controller: String,
     /// `--gateway-addresses`: each Gateway has an address of these; none: all share those of the process.
     pub gateway_addresses: Vec<IpNet>,
+    /// `--gateway-services`: there is a Service for each Gateway with an address of its own.
+    pub gateway_services: bool,
     /// `--watch-namespace`: Ingresses of other namespaces are neither served nor reviewed.
     pub watch_namespace: Option<String>,
     /// The zone that this process is in, with `--enable-topology-aware-routing`: endpoints that are meant for it go
@@ -78,6 +80,7 @@ impl Default for Options {
             disable_external_names: false,
             gateway_controller: GATEWAY_CONTROLLER.to_owned(),
             gateway_addresses: Vec::new(),
+            gateway_services: false,
             zone: None,
             watch_namespace: None,
             deep_inspect: true,

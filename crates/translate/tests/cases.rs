@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use translate::gateway::{Condition, Statuses};
-use translate::{Options, translate};
+use translate::{Options, Translator, translate};
 
 /// Stands beside the objects of every case.
 const CLASS: &str = "apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: nginx}\n\
@@ -47,36 +48,117 @@ fn every_case_means_what_its_goldens_say() {
     );
 }
 
-/// A route with so many matches at a Gateway with so many listeners.
-fn at_many_places(listeners: usize, matches: usize) -> String {
+/// What becomes of the objects of a case one after another is what becomes of them at once, whichever comes last or
+/// goes.
+#[test]
+fn an_object_of_the_gateway_api_that_comes_or_goes_changes_what_it_should() {
+    let mut steps = 0;
+    for case in folders(&root().join("gateway")) {
+        let text = fs::read_to_string(case.join("in.yaml")).expect("every case has in.yaml");
+        let documents: Vec<&str> = text.split("\n---\n").collect();
+        let read = |left_out: Option<usize>| {
+            let kept = documents.iter().enumerate().filter(|(place, _)| Some(*place) != left_out);
+            let text = kept.map(|(_, text)| *text).collect::<Vec<_>>().join("\n---\n");
+            snapshot_of([(Path::new("class.yaml"), CLASS), (Path::new("in.yaml"), text.as_str())])
+        };
+        let options = Options { gateway_addresses: pool(&case), ..options() };
+        let whole = translate(&read(None), &options);
+        for (place, document) in documents.iter().enumerate() {
+            // A Gateway may keep the address that it had, and files are remembered by their places.
+            if ["kind: Gateway\n", "kind: GatewayClass\n"]
+                .iter()
+                .any(|kind| document.contains(kind))
+            {
+                continue;
+            }
+            let mut translator = Translator::new(options.clone());
+            let less = translator.update(&read(Some(place)));
+            let whole_again = translator.update(&read(None));
+            let at = || format!("{}: document {place}", case.display());
+            assert_eq!(statuses(&whole_again.statuses), statuses(&whole.statuses), "{}", at());
+            assert_eq!(whole_again.configuration, whole.configuration, "{}", at());
+            let less_again = translator.update(&read(Some(place)));
+            assert_eq!(statuses(&less_again.statuses), statuses(&less.statuses), "{}", at());
+            steps += 1;
+        }
+    }
+    assert!(steps > 100, "only {steps} objects");
+}
+
+/// A route with this rule at a Gateway with so many listeners.
+fn with_rule(listeners: usize, rule: &str) -> String {
     let head = "apiVersion: gateway.networking.k8s.io/v1\nkind";
     let listeners: String = (1..=listeners)
         .map(|port| format!("  - {{name: l{port}, protocol: HTTP, port: {port}}}\n"))
         .collect();
-    let matches: String =
-        (0..matches).map(|index| format!("    - path: {{value: /{index}}}\n")).collect();
     format!(
         "{head}: GatewayClass\nmetadata: {{name: fairway}}\nspec: {{controllerName: fairway/gateway-controller}}\n\
          ---\n{head}: Gateway\nmetadata: {{namespace: shop, name: web}}\nspec:\n  gatewayClassName: fairway\n  listeners:\n\
          {listeners}---\n{head}: HTTPRoute\nmetadata: {{namespace: shop, name: all}}\nspec:\n  \
-         parentRefs: [{{name: web}}]\n  rules:\n  - matches:\n{matches}"
+         parentRefs: [{{name: web}}]\n  rules:\n  - {rule}"
     )
+}
+
+/// What is made of it where Gateways have addresses of their own: whether it is accepted.
+fn is_accepted(listeners: usize, rule: &str) -> (bool, Configuration) {
+    let text = with_rule(listeners, rule);
+    let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
+    let pool = vec!["192.0.2.8/32".parse().expect("a network")];
+    let options = Options { gateway_addresses: pool, ..options() };
+    let made = translate(&snapshot, &options);
+    let status = made.statuses.routes.values().next().expect("a status");
+    let accepted = &status.parents[0].1[0];
+    assert_eq!(accepted.kind, "Accepted");
+    (accepted.holds, made.configuration)
+}
+
+/// So many matches, with more of each.
+fn matches(number: usize, more: &str) -> String {
+    let all = (0..number).map(|index| format!("    - {{path: {{value: /{index}}}{more}}}\n"));
+    format!("matches:\n{}", all.collect::<String>())
 }
 
 #[test]
 fn a_route_that_answers_at_too_many_places_is_refused() {
-    for (matches, holds) in [(1024, true), (1025, false)] {
-        let text = at_many_places(64, matches);
-        let snapshot = snapshot_of([(Path::new("in.yaml"), text.as_str())]);
-        let pool = vec!["192.0.2.8/32".parse().expect("a network")];
-        let options = Options { gateway_addresses: pool, ..options() };
-        let made = translate(&snapshot, &options);
-        let status = made.statuses.routes.values().next().expect("a status");
-        let accepted = &status.parents[0].1[0];
-        assert_eq!((accepted.kind, accepted.holds), ("Accepted", holds), "{accepted:?}");
-        assert_eq!(made.configuration.routes.is_empty(), !holds);
-        assert_eq!(made.configuration.listeners.len(), 64, "the Gateway is served all the same");
+    for (number, holds) in [(1024, true), (1025, false)] {
+        let (accepted, made) = is_accepted(64, &matches(number, ""));
+        assert_eq!(accepted, holds, "{number}");
+        assert_eq!(made.routes.is_empty(), !holds);
+        assert_eq!(made.listeners.len(), 64, "the Gateway is served all the same");
     }
+}
+
+#[test]
+fn long_texts_count_for_each_place_that_has_them() {
+    let header = format!(", headers: [{{name: x, value: {}}}]", "v".repeat(1024));
+    for (number, holds) in [(2048, true), (2049, false)] {
+        let (accepted, _) = is_accepted(1, &matches(number, &header));
+        assert_eq!(accepted, holds, "{number} matches with long values");
+    }
+    for (fields, holds) in [(15, true), (16, false)] {
+        let value = "v".repeat(4096);
+        let set = (0..fields).map(|field| format!("{{name: x-{field}, value: {value}}}"));
+        let set = set.collect::<Vec<_>>().join(", ");
+        let filter = format!(
+            "    filters: [{{type: RequestHeaderModifier, requestHeaderModifier: {{set: [{set}]}}}}]\n"
+        );
+        let (accepted, made) = is_accepted(1, &(matches(64, "") + &filter));
+        assert_eq!(accepted, holds, "{fields} long fields");
+        let places = made.routes.values().flat_map(|host| &host.locations);
+        let policies: BTreeSet<_> = places.map(|place| Arc::as_ptr(&place.policy)).collect();
+        assert_eq!(policies.len(), usize::from(holds), "all matches of a rule share one policy");
+    }
+}
+
+#[test]
+fn all_places_of_a_redirect_by_prefix_share_a_policy_for_each_port() {
+    let redirect = "    filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, \
+                    replacePrefixMatch: /new}}}]\n";
+    let (accepted, made) = is_accepted(3, &(matches(64, "") + redirect));
+    assert!(accepted);
+    let places: Vec<_> = made.routes.values().flat_map(|host| &host.locations).collect();
+    let policies: BTreeSet<_> = places.iter().map(|place| Arc::as_ptr(&place.policy)).collect();
+    assert_eq!((places.len(), policies.len()), (3 * 64, 3));
 }
 
 #[test]
@@ -181,6 +263,21 @@ fn statuses(all: &Statuses) -> String {
     for (key, status) in &all.gateways {
         let who =
             format!("Gateway {}/{} of generation {}", key.namespace, key.name, status.generation);
+        tell(who.clone(), &status.conditions);
+        for listener in &status.listeners {
+            let kinds = match listener.kinds.join(" and ") {
+                none if none.is_empty() => "nothing".to_owned(),
+                kinds => kinds,
+            };
+            let who = format!("{who}, {} with {} of {kinds}", listener.name, listener.attached);
+            tell(who, &listener.conditions);
+        }
+    }
+    for (key, status) in &all.sets {
+        let who = format!(
+            "ListenerSet {}/{} of generation {}",
+            key.namespace, key.name, status.generation
+        );
         tell(who.clone(), &status.conditions);
         for listener in &status.listeners {
             let kinds = match listener.kinds.join(" and ") {

@@ -100,6 +100,15 @@ struct Line {
     whole: bool,
 }
 
+impl Line {
+    /// The same, where its piece of memory begins `by` bytes further back.
+    fn moved(&self, by: u32) -> Self {
+        let Self { start, name_end, value, end, .. } = *self;
+        let (start, name_end) = (start + by, name_end + by);
+        Self { start, name_end, value: value + by, end: end + by, ..*self }
+    }
+}
+
 /// Lines that need no memory of their own.
 const LINES: usize = 12;
 
@@ -225,13 +234,50 @@ impl Headers {
         }
     }
 
-    /// Does what [`Self::put`] does with each of `new`, no two of which have the same name and none of which is empty.
-    pub fn put_all(&mut self, new: &[(Bytes, Bytes)]) {
-        // Mostly none of the names is there.
-        if self.may_have(new.iter().fold(0, |bits, (name, _)| bits | bit(name))) {
-            new.iter().for_each(|(name, value)| self.put(name, value));
-        } else {
-            new.iter().for_each(|(name, value)| self.push(name, value));
+    /// Does what [`Self::put`] does with each field of `new`, no two of which have the same name and none of which is
+    /// empty.
+    pub fn put_all(&mut self, new: &Self) {
+        let Some(other) = &new.section else { return };
+        // Mostly none of the names is there, and all of them were added in one piece.
+        let in_one_piece = other.lines.iter().all(|line| line.added);
+        if self.may_have(other.names) || !in_one_piece {
+            return new.iter().for_each(|field| self.put(field.name, field.value));
+        }
+        let section = self.section();
+        let by = place(section.added.len());
+        section.added.extend_from_slice(&other.added);
+        section.names |= other.names;
+        section.lines.extend(other.lines.iter().map(|line| line.moved(by)));
+    }
+
+    /// Bytes of what was added to what was read.
+    pub fn added(&self) -> usize {
+        self.section.as_ref().map_or(0, |section| section.added.len())
+    }
+
+    /// Appends all lines. Those that stand behind each other as they are written are one copy.
+    pub fn write(&self, out: &mut BytesMut) {
+        let Some(section) = &self.section else { return };
+        let Section { read, added, lines, .. } = &**section;
+        let mut lines = lines.iter();
+        let mut next = lines.next();
+        while let Some(first) = next {
+            next = lines.next();
+            if !first.whole {
+                Field::at(first, read, added).write(out);
+                continue;
+            }
+            let mut end = first.end + 2;
+            while let Some(line) = next
+                && line.whole
+                && line.added == first.added
+                && line.start == end
+            {
+                end = line.end + 2;
+                next = lines.next();
+            }
+            let text = if first.added { &added[..] } else { &read[..] };
+            out.extend_from_slice(&text[first.start as usize..end as usize]);
         }
     }
 
@@ -391,6 +437,9 @@ mod tests {
     fn written(headers: &Headers) -> String {
         let mut out = BytesMut::new();
         headers.iter().for_each(|field| field.write(&mut out));
+        let mut at_once = BytesMut::new();
+        headers.write(&mut at_once);
+        assert_eq!(at_once, out);
         String::from_utf8(out.to_vec()).expect("the test has text only")
     }
 
@@ -423,13 +472,21 @@ mod tests {
         assert_eq!(written(&headers), "One: other\r\nTwo: 2\r\nthree: 33\r\nLone: \r\nsix: 6\r\n");
         headers.replace(b"two", b"22");
         headers.add_first("first", "0");
-        let new = [("SIX", "66"), ("seven", "7")]
-            .map(|(name, value)| (Bytes::from_static(name.as_bytes()), value.into()));
+        let mut new = Headers::default();
+        new.add("SIX", "66");
+        new.add("seven", "7");
         headers.put_all(&new);
-        assert_eq!(
-            written(&headers),
-            "first: 0\r\nOne: other\r\nthree: 33\r\nLone: \r\nsix: 66\r\ntwo: 22\r\nseven: 7\r\n"
-        );
+        let all =
+            "first: 0\r\nOne: other\r\nthree: 33\r\nLone: \r\nsix: 66\r\ntwo: 22\r\nseven: 7\r\n";
+        assert_eq!(written(&headers), all);
+        let mut new = Headers::default();
+        new.add("eight", "8");
+        new.add("nine", "9");
+        headers.put_all(&new);
+        assert_eq!(written(&headers), format!("{all}eight: 8\r\nnine: 9\r\n"));
+        assert_eq!((headers.get("eight"), headers.get("nine")), (Some(&b"8"[..]), Some(&b"9"[..])));
+        headers.remove("seven");
+        assert!(written(&headers).ends_with("two: 22\r\neight: 8\r\nnine: 9\r\n"));
     }
 
     #[test]

@@ -48,8 +48,9 @@ impl Timer {
         });
         if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
-        } else if wakes.will_wake(cx.waker()) && now() < sleep.deadline() {
-            // It wakes this task before the deadline, which is soon enough to be told of it.
+        } else if wakes.will_wake(cx.waker()) && !sleep.is_elapsed() {
+            // It is yet to wake this task. The clock would not say so: a thread that keeps the time may be told of the
+            // end of a sleep before its own time reaches it, and nobody would wake the task again.
             return Poll::Pending;
         }
         loop {
@@ -113,6 +114,36 @@ mod tests {
         })
         .await;
         assert_eq!(start.elapsed().as_secs(), 4);
+    }
+
+    #[test]
+    fn a_thread_that_is_busy_and_keeps_an_old_time_is_told_all_the_same() {
+        // What a thread keeps, it keeps for all tests on it.
+        let waited = std::thread::spawn(|| {
+            let started = std::time::Instant::now();
+            let is_busy = std::rc::Rc::new(std::cell::Cell::new(true));
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let local = tokio::task::LocalSet::new();
+            crate::keep_time();
+            local.block_on(&runtime.expect("there is a runtime"), async {
+                // Nothing comes in and the thread never rests, so nobody says that time passes.
+                let busy = is_busy.clone();
+                let other = tokio::task::spawn_local(async move {
+                    while busy.get() && started.elapsed() < 30 * SECOND {
+                        tokio::task::yield_now().await;
+                    }
+                    assert!(!busy.replace(false), "the deadline was never told");
+                });
+                let waits = tokio::task::spawn_local(async move {
+                    let timer = Timer::new(SECOND / 100);
+                    poll_fn(|cx| timer.poll(cx)).await;
+                    is_busy.set(false);
+                });
+                other.await.expect("nothing panics");
+                waits.await.expect("nothing panics");
+            });
+        });
+        waited.join().expect("the timer ends");
     }
 
     #[tokio::test(start_paused = true)]

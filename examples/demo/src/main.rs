@@ -158,6 +158,7 @@ async fn serve(
             started.elapsed() < PATIENCE,
             "Fairway did not serve demo.localhost within {PATIENCE:?}"
         );
+        #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     println!("{}", instructions(manifests, endpoints, ports));

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{GRPC, Ports, SECURE, SNIPPETS, Site};
+use super::{GRPC, HEADERS, PLAIN, Ports, SECURE, SNIPPETS, Site, TWO_PATHS};
 
 /// The namespace of all objects of the bench.
 const NAMESPACE: &str = "bench";
@@ -48,6 +48,10 @@ pub(super) fn command(site: &Site<'_>, folder: &Path, ports: Ports) -> Result<Ve
             json!({"nginx.ingress.kubernetes.io/configuration-snippet": snippet.text});
         ingress
     }));
+    let mut beside = ingress(HEADERS.host, &[PLAIN]);
+    beside["metadata"]["name"] = "beside-a-snippet".into();
+    items.push(beside);
+    items.push(ingress(TWO_PATHS, &["/", PLAIN]));
     write("surroundings.json", &items)?;
     for (number, hosts) in site.hosts.chunks(PER_FILE).enumerate() {
         let items: Vec<Value> = hosts.iter().map(|host| ingress(host, &["/"])).collect();

@@ -83,6 +83,10 @@ pub(crate) const REWRITE: Snippet = Snippet {
     text: "if ($http_user_agent ~* \"(crawler|spider|scraper)\") { return 403; }\n\
            rewrite ^/old/path/(.*)$ /$1 break;\n",
 };
+/// A path of the host of [`HEADERS`] that has no snippet.
+pub(crate) const PLAIN: &str = "/bin";
+/// A host with the same paths and no snippet at all; its name is as long.
+pub(crate) const TWO_PATHS: &str = "twoways.bench.test";
 /// All of them.
 pub(crate) const SNIPPETS: [&Snippet; 2] = [&HEADERS, &REWRITE];
 
@@ -94,6 +98,8 @@ pub(crate) struct Running {
     pub(crate) http: SocketAddr,
     /// Its TLS listener.
     pub(crate) https: SocketAddr,
+    /// Its port for health checks, where it has one.
+    pub(crate) health: SocketAddr,
     child: Child,
     log: PathBuf,
 }
@@ -197,7 +203,8 @@ impl Running {
             .with_context(|| format!("start {}: {}", peer.name(), peer.remedy()))?;
         let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let (http, https) = (address(ports.http), address(ports.https));
-        Ok(Self { peer, http, https, child, log })
+        let health = address(ports.health);
+        Ok(Self { peer, http, https, health, child, log })
     }
 
     /// The number of its first process.

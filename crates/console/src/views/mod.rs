@@ -8,6 +8,7 @@ pub(crate) mod overview;
 pub(crate) mod problems;
 pub(crate) mod route;
 pub(crate) mod routes;
+pub(crate) mod shadow;
 
 use crate::query::Refusal;
 use serde::Serialize;

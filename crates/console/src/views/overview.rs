@@ -3,8 +3,10 @@
 use super::json;
 use super::problems::severity_text;
 use super::routes::Traffic;
+use crate::lock::lock;
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
+use crate::replicas::Beside;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -56,6 +58,10 @@ pub(crate) struct Overview {
     pub(crate) memory: u64,
     /// `normal`, `high` or `full`; none with `--engine=nginx`.
     pub(crate) pressure: Option<&'static str>,
+    /// The replicas, this one among them.
+    pub(crate) replicas: Beside,
+    /// With `--shadow`, where nothing is served: how many copies came.
+    pub(crate) copies: Option<u64>,
 }
 
 /// Connections of clients.
@@ -122,5 +128,7 @@ pub(crate) fn make(now: &Now, _: &Query) -> Result<String, Refusal> {
         }),
         memory: processes.iter().map(|usage| usage.resident_bytes).sum(),
         pressure: sample.within.as_ref().map(|within| pressure_text(within.pressure)),
+        replicas: std::mem::take(&mut *lock(&now.replicas)),
+        copies: now.copies.as_ref().map(|copies| copies.sums.iter().map(|(_, count)| count).sum()),
     })
 }

@@ -5,6 +5,7 @@ use super::routes::{Row, kind_text};
 use crate::difference::{leaves, text, value};
 use crate::now::Now;
 use crate::query::{Query, Refusal, shown, told};
+use crate::sample::AtOne;
 use crate::served::Route;
 use model::Backend;
 use model::policy::Policy;
@@ -24,6 +25,8 @@ pub(crate) struct Details<'a> {
     pub(crate) aliases: Vec<String>,
     /// The host's certificate; `default` for that of hosts without one.
     pub(crate) certificate: Option<String>,
+    /// Why a request of it failed last, as far as the error log told.
+    pub(crate) failed: Option<FailedTry>,
     /// Who is behind it, 200 at most.
     pub(crate) endpoints: Vec<Endpoint>,
     /// The settings that differ from those of an Ingress without annotations, as `/configuration` names them.
@@ -42,6 +45,26 @@ pub(crate) struct Endpoint {
     pub(crate) address: String,
     /// `ready`, or `draining` while it only finishes what it has.
     pub(crate) state: &'static str,
+    /// Tries per second; none before a second look, and with `--engine=nginx`.
+    pub(crate) rate: Option<f64>,
+    /// Those that failed, or were answered with 500 and more.
+    pub(crate) errors: Option<f64>,
+    /// Half of the answers began sooner.
+    pub(crate) p50: Option<f64>,
+    /// 99 of 100 answers began sooner.
+    pub(crate) p99: Option<f64>,
+    /// The last failure.
+    pub(crate) failed: Option<FailedTry>,
+}
+
+/// What failed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FailedTry {
+    /// When.
+    pub(crate) at: f64,
+    /// Why.
+    pub(crate) why: String,
 }
 
 /// A setting.
@@ -79,6 +102,7 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
         route: Row::new(route, now.sample.as_deref()),
         aliases: route.server.other_names().iter().map(|alias| text(&value(alias))).collect(),
         certificate: route.server.certificate.as_ref().map(shown),
+        failed: now.failure.as_ref().map(|(at, why)| FailedTry { at: *at, why: told(why) }),
         endpoints: endpoints(now, route),
         settings: settings(&location.policy),
         annotations: ingress
@@ -91,8 +115,14 @@ pub(crate) fn make(now: &Now, query: &Query) -> Result<String, Refusal> {
 fn endpoints(now: &Now, route: &Route) -> Vec<Endpoint> {
     let Backend::Upstream(id) = &route.location.backend else { return Vec::new() };
     let Some(upstream) = now.known.serving.upstreams.get(id) else { return Vec::new() };
+    let sample = now.sample.as_deref();
     let of = |state| {
-        move |address: &std::net::SocketAddr| Endpoint { address: address.to_string(), state }
+        move |address: &std::net::SocketAddr| {
+            let AtOne { rate, errors, p50, p99, failed } =
+                sample.map(|sample| sample.at_endpoint(*address)).unwrap_or_default();
+            let failed = failed.map(|(at, why)| FailedTry { at, why: shown(why) });
+            Endpoint { address: address.to_string(), state, rate, errors, p50, p99, failed }
+        }
     };
     let ready = upstream.endpoints.ready.iter().map(of("ready"));
     ready.chain(upstream.endpoints.draining.iter().map(of("draining"))).take(ENDPOINTS).collect()

@@ -10,7 +10,7 @@ use runtime::places::{Place, Places};
 use rustls::server::Acceptor;
 use std::convert::Infallible;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -64,8 +64,7 @@ impl Bound {
     pub async fn new(options: &WebhookOptions) -> Result<Self, BindError> {
         let certificate = certificate::follow(options)?;
         let taken = |error| BindError::Address(options.address, error);
-        let listener = listen(options.address).map_err(taken)?;
-        listener.set_nonblocking(true).map_err(taken)?;
+        let listener = sockets::listen(options.address).map_err(taken)?;
         let address = listener.local_addr().map_err(taken)?;
         Ok(Self { listener, certificate, address })
     }
@@ -100,41 +99,18 @@ impl Bound {
         let certificate = self.certificate;
         let shared = Arc::new(Shared { reviewer, large: Arc::new(Semaphore::new(LARGE)) });
         let places = Places::new(CONNECTIONS);
+        let failed = |error: &io::Error| tracing::warn!("webhook: {error}");
         loop {
-            match listener.accept().await {
-                Ok((stream, peer)) => {
-                    let place = places.take(peer.ip());
-                    let (certificate, shared) = (Arc::clone(&certificate), Arc::clone(&shared));
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            () = connection(stream, &certificate, &shared, &place) => {}
-                            () = place.lost() => tracing::debug!(%peer, "webhook: its place was needed"),
-                        }
-                    });
+            let (stream, peer) = sockets::accept(&listener, failed).await;
+            let place = places.take(peer.ip());
+            let (certificate, shared) = (Arc::clone(&certificate), Arc::clone(&shared));
+            tokio::spawn(async move {
+                tokio::select! {
+                    () = connection(stream, &certificate, &shared, &place) => {}
+                    () = place.lost() => tracing::debug!(%peer, "webhook: its place was needed"),
                 }
-                Err(error) => {
-                    // Mostly a lack of file descriptors, which passes.
-                    tracing::warn!("webhook: {error}");
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                }
-            }
+            });
         }
-    }
-}
-
-/// All addresses (`::`) are those of IPv4 alone where the machine has no IPv6.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    match TcpListener::bind(address) {
-        Err(error)
-            if address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-                && !matches!(
-                    error.kind(),
-                    io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied
-                ) =>
-        {
-            TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port()))
-        }
-        other => other,
     }
 }
 

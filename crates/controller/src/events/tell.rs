@@ -237,6 +237,10 @@ fn of_origin(origin: &Origin, snapshot: &Snapshot) -> Option<Object> {
         model::Kind::Gateway => {
             (GATEWAY_V1, "Gateway", uid(snapshot.gateways.get(&key).map(|found| &found.meta)))
         }
+        model::Kind::ListenerSet => {
+            let found = snapshot.listener_sets.get(&key);
+            (GATEWAY_V1, "ListenerSet", uid(found.map(|found| &found.meta)))
+        }
         model::Kind::HttpRoute | model::Kind::GrpcRoute => {
             let kind = match origin.kind {
                 model::Kind::HttpRoute => objects::Kind::HttpRoute,

@@ -101,6 +101,7 @@ impl EventWriter {
             return tracing::debug!(?event, "too many Events of one namespace: dropped");
         }
         while let Err(wait) = self.all.take(Moment::now()) {
+            #[expect(clippy::disallowed_methods, reason = "a budget by time")]
             sleep(wait).await;
         }
         for pause in PAUSES {
@@ -128,6 +129,7 @@ impl EventWriter {
                 }
             };
             tracing::debug!(reason, "an Event waits");
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             sleep(Duration::from_secs(pause)).await;
         }
     }

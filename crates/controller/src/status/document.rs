@@ -8,7 +8,8 @@ use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 use std::sync::Arc;
 use translate::gateway::{
-    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus,
+    ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
+    RouteStatus, SetStatus,
 };
 
 /// Ancestors of a policy at most, as its definition says.
@@ -23,10 +24,14 @@ pub(super) enum Wanted {
     Class(Arc<ClassStatus>),
     /// With the addresses that are published.
     Gateway(Arc<GatewayStatus>, Arc<[Address]>),
+    /// With the status of its Gateway, and the addresses that are published.
+    Set(Arc<SetStatus>, Option<Arc<GatewayStatus>>, Arc<[Address]>),
     /// None: nothing of ours is left.
     Route(Option<Arc<RouteStatus>>),
     /// None: nothing of ours is left.
     Policy(Option<Arc<PolicyStatus>>),
+    /// The Service of a Gateway, which is no status at all; none: it goes.
+    Service(Option<Arc<GatewayService>>),
 }
 
 impl Wanted {
@@ -35,8 +40,10 @@ impl Wanted {
         match self {
             Self::Class(status) => Some(status.generation),
             Self::Gateway(status, _) => Some(status.generation),
+            Self::Set(status, ..) => Some(status.generation),
             Self::Route(status) => status.as_ref().map(|status| status.generation),
             Self::Policy(status) => status.as_ref().map(|status| status.generation),
+            Self::Service(_) => None,
         }
     }
 
@@ -55,19 +62,33 @@ impl Wanted {
                 let (addresses, unusable) = addresses(wanted, published);
                 let mut own = wanted.conditions.clone();
                 if let Some((reason, message)) = unusable {
-                    let programmed =
-                        own.iter_mut().filter(|one| one.kind == "Programmed" && one.holds);
-                    programmed.for_each(|one| {
-                        (one.holds, one.reason, one.message) = (false, reason, message.clone());
-                    });
+                    not_programmed(&mut own, reason, &message);
                 }
                 made["addresses"] = addresses;
                 made["conditions"] =
                     conditions(&status["conditions"], &own, wanted.generation, now);
-                let listeners = wanted.listeners.iter();
-                let listeners = listeners
-                    .map(|one| listener(&status["listeners"], one, wanted.generation, now));
-                made["listeners"] = listeners.collect();
+                made["listeners"] =
+                    listeners(&status["listeners"], &wanted.listeners, wanted.generation, now);
+                // Older definitions do not have the field; those that have it come with ListenerSets.
+                let is_there = made.get("attachedListenerSets").is_some();
+                if wanted.sets.is_some() || is_there {
+                    made["attachedListenerSets"] = wanted.sets.unwrap_or_default().into();
+                }
+            }
+            Self::Set(wanted, gateway, published) => {
+                let unusable = gateway.as_ref().and_then(|one| addresses(one, published).1);
+                let mut own = wanted.conditions.clone();
+                if unusable.is_some() {
+                    not_programmed(
+                        &mut own,
+                        "ParentNotProgrammed",
+                        "its Gateway has no address; see its status",
+                    );
+                }
+                made["conditions"] =
+                    conditions(&status["conditions"], &own, wanted.generation, now);
+                made["listeners"] =
+                    listeners(&status["listeners"], &wanted.listeners, wanted.generation, now);
             }
             Self::Route(wanted) => {
                 let known = status["parents"].as_array().cloned().unwrap_or_default();
@@ -90,9 +111,21 @@ impl Wanted {
                 let known = &status["ancestors"];
                 made["ancestors"] = ancestors(known, wanted.as_deref(), controller, now);
             }
+            Self::Service(_) => {}
         }
         made
     }
+}
+
+fn not_programmed(own: &mut [Condition], reason: &'static str, message: &str) {
+    let programmed = own.iter_mut().filter(|one| one.kind == "Programmed" && one.holds);
+    programmed.for_each(|one| {
+        (one.holds, one.reason, one.message) = (false, reason, message.to_owned());
+    });
+}
+
+fn listeners(before: &Value, wanted: &[ListenerStatus], generation: i64, now: Timestamp) -> Value {
+    wanted.iter().map(|one| listener(before, one, generation, now)).collect()
 }
 
 /// What ancestors of a policy say: what is anybody else's stays, and of ours there are as many as there is room for.
@@ -249,6 +282,8 @@ mod tests {
                 .map(|(kind, value)| ((*kind).to_owned(), (*value).to_owned()))
                 .collect(),
             own: None,
+            service: None,
+            sets: None,
         })
     }
 

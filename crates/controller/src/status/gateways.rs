@@ -3,6 +3,7 @@
 
 use super::address::Address;
 use super::document::Wanted;
+use super::services;
 use super::write::{MANAGER, Outcome};
 use crate::Known;
 use crate::answer::{Answer, ask};
@@ -22,12 +23,13 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use translate::gateway::GatewayStatus;
 
 /// Writes at a time, and each second.
 const AT_A_TIME: usize = 10;
 const RATE: u32 = 200;
 /// How long the API server may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// After a failure, and after what was written was undone as often as `QUARRELS`: doubled with each further time.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -38,12 +40,16 @@ const QUARRELS: u32 = 3;
 enum Which {
     Class,
     Gateway,
+    /// A ListenerSet.
+    Set,
     /// An HTTPRoute or a GRPCRoute.
     Route(Kind),
     /// A TCPRoute, a UDPRoute or a TLSRoute.
     Stream(Kind),
     /// A BackendTLSPolicy.
     Policy,
+    /// The Service of a Gateway, by the name of the Gateway.
+    Service,
 }
 
 type Id = (Which, ObjectKey);
@@ -90,6 +96,7 @@ impl Gateways {
     }
 
     /// Runs until it is asked to end.
+    #[expect(clippy::disallowed_methods, reason = "what was refused is tried again by the clock")]
     pub(super) async fn run(self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
         let (mut leadership, mut addresses) = (self.leadership.clone(), self.addresses.clone());
         let now = Moment::now();
@@ -138,8 +145,11 @@ impl Keeper {
         let (before, now) = (&old.snapshot, &new.snapshot);
         note(Which::Class, differing(&before.gateway_classes, &now.gateway_classes));
         note(Which::Gateway, differing(&before.gateways, &now.gateways));
+        note(Which::Set, differing(&old.statuses.sets, &new.statuses.sets));
+        note(Which::Set, differing(&before.listener_sets, &now.listener_sets));
         note(Which::Policy, differing(&old.statuses.policies, &new.statuses.policies));
         note(Which::Policy, differing(&before.backend_tls, &now.backend_tls));
+        note(Which::Service, services::touched(old, new));
         let of_http = |(kind, key)| (Which::Route(kind), key);
         let told = differing(&old.statuses.routes, &new.statuses.routes);
         touched.extend(told.into_iter().map(of_http));
@@ -156,6 +166,7 @@ impl Keeper {
             let is_there = match which {
                 Which::Class => told.classes.contains_key(key),
                 Which::Gateway => told.gateways.contains_key(key),
+                Which::Set => told.sets.contains_key(key),
                 // One that has left us is told so, be it while nobody led.
                 Which::Route(kind) => {
                     let at = (*kind, key.clone());
@@ -163,6 +174,10 @@ impl Keeper {
                     told.routes.contains_key(&at)
                         || self.tracks.contains_key(id)
                         || route.is_some_and(|one| self.own.is_left_over(&one.told_by))
+                }
+                Which::Service => {
+                    let has_service = |status: &Arc<GatewayStatus>| status.service.is_some();
+                    told.gateways.get(key).is_some_and(has_service) || self.tracks.contains_key(id)
                 }
                 Which::Policy => told.policies.contains_key(key) || self.tracks.contains_key(id),
                 Which::Stream(kind) => {
@@ -185,6 +200,8 @@ impl Keeper {
     fn look_at_gateways(&mut self) {
         let all = self.known.statuses.gateways.keys();
         self.pending.extend(all.map(|key| (Which::Gateway, key.clone())));
+        let all = self.known.statuses.sets.keys();
+        self.pending.extend(all.map(|key| (Which::Set, key.clone())));
     }
 
     /// What an object is to be told; none: nothing now.
@@ -196,8 +213,18 @@ impl Keeper {
                 let addresses = self.own.addresses.borrow().clone()?;
                 told.gateways.get(key).cloned().map(|status| Wanted::Gateway(status, addresses))
             }
+            Which::Set => {
+                let addresses = self.own.addresses.borrow().clone()?;
+                let status = told.sets.get(key)?.clone();
+                let gateway = told.gateways.get(&status.gateway).cloned();
+                Some(Wanted::Set(status, gateway, addresses))
+            }
             Which::Route(kind) => {
                 Some(Wanted::Route(told.routes.get(&(*kind, key.clone())).cloned()))
+            }
+            Which::Service => {
+                let status = told.gateways.get(key);
+                Some(Wanted::Service(status.and_then(|status| status.service.clone())))
             }
             Which::Policy => Some(Wanted::Policy(told.policies.get(key).cloned())),
             Which::Stream(kind) => {
@@ -265,7 +292,10 @@ impl Keeper {
                         "somebody else keeps changing our part of the status; left alone for {} s", pause.as_secs()
                     );
                 }
-                let gone = matches!(wanted, Wanted::Route(None) | Wanted::Policy(None));
+                let gone = matches!(
+                    wanted,
+                    Wanted::Route(None) | Wanted::Policy(None) | Wanted::Service(None)
+                );
                 track.written = Some(wanted);
                 if gone {
                     self.tracks.remove(&id);
@@ -276,7 +306,7 @@ impl Keeper {
             Outcome::Conflict => drop(self.pending.insert(id)),
             Outcome::Refused(reason) => tracing::error!(
                 kind = ?id.0, namespace = %id.1.namespace, name = %id.1.name, reason,
-                "the API server does not take the status"
+                "this is not written: the API server does not take it, or it is somebody else's"
             ),
             Outcome::Failed(reason) => {
                 if self.pause == FIRST_PAUSE {
@@ -302,6 +332,9 @@ async fn write(
     (which, key): &Id,
     wanted: &Wanted,
 ) -> Result<Outcome, Outcome> {
+    if let Wanted::Service(service) = wanted {
+        return services::write(client, leadership, key, service.as_deref()).await;
+    }
     let left = leadership.remaining().ok_or(Outcome::NotLeader)?;
     let api = api(client, *which, key);
     let mut found = outcome(ask(left.min(PATIENCE), api.get(&key.name)).await)?;
@@ -321,7 +354,7 @@ async fn write(
     Ok(Outcome::Written)
 }
 
-fn outcome<T>(answer: Answer<T>) -> Result<T, Outcome> {
+pub(super) fn outcome<T>(answer: Answer<T>) -> Result<T, Outcome> {
     match answer {
         Answer::Good(good) => Ok(good),
         Answer::Bad { code: Some(404), .. } => Err(Outcome::Gone),
@@ -336,20 +369,21 @@ fn api(client: Client, which: Which, key: &ObjectKey) -> Api<DynamicObject> {
     let (kind, plural) = match which {
         Which::Class => ("GatewayClass", "gatewayclasses"),
         Which::Gateway => ("Gateway", "gateways"),
+        Which::Set => ("ListenerSet", "listenersets"),
         Which::Route(Kind::GrpcRoute) => ("GRPCRoute", "grpcroutes"),
         Which::Route(_) => ("HTTPRoute", "httproutes"),
         Which::Stream(Kind::TcpRoute) => ("TCPRoute", "tcproutes"),
         Which::Stream(Kind::UdpRoute) => ("UDPRoute", "udproutes"),
         Which::Stream(_) => ("TLSRoute", "tlsroutes"),
         Which::Policy => ("BackendTLSPolicy", "backendtlspolicies"),
+        // Never read as one of these.
+        Which::Service => ("Gateway", "gateways"),
     };
     let kind = GroupVersionKind::gvk(objects::gateway::GROUP, "v1", kind);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     match which {
         Which::Class => Api::all_with(client, &resource),
-        Which::Gateway | Which::Route(_) | Which::Stream(_) | Which::Policy => {
-            Api::namespaced_with(client, &key.namespace, &resource)
-        }
+        _ => Api::namespaced_with(client, &key.namespace, &resource),
     }
 }
 

@@ -6,6 +6,7 @@ mod document;
 mod farewell;
 mod gateways;
 mod plan;
+mod services;
 mod write;
 
 pub use address::AddressSource;
@@ -142,6 +143,7 @@ struct Keeper {
 }
 
 impl Keeper {
+    #[expect(clippy::disallowed_methods, reason = "what was refused is tried again by the clock")]
     async fn run(mut self, mut known: watch::Receiver<Arc<Known>>, mut stop: Stop) {
         let mut ticks = interval(self.options.interval);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

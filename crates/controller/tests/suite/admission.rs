@@ -258,6 +258,7 @@ async fn is_served(started: &Started, next: &rustls::pki_types::CertificateDer<'
     let body = asking("second", "b.test");
     let replaced = async {
         while post(started.address, next, &body).await.is_none() {
+            #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };

@@ -126,7 +126,14 @@ impl Follower {
             self.fetched(fetched);
         }
         if self.is_complete(|kind| {
-            matches!(kind, Kind::Ingress | Kind::ConfigMap | Kind::Namespace | Kind::Gateway)
+            matches!(
+                kind,
+                Kind::Ingress
+                    | Kind::ConfigMap
+                    | Kind::Namespace
+                    | Kind::Gateway
+                    | Kind::ListenerSet
+            )
         }) {
             self.contents.know_wanted();
         }

@@ -19,6 +19,7 @@ const VERSIONS: [&str; 2] = ["gateway.networking.k8s.io/v1", "gateway.networking
 pub(super) struct Present {
     pub(super) classes: watch::Receiver<Option<bool>>,
     pub(super) gateways: watch::Receiver<Option<bool>>,
+    pub(super) sets: watch::Receiver<Option<bool>>,
     pub(super) routes: watch::Receiver<Option<bool>>,
     pub(super) grpc: watch::Receiver<Option<bool>>,
     /// TCPRoutes, UDPRoutes and TLSRoutes.
@@ -32,6 +33,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
     let kinds = [
         "gatewayclasses",
         "gateways",
+        "listenersets",
         "httproutes",
         "grpcroutes",
         "tcproutes",
@@ -41,7 +43,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
         "referencegrants",
     ];
     let senders = kinds.map(|kind| (kind, watch::Sender::new(None)));
-    let [classes, gateways, routes, grpc, tcp, udp, tls, policies, grants] =
+    let [classes, gateways, sets, routes, grpc, tcp, udp, tls, policies, grants] =
         senders.each_ref().map(|(_, sender)| sender.subscribe());
     tasks.spawn(async move {
         let (mut pauses, mut unserved) = (backoff(), Unserved::default());
@@ -55,6 +57,7 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
                         sender.send_if_modified(|known| known.replace(is_there) != Some(is_there));
                     }
                     unserved.follow(&client, &kinds.map(version_of)).await;
+                    #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
                     sleep(PERIOD).await;
                 }
                 // What is there stays; whether the API server can be reached is told by the watches.
@@ -63,12 +66,13 @@ pub(super) fn follow(client: Client, tasks: &mut JoinSet<()>) -> Present {
                         reason = reason(&error),
                         "cannot ask for the kinds of the Gateway API"
                     );
+                    #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                     sleep(pauses.next().unwrap_or(PERIOD)).await;
                 }
             }
         }
     });
-    Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], policies, grants }
+    Present { classes, gateways, sets, routes, grpc, streams: [tcp, udp, tls], policies, grants }
 }
 
 /// In which version a kind is watched: ReferenceGrants in the one that all bundles have.

@@ -7,7 +7,7 @@ mod watches;
 
 use crate::{Error, Feed, Following};
 use follow::Follower;
-use objects::{ConfigMap, Gateway, Ingress, ObjectKey, Reference};
+use objects::{ConfigMap, Gateway, Ingress, ListenerSet, ObjectKey, Reference};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +49,8 @@ pub enum Referrer<'a> {
     ConfigMap(&'a ConfigMap),
     /// A Gateway.
     Gateway(&'a Gateway),
+    /// A ListenerSet.
+    ListenerSet(&'a ListenerSet),
 }
 
 /// Which Secrets an object refers to.

@@ -13,7 +13,7 @@ use kube::core::NamespaceResourceScope;
 use kube::runtime::watcher::Config;
 use kube::{Api, Client};
 use objects::gateway::{
-    RawBackendTlsPolicy, RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute,
+    RawBackendTlsPolicy, RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute, RawListenerSet,
     RawReferenceGrant, RawTcpRoute, RawTlsRoute, RawUdpRoute,
 };
 use objects::{Kind, Object, ObjectKey, Reference};
@@ -77,7 +77,10 @@ pub(super) async fn greet(options: &ClusterOptions, patience: Instant) -> Result
         if Instant::now() + pause >= patience {
             return Err(Error::Unreachable { reason });
         }
-        tracing::warn!(reason, "cannot reach the API server; trying again");
+        // Who asks once is told by the error that ends it.
+        if !options.once {
+            tracing::warn!(reason, "cannot reach the API server; trying again");
+        }
         drop(timeout(pause, std::future::pending::<()>()).await);
     };
     if let Some(namespace) = &options.namespace {
@@ -183,12 +186,14 @@ impl Start<'_> {
 
     /// The kinds of the Gateway API, which need not be there; the labels of Namespaces matter only to them.
     fn gateways(&mut self, here: Option<&str>) {
-        let Present { classes, gateways, routes, grpc, streams: [tcp, udp, tls], policies, grants } =
-            gateway_kinds::follow(self.client(), self.tasks);
+        let present = gateway_kinds::follow(self.client(), self.tasks);
+        let Present { classes, gateways, sets, routes, grpc, streams, policies, grants } = present;
+        let [tcp, udp, tls] = streams;
         let config = self.config();
         let watch = self.watch::<RawGatewayClass>(Api::all(self.client()), config.clone(), true);
         self.tasks.spawn(watch.run_while(classes));
         self.while_present::<RawGateway>(here, config.clone(), gateways.clone());
+        self.while_present::<RawListenerSet>(here, config.clone(), sets);
         self.while_present::<RawHttpRoute>(here, config.clone(), routes);
         self.while_present::<RawGrpcRoute>(here, config.clone(), grpc);
         self.while_present::<RawTcpRoute>(here, config.clone(), tcp);

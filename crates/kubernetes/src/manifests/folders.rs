@@ -145,7 +145,8 @@ fn read(path: &Path) -> io::Result<(Version, String)> {
     if metadata.len() > MAX_FILE {
         return Err(io::Error::other("it is larger than 256 MiB; split it"));
     }
-    let mut text = String::new();
-    file.by_ref().take(MAX_FILE).read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAX_FILE).read_to_end(&mut bytes)?;
+    let text = objects::manifests::text_of(bytes).map_err(io::Error::other)?;
     Ok((Version::of(&metadata), text))
 }

@@ -253,6 +253,7 @@ impl<K: Watchable> Watch<K> {
         let one =
             ListParams { label_selector, field_selector, limit: Some(1), ..ListParams::default() };
         loop {
+            #[expect(clippy::disallowed_methods, reason = "asked again now and then")]
             sleep(jittered(SETTLED)).await;
             if matches!(timeout(QUESTION, self.api.list(&one)).await, Ok(Ok(_))) {
                 return;
@@ -283,7 +284,10 @@ impl<K: Watchable> Watch<K> {
             tracing::info!(kind = %K::KIND, "the watch is too old to be resumed; listing again");
         } else {
             self.report.lost(code, &reason);
-            if !progress.told.contains(&code) {
+            if code == Some(404) && is_optional(K::KIND) {
+                // Its definition is not there, or not yet: whoever asks for that finds out in a moment.
+                tracing::debug!(kind = %K::KIND, reason, "the API server does not have the kind");
+            } else if !progress.told.contains(&code) {
                 progress.told.push(code);
                 tracing::warn!(kind = %K::KIND, reason, "cannot follow the API server; trying again");
             }
@@ -305,6 +309,20 @@ impl<K: Watchable> Watch<K> {
     async fn tell(&self, news: News) -> bool {
         self.sender.send((self.id, news)).await.is_ok()
     }
+}
+
+/// Whether a cluster need not have the kind: those of the Gateway API.
+fn is_optional(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Ingress
+            | Kind::IngressClass
+            | Kind::Service
+            | Kind::EndpointSlice
+            | Kind::Secret
+            | Kind::ConfigMap
+            | Kind::Namespace
+    )
 }
 
 /// Waits until it is so; false if nobody will ever say.

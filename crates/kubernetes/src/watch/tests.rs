@@ -204,6 +204,7 @@ async fn what_a_watch_left_out_is_found_by_the_next_list_and_what_is_known_is_no
 async fn a_list_takes_as_long_as_it_takes() {
     let (mut watch, news) = watch();
     let slow = futures_util::stream::iter(list(&[("a", "1")])).then(|event| async {
+        #[expect(clippy::disallowed_methods, reason = "the clock of this test is paused")]
         sleep(RELIST * 3).await;
         event
     });

@@ -112,13 +112,9 @@ pub struct RouteRedirect {
 pub enum PathChange {
     /// This one.
     Full(String),
-    /// What the path begins with becomes something else.
-    Prefix {
-        /// What it begins with, without a slash at the end.
-        from: String,
-        /// What it begins with afterwards.
-        to: String,
-    },
+    /// The location's path, with which the request's begins, becomes this one. It does not say what it is, so that all
+    /// matches of a rule have one policy.
+    Prefix(String),
 }
 
 #[cfg(test)]

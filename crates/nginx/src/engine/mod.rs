@@ -458,6 +458,7 @@ impl Inner {
         Box::pin(async move {
             let mut pause = PAUSE.0;
             loop {
+                #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                 sleep(pause).await;
                 if self.stopping.load(Ordering::Relaxed) || self.once_more().await {
                     return;
@@ -537,6 +538,7 @@ async fn tend(engine: Weak<Inner>, mut names: watch::Receiver<Known>) {
             tracing::warn!(%error, "nginx was not told of new addresses");
             names.mark_changed();
             drop(state);
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             sleep(LOOK).await;
         }
     }

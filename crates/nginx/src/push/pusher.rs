@@ -134,6 +134,7 @@ impl Pusher {
             if !error.is_conflict() {
                 tracing::debug!(%error, ?pause, "a push to nginx is tried again");
             }
+            #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
             tokio::time::sleep(pause).await;
         }
     }

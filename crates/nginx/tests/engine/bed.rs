@@ -164,10 +164,6 @@ pub(crate) fn is_alive(pid: i32) -> bool {
 
 /// Waits for a condition.
 pub(crate) async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let waiting = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not in time: {what}");
+    let look = || std::future::ready(condition().then_some(()));
+    assert!(testkit::eventually(PATIENCE, look).await.is_some(), "not in time: {what}");
 }

@@ -92,6 +92,10 @@ async fn a_name_is_followed_keeps_its_last_good_answer_and_is_forgotten_when_it_
     let mut status = None;
     for _ in 0..30 {
         apply(&engine, &configuration(&hosts[1..])).await;
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a pause between tries, in which workers go"
+        )]
         tokio::time::sleep(Duration::from_secs(2)).await;
         apply(&engine, &with_name).await;
         status = get(port, "n.test").map(|(status, _)| status);

@@ -9,6 +9,7 @@ mod parse;
 mod parse_rules;
 mod route;
 mod selector;
+mod sets;
 mod streams;
 mod tls;
 
@@ -20,10 +21,13 @@ pub use route::{
 };
 
 pub use selector::Selector;
+pub use sets::RawListenerSet;
 pub use tls::{BackendTlsPolicy, FrontendTls, FrontendValidation, PolicyTarget};
 
-use crate::Meta;
+use crate::{Meta, ObjectKey};
 use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The group of all these kinds.
 pub const GROUP: &str = "gateway.networking.k8s.io";
@@ -54,10 +58,44 @@ pub struct Gateway {
     pub published: Vec<String>,
     /// Whether there is a `spec.infrastructure.parametersRef`.
     pub has_parameters: bool,
+    /// `spec.infrastructure`: what is made for the Gateway carries it.
+    pub infrastructure: Arc<Infrastructure>,
     /// `spec.tls.backend.clientCertificateRef`.
     pub backend_certificate: Option<ObjectRef>,
     /// `spec.tls.frontend`.
     pub frontend: Option<FrontendTls>,
+    /// `spec.allowedListeners.namespaces`: whose ListenerSets may add listeners.
+    pub allowed_sets: FromNamespaces,
+}
+
+/// ListenerSet.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListenerSet {
+    /// Name and so on.
+    pub meta: Meta,
+    /// `spec.parentRef`.
+    pub parent: ObjectRef,
+    /// `spec.listeners`.
+    pub listeners: Vec<Listener>,
+}
+
+impl ListenerSet {
+    /// The Gateway that it adds to; none if it names something else.
+    pub fn gateway(&self) -> Option<ObjectKey> {
+        let ObjectRef { group, kind, namespace, name } = &self.parent;
+        let own = &self.meta.key.namespace;
+        let namespace = namespace.as_deref().map_or_else(|| own.clone(), Arc::from);
+        (group == GROUP && kind == "Gateway").then(|| ObjectKey::new(namespace, name.as_str()))
+    }
+}
+
+/// Labels and annotations of what is made for a Gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Infrastructure {
+    /// `labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `annotations`.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// One of `spec.listeners`.
@@ -103,7 +141,7 @@ pub struct ObjectRef {
     pub name: String,
 }
 
-/// From which namespaces routes may attach.
+/// From which namespaces routes, or ListenerSets, may attach.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FromNamespaces {
     /// From that of the Gateway.

@@ -7,13 +7,14 @@ use super::route::{HttpRoute, ParentRef};
 use super::streams::StreamSpec;
 use super::tls::{FrontendTls, FrontendValidation};
 use super::{
-    FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Listener, ListenerTls,
-    ObjectRef, ReferenceGrant, Selector,
+    FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Infrastructure, Listener,
+    ListenerTls, ObjectRef, ReferenceGrant, Selector,
 };
 use crate::trim::{Annotations, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 macro_rules! raw {
@@ -102,6 +103,7 @@ struct GatewaySpec {
     addresses: Vec<RawAddress>,
     infrastructure: RawInfrastructure,
     tls: RawGatewayTls,
+    allowed_listeners: RawAllowedListeners,
 }
 
 /// `spec.tls` of a Gateway.
@@ -207,6 +209,8 @@ impl RouteTold {
 #[serde(rename_all = "camelCase", default)]
 struct RawInfrastructure {
     parameters_ref: Unread,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -218,7 +222,7 @@ struct RawAddress {
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RawListener {
+pub(super) struct RawListener {
     name: String,
     hostname: Option<String>,
     port: i32,
@@ -233,6 +237,13 @@ struct RawTls {
     mode: Option<String>,
     certificate_refs: Vec<RawRef>,
     frontend_validation: Unread,
+}
+
+/// `spec.allowedListeners` of a Gateway.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawAllowedListeners {
+    namespaces: RawFrom,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -317,8 +328,14 @@ impl Trim for RawGateway {
     const KIND: Kind = Kind::Gateway;
 
     fn trim(self) -> Result<Object, String> {
-        let GatewaySpec { gateway_class_name, listeners, addresses, infrastructure, tls } =
-            self.spec;
+        let GatewaySpec {
+            gateway_class_name,
+            listeners,
+            addresses,
+            infrastructure,
+            tls,
+            allowed_listeners,
+        } = self.spec;
         let of_type = |kind: Option<String>| kind.unwrap_or_else(|| "IPAddress".to_owned());
         let (backend_certificate, frontend) = tls.read()?;
         let listeners = listeners.into_iter().enumerate();
@@ -330,14 +347,19 @@ impl Trim for RawGateway {
             addresses: addresses.into_iter().map(|raw| (of_type(raw.r#type), raw.value)).collect(),
             published: self.status.addresses.into_iter().map(|raw| raw.value).collect(),
             has_parameters: infrastructure.parameters_ref.is_some(),
+            infrastructure: Arc::new(Infrastructure {
+                labels: infrastructure.labels,
+                annotations: infrastructure.annotations,
+            }),
             backend_certificate,
             frontend,
+            allowed_sets: allowed_sets(allowed_listeners.namespaces),
         })))
     }
 }
 
 impl RawListener {
-    fn read(self, index: usize) -> Result<Listener, String> {
+    pub(super) fn read(self, index: usize) -> Result<Listener, String> {
         let certificates = |refs: Vec<RawRef>| refs.into_iter().map(|one| one.read("", "Secret"));
         let kinds = self.allowed_routes.kinds.into_iter();
         let group = |group: Option<String>| group.unwrap_or_else(|| GROUP.to_owned());
@@ -355,6 +377,11 @@ impl RawListener {
             kinds: kinds.map(|kind| (group(kind.group), kind.kind)).collect(),
         })
     }
+}
+
+/// Without a word nobody may add listeners.
+fn allowed_sets(raw: RawFrom) -> FromNamespaces {
+    if raw.from.is_some() { from_namespaces(raw) } else { FromNamespaces::None }
 }
 
 fn from_namespaces(raw: RawFrom) -> FromNamespaces {

@@ -1,9 +1,11 @@
 //! Objects from texts of YAML and JSON, and what is wrong with the rest of them.
 
 mod document;
+mod encoding;
 mod files;
 mod parse;
 
+pub use encoding::text_of;
 pub use files::{FileId, Files};
 pub use parse::{Parsed, parse};
 

@@ -3,8 +3,8 @@
 
 use crate::{
     BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Malformed, Meta, Namespace, ObjectKey, ReferenceGrant, Secret, Service,
-    StreamRoute,
+    IngressClass, ListenerSet, Malformed, Meta, Namespace, ObjectKey, ReferenceGrant, Secret,
+    Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -60,6 +60,7 @@ macro_rules! told {
 told! {
     GatewayClass, ;
     Gateway, published;
+    ListenerSet, ;
     HttpRoute, told_by;
     StreamRoute, told_by;
     BackendTlsPolicy, ;

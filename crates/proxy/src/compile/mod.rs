@@ -234,7 +234,7 @@ impl Compiler {
         let spots = locations.iter().zip(outgoing).enumerate();
         let spots = spots.map(|(index, (location, outgoing))| {
             let clients = self.clients_besides(server, location);
-            let level = plan.as_ref().map(|plan| plan.levels[index].clone());
+            let level = plan.as_ref().and_then(|plan| plan.levels[index].clone());
             let watch = level.as_ref().map(|level| known.watch(level)).unwrap_or_default();
             let mut spot =
                 self.spot(location, clients, outgoing.unwrap_or_default(), watch, groups);

@@ -98,6 +98,10 @@ async fn accept_on(
             }
             Err(error) => {
                 worker.accept_failed(&error);
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "nothing tells when descriptors are free again"
+                )]
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -219,6 +223,11 @@ async fn carry_on(
 ) -> io::Result<()> {
     let _entry = worker.enter(&connection);
     drop(young);
+    if let Some(shadow) = worker.listen.shadow() {
+        // A copy goes to nobody; its connection just ends.
+        shadow.carried(onward.group.id.as_str());
+        return Ok(());
+    }
     let _working = worker.recorder.as_ref().map(|_| connection.work());
     passthrough::pass(client, &connection, &onward.group, onward.tls.as_deref()).await
 }

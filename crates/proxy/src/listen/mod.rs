@@ -11,6 +11,7 @@ mod wanted;
 pub(crate) use accept::{Entrance, accept};
 pub(crate) use openings::Openings;
 pub(crate) use own_ports::OwnPorts;
+pub(crate) use sockets::Followed;
 pub use sockets::{BindError, Listen, Listening};
 pub(crate) use sockets::{Sockets, bind};
 pub(crate) use wanted::Wanted;

@@ -2,8 +2,8 @@
 //! the others.
 
 use super::accept::{Accepting, Entrance, accept_all};
-use super::sockets::{bind_ahead, bind_one};
 use crate::worker::Worker;
+use sockets::{BACKLOG, Opening};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -32,12 +32,11 @@ impl OwnPorts {
             if self.open.contains_key(address) {
                 continue;
             }
-            let bound = match entrance {
-                Entrance::Gateway { .. } => bind_ahead(*address),
-                _ => bind_one(*address),
-            };
+            // A machine may get the address of a Gateway later.
+            let ahead = matches!(entrance, Entrance::Gateway { .. });
+            let bound = Opening { ahead, ..Opening::SHARED }.bind(*address);
             let listening = bound.and_then(|socket| {
-                socket.listen(super::sockets::BACKLOG)?;
+                socket.listen(BACKLOG)?;
                 Ok(socket)
             });
             match listening {
@@ -52,7 +51,8 @@ impl OwnPorts {
                             Entrance::Gateway { .. } => "a Gateway",
                             _ => "http-snippet",
                         };
-                        tracing::error!(%address, %error, "a port of {of} cannot be had");
+                        let remedy = sockets::remedy(&error, "choose another one", "the address");
+                        tracing::error!(%address, "a port of {of} cannot be had: {error}; {remedy}");
                     }
                 }
             }

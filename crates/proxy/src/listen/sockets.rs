@@ -1,13 +1,12 @@
 //! Binds the listeners: for each thread its own, sharing the port (SO_REUSEPORT).
 
+use crate::shadow::Shadow;
 use model::Outside;
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
+use sockets::{BACKLOG, EVERYWHERE, Opening, lacks_ipv6, remedy};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-
-/// Connections that may wait to be accepted.
-pub(super) const BACKLOG: i32 = 4096;
 
 /// Where to listen.
 #[derive(Clone, Debug)]
@@ -35,10 +34,29 @@ pub struct Listening {
     pub https_port: u16,
     /// The path that the catch-all server answers with 200.
     pub health_path: Arc<str>,
-    /// What asks for a trace.
-    pub trace_secret: Option<Arc<[u8]>>,
+    /// Which requests are followed; nearly always none.
+    pub followed: Option<Followed>,
     /// The name of this machine.
     pub hostname: Arc<str>,
+}
+
+/// Which requests are followed on their way through the phases.
+#[derive(Clone, Debug)]
+pub enum Followed {
+    /// Those with this secret in a header.
+    Asked(Arc<[u8]>),
+    /// All: they are copies.
+    Copies(Arc<Shadow>),
+}
+
+impl Listening {
+    /// Where copies are counted, if this process serves nobody.
+    pub fn shadow(&self) -> Option<&Arc<Shadow>> {
+        match &self.followed {
+            Some(Followed::Copies(shadow)) => Some(shadow),
+            Some(Followed::Asked(_)) | None => None,
+        }
+    }
 }
 
 /// The sockets of one thread.
@@ -69,7 +87,7 @@ pub(crate) fn bind(
     let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let listening = Listening {
         health_path: listen.health_path.as_str().into(),
-        trace_secret: listen.trace_secret.as_deref().map(Arc::from),
+        followed: listen.trace_secret.as_deref().map(|secret| Followed::Asked(secret.into())),
         http_port: http.1,
         https_port: https.1,
         hostname: hostname.into(),
@@ -85,16 +103,15 @@ fn bind_port(
     flag: &str,
     threads: usize,
 ) -> Result<(Vec<Vec<Socket>>, u16), BindError> {
-    let everywhere = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
     let all = listen.addresses.is_empty();
-    let addresses = if all { &everywhere[..] } else { &listen.addresses };
+    let addresses = if all { &EVERYWHERE[..] } else { &listen.addresses };
     let mut chosen = port;
     let mut threads: Vec<Vec<Socket>> = (0..threads).map(|_| Vec::new()).collect();
     for (number, sockets) in threads.iter_mut().enumerate() {
         let first = number == 0;
         for ip in addresses {
             let address = SocketAddr::new(*ip, chosen);
-            match is_free(address, first).and_then(|()| bind_one(address)) {
+            match is_free(address, first).and_then(|()| Opening::SHARED.bind(address)) {
                 Ok(socket) => {
                     let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket());
                     chosen = bound.map_or(chosen, |bound| bound.port());
@@ -103,34 +120,20 @@ fn bind_port(
                 // A machine without IPv6 is served over IPv4 alone.
                 Err(error)
                     if (all || addresses.len() > 1)
-                        && *ip == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
-                        && is_unsupported(&error) => {}
+                        && *ip == EVERYWHERE[1]
+                        && lacks_ipv6(&error) => {}
                 Err(source) => {
-                    return Err(BindError { address, remedy: remedy(&source, flag), source });
+                    let remedy = remedy(
+                        &source,
+                        &format!("choose one with {flag}"),
+                        &format!("{flag} and --bind-address"),
+                    );
+                    return Err(BindError { address, remedy, source });
                 }
             }
         }
     }
     Ok((threads, chosen))
-}
-
-fn is_unsupported(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::AddrNotAvailable)
-        || error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error())
-}
-
-fn remedy(error: &io::Error, flag: &str) -> String {
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!("another program uses the port: stop it or choose one with {flag}")
-        }
-        io::ErrorKind::PermissionDenied => {
-            format!(
-                "ports below 1024 need the capability NET_BIND_SERVICE: grant it or choose a port with {flag}"
-            )
-        }
-        _ => format!("check {flag} and --bind-address"),
-    }
 }
 
 /// SO_REUSEPORT shares a port with whoever else sets it, another Fairway for one: the first thread's sockets are tried
@@ -139,38 +142,7 @@ fn is_free(address: SocketAddr, first: bool) -> io::Result<()> {
     if !first || address.port() == 0 {
         return Ok(());
     }
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.bind(&address.into())
-}
-
-pub(super) fn bind_one(address: SocketAddr) -> io::Result<Socket> {
-    bind_shared(address, false)
-}
-
-/// The same, even where the machine does not have the address yet.
-pub(super) fn bind_ahead(address: SocketAddr) -> io::Result<Socket> {
-    bind_shared(address, true)
-}
-
-fn bind_shared(address: SocketAddr, ahead: bool) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-    if address.is_ipv6() {
-        socket.set_only_v6(true)?;
-    }
-    socket.set_reuse_address(true)?;
-    socket.set_reuse_port(true)?;
-    socket.set_nonblocking(true)?;
-    if ahead && address.is_ipv6() {
-        socket.set_freebind_v6(true)?;
-    } else if ahead {
-        socket.set_freebind_v4(true)?;
-    }
-    socket.bind(&address.into())?;
-    Ok(socket)
+    Opening::ALONE.bind(address).map(drop)
 }
 
 impl Sockets {

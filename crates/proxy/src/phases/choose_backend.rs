@@ -205,23 +205,23 @@ pub(super) fn tell(exchange: &Exchange, response: &mut Response) {
     }
 }
 
-/// Notes over what kind of connection each try went.
-pub(crate) fn note_reuse(exchange: &Exchange) {
+/// Notes over what kind of connection each try went, what came of it while somebody looks at endpoints, and how long
+/// the last one took where the balance asks for that.
+pub(crate) fn note_tries(exchange: &Exchange) {
     let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };
-    let Some(group) = chosen(exchange, spot).0 else { return };
-    let made = exchange.tries().iter().filter(|attempt| attempt.connected.get().is_some());
-    made.for_each(|attempt| group.note(attempt.reused.get()));
-}
-
-/// Notes how long the last endpoint took, where somebody wants to know.
-pub(crate) fn measure(exchange: &Exchange) {
-    let Some(spot) = exchange.place.as_ref().map(|place| place.spot()) else { return };
-    let (group, rule) = chosen(exchange, spot);
-    let measures = |rule: &Rule| rule.algorithm == Algorithm::Ewma && rule.session.is_none();
-    if !rule.is_some_and(measures) {
-        return;
+    let (Some(group), rule) = chosen(exchange, spot) else { return };
+    if exchange.worker.recorder.is_some() {
+        let made = exchange.tries().iter().filter(|attempt| attempt.connected.get().is_some());
+        made.for_each(|attempt| group.note(attempt.reused.get()));
     }
-    if let (Some(group), Some(last)) = (group, exchange.log.tries.last()) {
+    if exchange.worker.looked.get() {
+        let known = || exchange.generation.addresses();
+        exchange.worker.counts().note(exchange.tries(), &exchange.worker.shared.watched, known);
+    }
+    let measures = |rule: &Rule| rule.algorithm == Algorithm::Ewma && rule.session.is_none();
+    if rule.is_some_and(measures)
+        && let Some(last) = exchange.log.tries.last()
+    {
         // The time to connect counts twice, as it does there.
         let connect = last.connected.get().unwrap_or_default();
         let whole = last.ended.get().unwrap_or_else(|| wire::since(last.since));

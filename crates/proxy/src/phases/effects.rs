@@ -76,11 +76,39 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop
         return Ok(Replaced::default());
     };
     let effects = of(&place);
-    let told = on_machine(exchange, |machine| effects.towards.told(machine))?;
-    // A machine has the steps of the request, of which the division takes some.
-    let script = (!effects.params.is_empty()).then(|| fastcgi::divided(exchange));
+    let told = if effects.towards.is_empty() {
+        None
+    } else {
+        on_machine(exchange, |machine| effects.towards.told(machine))?
+    };
+    set_params(exchange, effects)?;
     if let Some(running) = &mut exchange.snippet {
-        running.of_request.script = script;
+        running.of_request.told = told.unwrap_or_default();
+    }
+    let body = match &effects.body {
+        Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(Bytes::from),
+        None => (!effects.passes_body).then(Bytes::new),
+    };
+    let method = method(exchange, effects)?;
+    Ok(Replaced {
+        method: method.map(|method| std::mem::replace(&mut exchange.request.method, method)),
+        body: body.map(|body| std::mem::replace(&mut exchange.request.body, Body::full(body))),
+    })
+}
+
+/// What a FastCGI upstream gets.
+fn set_params(exchange: &mut Exchange, effects: &Effects) -> Result<(), Stop> {
+    if effects.params.is_empty() {
+        if let Some(running) = &mut exchange.snippet {
+            running.of_request.params.clear();
+            running.of_request.script = None;
+        }
+        return Ok(());
+    }
+    // A machine has the steps of the request, of which the division takes some.
+    let script = fastcgi::divided(exchange);
+    if let Some(running) = &mut exchange.snippet {
+        running.of_request.script = Some(script);
     }
     let params = on_machine(exchange, |machine| {
         let mut params = Vec::with_capacity(effects.params.len());
@@ -93,18 +121,9 @@ pub(super) fn towards_upstream(exchange: &mut Exchange) -> Result<Replaced, Stop
         Ok(params)
     })?;
     if let Some(running) = &mut exchange.snippet {
-        running.of_request.told = told.unwrap_or_default();
         running.of_request.params = params.unwrap_or_default();
     }
-    let body = match &effects.body {
-        Some(body) => on_machine(exchange, |machine| machine.expand(body))?.map(Bytes::from),
-        None => (!effects.passes_body).then(Bytes::new),
-    };
-    let method = method(exchange, effects)?;
-    Ok(Replaced {
-        method: method.map(|method| std::mem::replace(&mut exchange.request.method, method)),
-        body: body.map(|body| std::mem::replace(&mut exchange.request.body, Body::full(body))),
-    })
+    Ok(())
 }
 
 /// The method that the upstream sees in place of the client's. Of a text that is no method none is made.

@@ -44,6 +44,10 @@ fn log_error(exchange: &Exchange, error: &Error) {
                 "not all failed requests of this namespace are told: it has so many lines a minute (docs/limits.md)"
             ),
         }
+        if let Some(place) = &exchange.place {
+            let (host, location) = (&place.site.server.name, &place.spot().location);
+            exchange.worker.shared.watched.route_failed(host, location, error);
+        }
     }
     match level {
         tracing::Level::ERROR => tracing::error!(%client, host, %request, upstream, "{error}"),

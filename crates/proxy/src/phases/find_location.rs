@@ -4,7 +4,7 @@ use super::{Stop, client_certificate, program, redirects, routes};
 use crate::error::Error;
 use crate::exchange::{Exchange, Place};
 use crate::generation::{Generation, Site};
-use crate::snippet::judge_head;
+use crate::snippet::{Running, judge_head};
 use bytes::Bytes;
 use http::StatusCode;
 use model::Backend;
@@ -121,6 +121,9 @@ fn enter(exchange: &mut Exchange, site: &Arc<Site>, found: Found) -> Result<(), 
     };
     client_certificate::of_location(exchange, &site.spots[index])?;
     exchange.place = Some(Place { site: site.clone(), index });
+    if site.spots[index].snippet.is_some() && exchange.snippet.is_none() {
+        Running::begin_or_follow(exchange);
+    }
     program::may_enter(exchange)?;
     if slash {
         fits(exchange)?;

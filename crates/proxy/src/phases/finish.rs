@@ -7,7 +7,7 @@ use request_metrics::{Observed, Request};
 /// The last byte is gone. `body_received` counts what came after the head.
 pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
     exchange.log.received = exchange.request.head_size as u64 + body_received;
-    choose_backend::measure(exchange);
+    choose_backend::note_tries(exchange);
     count(exchange);
     access_log::write(exchange);
     opentelemetry::end(exchange);
@@ -16,7 +16,6 @@ pub(crate) fn finish(exchange: &mut Exchange, body_received: u64) {
 /// Counts a request that is over, if a location answered it.
 fn count(exchange: &Exchange) {
     let Some(recorder) = &exchange.worker.recorder else { return };
-    choose_backend::note_reuse(exchange);
     let Some(place) = &exchange.place else { return };
     let Some(counted) = &place.spot().counted else { return };
     // Who names no host is asked for as the server, as nginx's `$host`.

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::exchange::Exchange;
+use crate::retry_budgets::Whose;
 use crate::snippet::Level;
 use http::{Method, StatusCode};
 use model::policy::{Condition, Policy, Protocol, Retries};
@@ -18,6 +19,9 @@ use wire::{Body, Response, Source};
 
 /// Tries where `proxy-next-upstream-tries` is 0.
 const MANY: u32 = 32;
+
+/// Tries that cost an upstream nothing and that every route has, with or without `retry`.
+const FREE: usize = 3;
 
 /// A location whose upstream has no endpoints answers 503, unless somebody stands in.
 pub(super) fn has_endpoints(exchange: &mut Exchange) -> Result<(), Stop> {
@@ -82,6 +86,10 @@ async fn tries(
 ) -> Result<Response, Stop> {
     // The time of a route counts from the request's first byte.
     let started = if policy.route.is_some() { exchange.since } else { wire::now() };
+    let budget = budget(exchange, policy);
+    let may_ask = |exchange: &Exchange| {
+        budget.as_ref().is_none_or(|whose| exchange.worker.retries.take(whose))
+    };
     let mut stale = 0;
     loop {
         let (target, journal) = next_try(exchange)?;
@@ -94,7 +102,11 @@ async fn tries(
         let made = exchange.tries().len() + stale as usize;
         let more = may_repeat && tries_left(made, &policy.retries, started);
         match outcome {
-            Ok(response) if more && asks_for_another(exchange, &response, &policy.retries) => {
+            Ok(response)
+                if more
+                    && asks_for_another(exchange, &response, &policy.retries)
+                    && may_ask(exchange) =>
+            {
                 journal.end();
                 drop(response);
             }
@@ -114,7 +126,10 @@ async fn tries(
                     exchange.log.tries.pop();
                     continue;
                 }
-                if !(more && repeatable && failed.error.retry(&policy.retries)) {
+                note_failure(exchange, &journal, &failed.error);
+                let again = more && repeatable && failed.error.retry(&policy.retries);
+                let is_free = !failed.sent && made < FREE;
+                if !(again && (is_free || may_ask(exchange))) {
                     return Err(Error::Upstream(failed.error).into());
                 }
             }
@@ -125,6 +140,25 @@ async fn tries(
         if opentelemetry::another_try(exchange) {
             head = body.head(exchange).unwrap_or(head);
         }
+    }
+}
+
+/// Whose tries count, where a route asks for them; the request is counted.
+fn budget(exchange: &Exchange, policy: &Policy) -> Option<Whose> {
+    let asks = policy.retries.conditions.contains(&Condition::NonIdempotent);
+    policy.route.as_ref().filter(|_| asks)?;
+    let namespace = exchange.spot().location.origin.as_ref()?.namespace.clone();
+    let whose = (choose_backend::main(exchange)?.id.clone(), namespace);
+    exchange.worker.retries.ask(&whose);
+    Some(whose)
+}
+
+/// Notes why a try failed, where its endpoint is to blame.
+#[cold]
+fn note_failure(exchange: &Exchange, journal: &Try, error: &TryError) {
+    if !matches!(error, TryError::RequestBody(_) | TryError::Loop) {
+        let known = || exchange.generation.addresses();
+        exchange.worker.shared.watched.failed(journal.address, error, known);
     }
 }
 

@@ -85,6 +85,10 @@ async fn counted(exchange: &mut Exchange, place: Place) -> Result<(), Stop> {
         return Err(refusal(requests));
     }
     if let Some(wait) = wait.filter(|_| !exchange.is_dry()) {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the delay that a limit of a snippet asks for"
+        )]
         tokio::time::sleep(wait).await;
     }
     let keys = on_machine(exchange, |machine| limits.connection_keys(machine))?.unwrap_or_default();
@@ -166,6 +170,10 @@ fn tell(exchange: &Exchange, what: &'static str) {
     let owner = exchange.place.as_ref().and_then(Place::owner);
     match exchange.worker.shared.told.line(owner, About::Limit(what)) {
         Some(line) => {
+            if let Some(place) = &exchange.place {
+                let (host, location) = (&place.site.server.name, &place.spot().location);
+                exchange.worker.shared.watched.route_failed(host, location, &what);
+            }
             let namespace = owner.map(|owner| &**owner).unwrap_or_default();
             tracing::warn!(
                 %client, host, %request, namespace, before = line.left_out,

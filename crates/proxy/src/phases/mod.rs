@@ -56,7 +56,11 @@ pub(crate) async fn serve(exchange: &mut Exchange) -> Response {
         Err(stop) => response_of(exchange, stop),
     };
     if exchange.snippet.is_some() {
-        Box::pin(led_on(exchange, &mut response)).await;
+        if let Some(begin) = error_page::follow(exchange, &mut response) {
+            // Boxed, so that other requests do not carry the room for it.
+            Box::pin(led_on(exchange, &mut response, begin)).await;
+        }
+        error_page::show(exchange, &mut response);
     }
     errors::replace(exchange, &mut response).await;
     grpc_status::tell(exchange, &mut response);
@@ -82,8 +86,9 @@ async fn request(exchange: &mut Exchange) -> Result<Response, Stop> {
 }
 
 /// Follows `error_page`s of snippets, each through every guard of where it leads.
-async fn led_on(exchange: &mut Exchange, response: &mut Response) {
-    while let Some(begin) = error_page::follow(exchange, response) {
+async fn led_on(exchange: &mut Exchange, response: &mut Response, first: Begin) {
+    let mut leads = Some(first);
+    while let Some(begin) = leads {
         let next = match begin {
             Begin::Path => located(exchange).await,
             Begin::Here => named(exchange).await,
@@ -95,8 +100,8 @@ async fn led_on(exchange: &mut Exchange, response: &mut Response) {
         let mut next = next.unwrap_or_else(|stop| response_of(exchange, stop));
         error_page::keep(response, &mut next);
         *response = next;
+        leads = error_page::follow(exchange, response);
     }
-    error_page::show(exchange, response);
 }
 
 /// The life of a request that was led to a named location.

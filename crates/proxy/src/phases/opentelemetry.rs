@@ -13,7 +13,7 @@ use wire::{Version, since_epoch};
 pub(super) fn begin(exchange: &mut Exchange) {
     let Some(place) = &exchange.place else { return };
     let Some(policy) = &place.spot().location.policy.opentelemetry else { return };
-    if exchange.span.is_none() {
+    if exchange.span.is_none() && !exchange.is_dry() {
         let tracer = &exchange.generation.tracer;
         let headers = &exchange.request.headers;
         let span = tracer.begin(headers, policy.trusts_client, &*exchange.worker);

@@ -23,12 +23,16 @@ pub(crate) fn closes(response: &Response) -> bool {
 }
 
 /// The server's program: the request is at the server itself, until a location is found. Whether its path is another
-/// afterwards.
+/// afterwards. A server that says nothing is nowhere to be.
 pub(super) fn of_server(
     exchange: &mut Exchange,
     site: &Arc<Site>,
     of_site: &OfSite,
 ) -> Result<bool, Stop> {
+    let is_silent = site.spots[of_site.server].snippet.is_none();
+    if is_silent && exchange.snippet.is_none() {
+        return Ok(false);
+    }
     Running::begin_or_follow(exchange);
     exchange.place = Some(Place { site: site.clone(), index: of_site.server });
     // Whoever led the request here has set nothing that the server's program goes by.
@@ -107,13 +111,15 @@ pub(super) fn may_enter(exchange: &Exchange) -> Result<(), Stop> {
 /// Notes which location it is whose settings the controller makes, and what its expression matched.
 fn meet(exchange: &mut Exchange) -> Result<(), Stop> {
     let Some(place) = exchange.place.clone() else { return Ok(()) };
-    let Some(level) = place.spot().snippet.clone() else { return Ok(()) };
-    come_to(exchange, level.owner.as_ref());
-    if let Some(running) = exchange.snippet.as_mut().filter(|_| !level.own) {
+    come_to(exchange, place.owner());
+    let level = place.spot().snippet.as_deref();
+    if let Some(running) = &mut exchange.snippet
+        && level.is_none_or(|level| !level.own)
+    {
         running.ingress = Some(place.index);
         running.state.meet_controller();
     }
-    if let Some(regex) = &level.captures {
+    if let Some(regex) = level.and_then(|level| level.captures.as_ref()) {
         match_path(exchange, regex)?;
     }
     Ok(())

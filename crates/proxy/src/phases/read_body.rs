@@ -11,6 +11,11 @@ use std::task::Poll;
 use wire::{Body, BodyError, Frame, Length, Patience, Spool, Timer};
 
 pub(super) async fn whole(exchange: &mut Exchange) -> Result<(), Stop> {
+    if exchange.is_dry() {
+        // Nobody gets it: that of a copy is not even waited for.
+        exchange.request.body = Body::empty();
+        return Ok(());
+    }
     let location = exchange.spot().location.clone();
     let policy = location.policy.body;
     let body = std::mem::replace(&mut exchange.request.body, Body::empty());

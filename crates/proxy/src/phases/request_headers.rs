@@ -342,7 +342,8 @@ fn written(exchange: &Exchange, upgrade: Option<&[u8]>) -> Bytes {
 fn at_once(exchange: &Exchange, out: &mut BytesMut) -> bool {
     let (generation, real) = (&exchange.generation, &exchange.generation.global().real_ip);
     let appends = real.forwarded_headers && real.full_forwarded_for;
-    let is_usual = exchange.snippet.is_none()
+    let is_usual = exchange.told().is_none_or(Told::is_empty)
+        && !is_by_itself(exchange)
         && exchange.span.is_none()
         && generation.request_headers.is_empty()
         && route_filters::of_request(exchange).is_none()

@@ -64,7 +64,7 @@ pub(super) fn rewrite(exchange: &mut Exchange) -> bool {
 fn changed(exchange: &Exchange, change: &PathChange) -> Option<Bytes> {
     let mut target = match change {
         PathChange::Full(to) => to.clone().into_bytes(),
-        PathChange::Prefix { from, to } => replaced(&exchange.path, from, to)?,
+        PathChange::Prefix(to) => replaced(&exchange.path, &exchange.spot().location.path, to)?,
     };
     if let Some(query) = exchange.request.query() {
         target.push(b'?');

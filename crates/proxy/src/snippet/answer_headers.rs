@@ -14,7 +14,7 @@ use wire::{Body, Followed, Response, is_token_byte};
 #[derive(Debug, Default)]
 pub(crate) struct AnswerHeaders {
     /// What `more` begins with, as far as it is the same for all answers: set at once.
-    first: Vec<(Bytes, Bytes)>,
+    first: wire::Headers,
     more: Vec<More>,
     expires: Option<Expires>,
     add: Vec<Add>,
@@ -204,16 +204,16 @@ impl AnswerHeaders {
 }
 
 /// Takes away what is set for all answers at the beginning, each name once.
-fn first_of(more: &mut Vec<More>) -> Vec<(Bytes, Bytes)> {
-    let mut first: Vec<(Bytes, Bytes)> = Vec::new();
+fn first_of(more: &mut Vec<More>) -> wire::Headers {
+    let mut first = wire::Headers::default();
     while let Some(next) = more.get(first.len()) {
         let Action::Set(name, Text::Plain(value)) = &next.action else { break };
         let everywhere = next.statuses.is_empty() && next.types.is_empty();
-        let again = first.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let again = first.iter().any(|known| known.name.eq_ignore_ascii_case(name));
         if !everywhere || again || value.is_empty() {
             break;
         }
-        first.push((name.clone(), value.clone()));
+        first.push(name, value);
     }
     more.drain(..first.len());
     first

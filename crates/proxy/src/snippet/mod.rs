@@ -1,9 +1,10 @@
 //! Snippets in the native engine: what their values (`model::snippet`) do to a request.
 //!
 //! Where no snippet counts for a host, there is none of this: [`Site::snippet`](crate::generation::Site),
-//! [`Spot::snippet`](crate::generation::Spot) and [`Exchange::snippet`] are `None`.
+//! [`Spot::snippet`](crate::generation::Spot) and [`Exchange::snippet`] are `None`. The same holds for a location that
+//! none counts for, beside others of its host that have some, unless a request comes there from one of those.
 //!
-//! Everything that nginx has settings for is a [`Spot`](crate::generation::Spot) with a [`Level`] once a host has
+//! Everything else that nginx has settings for is a [`Spot`](crate::generation::Spot) with a [`Level`] once a host has
 //! snippets: its locations, those that snippets have, each `if` block (nginx: a nameless location) and the server
 //! itself, before a location is found. Entering one of them is another number in the exchange's place; what is
 //! inherited is worked out once for each generation, and settings that the rest of the engine knows as a policy

@@ -17,8 +17,8 @@ use std::sync::Arc;
 pub(crate) struct Plan {
     /// Their locations, with policies in which the settings in force count.
     pub locations: Vec<Arc<Location>>,
-    /// What snippets say there.
-    pub levels: Vec<Arc<Level>>,
+    /// What snippets say there; none where they say nothing: such a location is as those of hosts without snippets.
+    pub levels: Vec<Option<Arc<Level>>>,
     /// The locations that snippets have, for matching.
     pub own: Vec<Own>,
     /// What they say of the host.
@@ -45,6 +45,7 @@ impl Plan {
             around.inherit(http);
         }
         let around = Arc::new(around);
+        let silent = server.snippet.is_none() && *around == Settings::default();
         let (locations, regex) = (server.locations.clone(), server.regex);
         let mut planner = Planner::new(locations, regex, tables);
         planner.levels.resize_with(server.locations.len(), Level::default);
@@ -53,6 +54,10 @@ impl Plan {
         }
         let host = server;
         let server = planner.server(&scope, &around);
+        let says = |index: usize| {
+            let of_ingress = host.locations.get(index);
+            !silent || of_ingress.map_or(index != server, |own| own.policy.snippet.is_some())
+        };
         let mut named = HashMap::new();
         for own in &scope.locations {
             let index = planner.own(own, None, &bare(), &around);
@@ -65,7 +70,12 @@ impl Plan {
         }
         Some(Self {
             locations: planner.locations,
-            levels: planner.levels.into_iter().map(Arc::new).collect(),
+            levels: planner
+                .levels
+                .into_iter()
+                .enumerate()
+                .map(|(index, level)| says(index).then(|| Arc::new(level)))
+                .collect(),
             own: planner.own,
             of_site: OfSite { server, named },
         })

@@ -35,6 +35,11 @@ impl Towards {
 }
 
 impl Told {
+    /// Whether snippets say nothing to the upstream.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a field of this name is set or taken away: nobody else says it.
     pub(crate) fn has(&self, name: &[u8]) -> bool {
         self.0.iter().any(|(known, _)| known.eq_ignore_ascii_case(name))

@@ -53,6 +53,8 @@ pub struct Decision {
 pub(crate) struct Trace {
     /// Nothing is sent to anybody: authenticators are taken to agree, the upstream to answer 200.
     pub dry: bool,
+    /// It is a copy, and what would have become of the original is only counted.
+    pub copy: bool,
     /// The head that went, or would go, to the upstream.
     pub head: RefCell<Option<String>>,
     /// The authenticators that were asked, or would be.

@@ -30,7 +30,10 @@ pub(crate) fn append(variable: &Variable, exchange: &Exchange, line: &mut Vec<u8
         V::ReqId => escaped(&exchange.request_id, line),
         V::ProxyUpstreamName => return upstream_name(exchange, line),
         V::ProxyAlternativeUpstreamName => {
-            if exchange.snippet.is_some() || exchange.visit.canary || exchange.place.is_none() {
+            if is_said(exchange, "proxy_alternative_upstream_name")
+                || exchange.visit.canary
+                || exchange.place.is_none()
+            {
                 return false;
             }
         }
@@ -59,10 +62,14 @@ fn header(exchange: &Exchange, name: &str, line: &mut Vec<u8>) -> bool {
     true
 }
 
+/// Whether a snippet has set a variable that the controller sets.
+fn is_said(exchange: &Exchange, name: &str) -> bool {
+    exchange.snippet.as_ref().is_some_and(|running| running.state.own(name).is_some())
+}
+
 fn upstream_name(exchange: &Exchange, line: &mut Vec<u8>) -> bool {
-    let Some(place) = exchange.place.as_ref().filter(|_| exchange.snippet.is_none()) else {
-        return false;
-    };
+    let is_said = is_said(exchange, "proxy_upstream_name");
+    let Some(place) = exchange.place.as_ref().filter(|_| !is_said) else { return false };
     match settled(exchange, place).map(|spot| &spot.location.backend) {
         Some(Backend::Upstream(id)) if !exchange.visit.stands_in => {
             line.extend_from_slice(id.as_str().as_bytes());

@@ -29,6 +29,10 @@ async fn upstream(name: &'static str, status: u16, delay: Duration) -> SocketAdd
             tokio::spawn(async move {
                 let mut read = Vec::new();
                 while !bed::is_whole(&read) && matches!(tcp.read_buf(&mut read).await, Ok(1..)) {}
+                #[expect(
+                    clippy::disallowed_methods,
+                    reason = "an endpoint that is slow on purpose"
+                )]
                 tokio::time::sleep(delay).await;
                 let answer = bed::answer(&format!("{status} X"), "Connection: close\r\n", name);
                 let _ = tcp.write_all(&answer).await;

@@ -1,6 +1,6 @@
 //! What the engine counts of connections, of requests and of kept connections to upstreams.
 
-use crate::bed::{MAIN, answer, apply, configuration, is_whole, options, talk, upstream};
+use crate::bed::{MAIN, PATIENCE, answer, apply, configuration, is_whole, options, talk, upstream};
 use model::Configuration;
 use model::policy::Policy;
 use proxy::{Native, Options};
@@ -8,7 +8,6 @@ use request_metrics::{Connections, Measure, Reading, Settings};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -41,13 +40,9 @@ async fn counting() -> (Arc<Native>, Configuration) {
 /// Waits until what the threads say, which they do once a second, is so.
 async fn until(native: &Native, what: impl Fn(&Connections) -> bool) {
     let metrics = native.metrics().expect("it counts");
-    let waiting = async {
-        while !what(&metrics.connections()) {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
-    assert!(waited.is_ok(), "{:?}", metrics.connections());
+    let look = || std::future::ready(what(&metrics.connections()).then_some(()));
+    let waited = testkit::eventually(PATIENCE, look).await;
+    assert!(waited.is_some(), "{:?}", metrics.connections());
 }
 
 #[tokio::test]

@@ -93,12 +93,9 @@ fn apart(spans: Vec<Span>) -> (Span, Vec<Span>) {
 }
 
 async fn eventually(what: &str, condition: impl Fn() -> bool) {
-    let waiting = async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(20), waiting).await.expect(what);
+    let waited =
+        testkit::eventually(bed::PATIENCE, || std::future::ready(condition().then_some(())));
+    waited.await.expect(what);
 }
 
 #[tokio::test]

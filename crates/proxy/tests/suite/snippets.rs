@@ -390,12 +390,8 @@ async fn get_at(port: u16, host: &str, target: &str) -> Option<String> {
 
 /// Asks until somebody listens, or until nobody does.
 async fn until_open(port: u16, open: bool) {
-    let asked = async {
-        while get_at(port, "x", "/").await.is_some() != open {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(bed::PATIENCE, asked).await.expect("the port follows");
+    let look = || async { (get_at(port, "x", "/").await.is_some() == open).then_some(()) };
+    testkit::eventually(bed::PATIENCE, look).await.expect("the port follows");
 }
 
 #[tokio::test]

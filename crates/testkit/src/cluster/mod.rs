@@ -225,6 +225,7 @@ pub async fn eventually<T, E: Display>(
         if Instant::now() >= end {
             return Err(anyhow!("waited {patience:?} for {what}: {latest}"));
         }
+        #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -116,6 +116,7 @@ impl Container {
     }
 
     /// Runs the container until it ends for good, or until `stop` gives it a grace period to end in.
+    #[expect(clippy::disallowed_methods, reason = "the back-off of a container")]
     pub(super) async fn run(
         self,
         tell: watch::Sender<Vec<Observed>>,

@@ -70,6 +70,7 @@ fn acceptor() -> Result<TlsAcceptor> {
 /// Notes from time to time how long each log is.
 async fn sample(sizes: Sizes, logs: PathBuf) {
     loop {
+        #[expect(clippy::disallowed_methods, reason = "a look now and then")]
         tokio::time::sleep(SAMPLED).await;
         let Ok(entries) = std::fs::read_dir(&logs) else { continue };
         let now = Timestamp::now();

@@ -66,6 +66,7 @@ async fn bound(host: &Host, latest: &mut watch::Receiver<Pod>) -> bool {
                 Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => {}
                 Err(error) => {
                     host.note(&format!("bind {}: {error}", pod.name_any()));
+                    #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                     tokio::time::sleep(PAUSE).await;
                     continue;
                 }
@@ -145,6 +146,10 @@ impl Life {
         let rest = Duration::from_secs(grace).saturating_sub(pause);
         let stop = self.stop.clone();
         let ended = async {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the pause that a preStop hook asks for"
+            )]
             tokio::time::sleep(pause).await;
             // An error means that every container has ended already.
             let _ = stop.send(Some(rest));
@@ -196,6 +201,7 @@ async fn report(host: &Host, pod: &Pod, status: Value) {
             Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => return,
             Err(error) => {
                 host.note(&format!("report {}: {error}", pod.name_any()));
+                #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -213,6 +219,7 @@ async fn remove(host: &Host, pod: &Pod) {
             Err(kube::Error::Api(refusal)) if matches!(refusal.code, 404 | 409) => return,
             Err(error) => {
                 host.note(&format!("remove {}: {error}", pod.name_any()));
+                #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
                 tokio::time::sleep(PAUSE).await;
             }
         }

@@ -63,6 +63,7 @@ impl Probe {
 
     /// Calls `changed` each time the container becomes ready or unready; never ends.
     pub(super) async fn watch(&self, mut changed: impl FnMut(bool)) {
+        #[expect(clippy::disallowed_methods, reason = "initialDelaySeconds of a probe")]
         tokio::time::sleep(self.delay).await;
         let (mut ready, mut ever, mut streak) = (false, false, 0);
         loop {
@@ -73,6 +74,7 @@ impl Probe {
                 ever |= ready;
                 changed(ready);
             }
+            #[expect(clippy::disallowed_methods, reason = "periodSeconds of a probe")]
             tokio::time::sleep(if ever { self.period } else { EAGER.min(self.period) }).await;
         }
     }

@@ -102,6 +102,7 @@ where
             let stays = now.is_some_and(|now| now.metadata.deletion_timestamp.is_none());
             ensure!(stays, "the Pod left before its volume {name} was there");
         }
+        #[expect(clippy::disallowed_methods, reason = "a pause between tries")]
         tokio::time::sleep(PAUSE).await;
     }
 }

@@ -136,6 +136,10 @@ impl Bed {
             // The first new worker answers while old ones still take connections; the next change begins after that.
             self.show_sentinel().await?;
         }
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "what came for the case before may still be under way"
+        )]
         tokio::time::sleep(self.options.settle).await;
         let _earlier = self.upstreams.journal.drain();
         Ok(())
@@ -156,6 +160,7 @@ impl Bed {
                 eprintln!("a change has not shown within {:?}", self.options.patience);
                 return Ok(());
             }
+            #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
             tokio::time::sleep(PAUSE).await;
         }
     }

@@ -8,15 +8,16 @@ use futures_util::{StreamExt, stream};
 use super::bed::Bed;
 use crate::{
     case::Case,
-    duration,
+    duration, eventually,
     exchange::{Outcome, Request, Seen},
 };
 
-/// How long fixtures may take to note what reached them.
+/// How long what must not reach a fixture has to show itself. Fixtures note a request before they answer it, so this
+/// counts only where nothing is to come, where requests are copied, and where they are sent many times.
 const LATE: Duration = Duration::from_millis(30);
 
-/// The same where requests are copied.
-const LATE_COPIES: Duration = Duration::from_millis(300);
+/// How long what should reach the fixtures may take on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Fixtures that are not counted as pods: they only stand beside the way of a request.
 const ASIDE: [&str; 2] = ["auth", "errors"];
@@ -32,6 +33,10 @@ pub(super) async fn run(bed: &mut Bed, case: &Case) -> Result<Vec<Outcome>> {
         let (apply, delete) = (objects(&step.apply)?, objects(&step.delete)?);
         bed.change(apply.as_deref(), delete.as_deref()).await?;
         if let Some(wait) = &step.wait {
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "a step of a recording that says `wait`"
+            )]
             tokio::time::sleep(
                 duration::parse(wait).with_context(|| format!("wait: {wait} is no duration"))?,
             )
@@ -42,7 +47,7 @@ pub(super) async fn run(bed: &mut Bed, case: &Case) -> Result<Vec<Outcome>> {
             Some(request) if request.repeat.is_some_and(|times| times > 1) => {
                 repeated(bed, request).await
             }
-            Some(request) => once(bed, request, case.mirrors()).await,
+            Some(request) => once(bed, request, recorded(&step.outcome), case.mirrors()).await,
         });
     }
     Ok(out)
@@ -61,6 +66,7 @@ async fn repeated(bed: &Bed, request: &Request) -> Outcome {
         })
         .collect()
         .await;
+    #[expect(clippy::disallowed_methods, reason = "more than was counted is shown by time")]
     tokio::time::sleep(LATE).await;
     let seen = bed.upstreams.journal.drain();
     results.extend(
@@ -75,11 +81,24 @@ async fn repeated(bed: &Bed, request: &Request) -> Outcome {
     Outcome { counts: Some(counts), ..Outcome::default() }
 }
 
-/// Sends a request once and notes what reached whom.
-async fn once(bed: &Bed, request: &Request, mirrors: bool) -> Outcome {
+/// How many requests reached the fixtures when the step was recorded.
+fn recorded(outcome: &Outcome) -> usize {
+    usize::from(outcome.seen.is_some())
+        + usize::from(outcome.seen_auth.is_some())
+        + outcome.also_seen.len()
+}
+
+/// Sends a request once and notes what reached whom: at least as much as was `recorded`, if that comes.
+async fn once(bed: &Bed, request: &Request, recorded: usize, mirrors: bool) -> Outcome {
     let _earlier = bed.upstreams.journal.drain();
     let answer = bed.client.send(request).await;
-    tokio::time::sleep(if mirrors { LATE_COPIES } else { LATE }).await;
+    let journal = &bed.upstreams.journal;
+    let all = || std::future::ready((journal.count() >= recorded).then_some(()));
+    let _less = eventually(PATIENCE, all).await;
+    if mirrors || recorded == 0 {
+        #[expect(clippy::disallowed_methods, reason = "absence is shown by time")]
+        tokio::time::sleep(LATE).await;
+    }
     let noted = bed.upstreams.journal.drain();
     let normal = |seen: Seen| bed.normaliser.seen(seen, request);
     let (auth, main): (Vec<Seen>, Vec<Seen>) =

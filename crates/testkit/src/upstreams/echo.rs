@@ -44,6 +44,7 @@ pub(super) async fn serve(
 /// Waits as long as a request asks for, within reason.
 pub(super) async fn pause(delay: &str) -> Result<(), Failure> {
     let delay = duration::parse(delay).ok_or(Failure::Malformed)?;
+    #[expect(clippy::disallowed_methods, reason = "the delay that a request asks for")]
     tokio::time::sleep(delay.min(LONGEST_DELAY)).await;
     Ok(())
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 /// What was found about the objects of the Gateway API.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct GatewayApi {
-    /// Gateways and routes that there are.
+    /// Gateways, ListenerSets and routes that there are.
     pub found: usize,
-    /// Gateways and routes of a class of ours.
+    /// Gateways, ListenerSets and routes of a class of ours.
     pub ours: usize,
     /// Objects that are refused, wholly or in part, by the object.
     pub refused: Vec<Remark>,
@@ -22,8 +22,14 @@ pub struct GatewayApi {
 pub(super) fn check(snapshot: &Snapshot, translation: &Translation) -> GatewayApi {
     let statuses = &translation.statuses;
     let mut found = GatewayApi {
-        found: snapshot.gateways.len() + snapshot.http_routes.len() + snapshot.stream_routes.len(),
-        ours: statuses.gateways.len() + statuses.routes.len() + statuses.stream_routes.len(),
+        found: snapshot.gateways.len()
+            + snapshot.listener_sets.len()
+            + snapshot.http_routes.len()
+            + snapshot.stream_routes.len(),
+        ours: statuses.gateways.len()
+            + statuses.sets.len()
+            + statuses.routes.len()
+            + statuses.stream_routes.len(),
         ..GatewayApi::default()
     };
     let is_of_it = |name: &str| {

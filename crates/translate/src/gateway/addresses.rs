@@ -141,8 +141,10 @@ mod tests {
             addresses: text(asks).into_iter().map(|one| ("IPAddress".to_owned(), one)).collect(),
             published: text(has),
             has_parameters: false,
+            infrastructure: Arc::default(),
             backend_certificate: None,
             frontend: None,
+            allowed_sets: objects::gateway::FromNamespaces::None,
         })
     }
 

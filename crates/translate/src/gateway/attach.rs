@@ -1,11 +1,13 @@
 //! Which listeners a route is attached to, under which hosts, and what its parents say about it.
 
 use super::backend_tls::Policies;
-use super::listeners::{State, key_of, takes_from};
+use super::listeners::{State, takes_from};
+use super::names::covers;
+use super::parents::ours;
 use super::rules::Draft;
 use super::status::{Condition, RouteStatus};
 use model::{RouteKey, Scheme, ServerName};
-use objects::gateway::{GROUP, HttpRoute, ParentRef};
+use objects::gateway::{HttpRoute, ParentRef};
 use objects::{ObjectKey, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -45,16 +47,6 @@ pub(super) struct Attached {
     pub(super) status: Option<RouteStatus>,
 }
 
-/// The Gateways that a route names.
-pub(super) fn parents(route: &HttpRoute) -> BTreeSet<ObjectKey> {
-    let named = route.parents.iter().filter(|parent| is_gateway(parent));
-    named.map(|parent| key_of(&parent.object, &route.meta.key.namespace)).collect()
-}
-
-pub(super) fn is_gateway(parent: &ParentRef) -> bool {
-    parent.object.group == GROUP && parent.object.kind == "Gateway"
-}
-
 /// Attaches a route to the Gateways that are there, unless it waits for the reason given.
 pub(super) fn attach(
     route: &Arc<HttpRoute>,
@@ -70,10 +62,7 @@ pub(super) fn attach(
         status: None,
     };
     let own = &route.meta.key.namespace;
-    let ours = route.parents.iter().filter(|parent| is_gateway(parent));
-    let ours =
-        ours.filter_map(|parent| Some((parent, gateways.get(&key_of(&parent.object, own))?)));
-    let ours: Vec<_> = ours.collect();
+    let ours = ours(&route.parents, own, gateways, snapshot);
     if ours.is_empty() {
         return attached;
     }
@@ -83,8 +72,9 @@ pub(super) fn attach(
     };
     let mut told = Vec::with_capacity(ours.len());
     let wish = Wish { kind: route.kind.name(), namespace: own, hostnames: &route.hostnames };
-    for (parent, state) in ours {
-        let accepted = match (&attached.draft.refused, listeners(&wish, parent, state, snapshot)) {
+    for (parent, (state, set)) in ours {
+        let found = listeners(&wish, parent, (state, set), snapshot);
+        let accepted = match (&attached.draft.refused, found) {
             (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
             (Some((reason, message)), Ok(_)) => {
                 Condition::fails("Accepted", reason, message.clone())
@@ -117,11 +107,14 @@ pub(super) fn attach(
 fn take(attached: &mut Attached, state: &State, found: &[usize]) {
     for index in found {
         attached.listeners.insert((state.gateway.meta.key.clone(), *index));
-        let (listener, read) = (&state.gateway.listeners[*index], &state.listeners[*index]);
+        let (listener, read) = (state.listener(*index), &state.listeners[*index]);
         let Some(scheme) = read.scheme().filter(|_| state.serves(*index)) else { continue };
         let own = state.own(*index);
         let certificate = read.certificate.as_ref().and_then(|found| found.as_ref().ok()).cloned();
         for host in hosts(&attached.route.hostnames, listener.hostname.as_deref()) {
+            if state.is_anothers(*index, &host) {
+                continue;
+            }
             let (port, certificate) = (listener.port, certificate.clone());
             let special = listener.hostname.as_ref().map_or(0, String::len);
             let key = RouteKey { listener: own.clone(), host };
@@ -141,25 +134,33 @@ pub(super) struct Wish<'a> {
     pub(super) hostnames: &'a [String],
 }
 
-/// The listeners of a Gateway that take a route which names it so; or why none does.
+/// The listeners of a Gateway, or of one of its ListenerSets, that take a route which names it so; or why none does.
 pub(super) fn listeners(
     wish: &Wish<'_>,
     parent: &ParentRef,
-    state: &State,
+    (state, set): (&State, Option<usize>),
     snapshot: &Snapshot,
 ) -> Result<Vec<usize>, (&'static str, String)> {
-    let gateway = &*state.gateway;
-    let named = state.each().enumerate().filter(|(_, (listener, _))| {
-        parent.section.as_ref().is_none_or(|section| *section == listener.name)
+    let named = state.each().enumerate().filter(|(_, (listener, read))| {
+        read.set == set
+            && parent.section.as_ref().is_none_or(|section| *section == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
     });
     let named: Vec<_> = named.collect();
     if named.is_empty() {
-        let message = "the Gateway has no such listener; check sectionName and port".to_owned();
-        return Err(("NoMatchingParent", message));
+        let is_refused = set.is_some_and(|set| state.sets[set].refused.is_some());
+        let message = match set {
+            Some(_) if is_refused => {
+                "the Gateway takes no listeners of the ListenerSet; see its status"
+            }
+            Some(_) => "the ListenerSet has no such listener; check sectionName and port",
+            None => "the Gateway has no such listener; check sectionName and port",
+        };
+        return Err(("NoMatchingParent", message.to_owned()));
     }
     let allowed = named.into_iter().filter(|(_, (listener, read))| {
-        read.takes.contains(&wish.kind) && takes_from(listener, gateway, wish.namespace, snapshot)
+        read.takes.contains(&wish.kind)
+            && takes_from(listener, &state.owner(read).1.namespace, wish.namespace, snapshot)
     });
     let allowed: Vec<_> = allowed.collect();
     if allowed.is_empty() {
@@ -207,20 +208,10 @@ pub(super) fn specialty(hostnames: &[String], host: &ServerName) -> (usize, usiz
     own.map(rank).max().unwrap_or_default()
 }
 
-/// Whether a host name, which may be a wildcard, means every name that another one does.
-fn covers(wide: &str, narrow: &str) -> bool {
-    match wide.strip_prefix('*') {
-        Some(suffix) => {
-            narrow == wide
-                || narrow.trim_start_matches('*').ends_with(suffix) && narrow.len() > suffix.len()
-        }
-        None => wide == narrow,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{covers, specialty};
+    use super::specialty;
+    use crate::gateway::names::covers;
     use model::ServerName;
 
     #[test]

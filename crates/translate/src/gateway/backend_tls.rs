@@ -18,12 +18,17 @@ const DEPTH: u32 = 9;
 /// Reason and message.
 type Why = (&'static str, String);
 
+/// A Service, or a port of it.
+type Target = (ObjectKey, Option<String>);
+
 /// All policies, as they were read.
 #[derive(Debug, Default)]
 pub(super) struct Policies {
     pub(super) read: BTreeMap<ObjectKey, Read>,
     /// Which policies have a Service for a target.
     pub(super) by_service: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// The policies for a Service, or for a port of it, in the order in which they count.
+    by_target: BTreeMap<Target, BTreeSet<(i64, ObjectKey)>>,
     /// The authorities of all policies: those of many are held once.
     known: BTreeSet<Arc<[u8]>>,
 }
@@ -57,13 +62,9 @@ impl Read {
         })
     }
 
-    fn targets(&self, service: &ObjectKey, section: Option<&str>) -> bool {
-        self.services().any(|found| found == (service.clone(), section))
-    }
-
     /// Of two policies for the same the older one counts, then the one of the lesser name.
-    fn rank(&self) -> (i64, &ObjectKey) {
-        (self.policy.meta.created, &self.policy.meta.key)
+    fn rank(&self) -> (i64, ObjectKey) {
+        (self.policy.meta.created, self.policy.meta.key.clone())
     }
 
     fn is_as(&self, other: &Self) -> bool {
@@ -94,16 +95,8 @@ impl Policies {
             let policy = snapshot.backend_tls.get(key);
             let now = policy.map(|policy| self.read(policy, snapshot));
             let is_same = matches!((&before, &now), (Some(before), Some(now)) if before.is_as(now));
-            for (service, _) in before.iter().flat_map(Read::services) {
-                let Some(keys) = self.by_service.get_mut(&service) else { continue };
-                keys.remove(key);
-                if keys.is_empty() {
-                    self.by_service.remove(&service);
-                }
-            }
-            for (service, _) in now.iter().flat_map(Read::services) {
-                self.by_service.entry(service).or_default().insert(key.clone());
-            }
+            before.iter().for_each(|read| self.take_out(read));
+            now.iter().for_each(|read| self.put(read));
             if !is_same {
                 let both = before.iter().chain(&now).flat_map(Read::services);
                 services.extend(both.map(|(service, _)| service));
@@ -114,6 +107,22 @@ impl Policies {
             self.known.retain(|der| Arc::strong_count(der) > 1);
         }
         Touched { services, policies: touched }
+    }
+
+    fn put(&mut self, read: &Read) {
+        for (service, section) in read.services() {
+            let at = (service.clone(), section.map(str::to_owned));
+            self.by_target.entry(at).or_default().insert(read.rank());
+            self.by_service.entry(service).or_default().insert(read.policy.meta.key.clone());
+        }
+    }
+
+    fn take_out(&mut self, read: &Read) {
+        for (service, section) in read.services() {
+            let at = (service.clone(), section.map(str::to_owned));
+            take_out(&mut self.by_target, &at, &read.rank());
+            take_out(&mut self.by_service, &service, &read.policy.meta.key);
+        }
     }
 
     fn read(&mut self, policy: &Arc<BackendTlsPolicy>, snapshot: &Snapshot) -> Read {
@@ -188,8 +197,9 @@ impl Policies {
 
     /// The policy that counts for a Service, or for one of its ports.
     fn first(&self, service: &ObjectKey, section: Option<&str>) -> Option<&Read> {
-        let all = self.by_service.get(service)?.iter().filter_map(|key| self.read.get(key));
-        all.filter(|read| read.targets(service, section)).min_by_key(|read| read.rank())
+        let at = (service.clone(), section.map(str::to_owned));
+        let (_, first) = self.by_target.get(&at)?.first()?;
+        self.read.get(first)
     }
 
     /// What a policy is told.
@@ -217,6 +227,15 @@ impl Policies {
             let message = format!("the older BackendTLSPolicy {name} has the same target; name another target, or remove one of them");
             ("Conflicted", message)
         })
+    }
+}
+
+fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, one: &V) {
+    if let Some(all) = index.get_mut(from) {
+        all.remove(one);
+        if all.is_empty() {
+            index.remove(from);
+        }
     }
 }
 

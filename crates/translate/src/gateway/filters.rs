@@ -3,7 +3,7 @@
 use super::texts::is_token;
 use super::{cors, texts};
 use model::policy::{HeaderEdits, PathChange, Policy, RouteFilters, RouteRedirect};
-use model::{Part, PathKind, Template};
+use model::{Part, Template};
 use objects::gateway::{HeaderChange, HeaderChanges, PathModifier, RouteFilter};
 
 /// Adds what a filter does; mirrors are whoever's who knows backends.
@@ -11,8 +11,6 @@ pub(super) fn add(
     does: &mut RouteFilters,
     policy: &mut Policy,
     filter: &RouteFilter,
-    kind: PathKind,
-    path: &str,
 ) -> Result<(), (&'static str, String)> {
     let unsupported = |message: &str| ("UnsupportedValue", message.to_owned());
     let unfit = |message: String| ("UnsupportedValue", message);
@@ -21,16 +19,10 @@ pub(super) fn add(
         let (PathModifier::Full(to) | PathModifier::Prefix(to)) = modifier;
         let to = if to.is_empty() { "/" } else { to };
         texts::path(to).map_err(unfit)?;
-        match modifier {
-            PathModifier::Full(_) => Ok(PathChange::Full(to.to_owned())),
-            PathModifier::Prefix(_) if kind != PathKind::Prefix => {
-                Err(unsupported("ReplacePrefixMatch needs a match of type PathPrefix"))
-            }
-            PathModifier::Prefix(_) => {
-                let from = path.strip_suffix('/').unwrap_or(path).to_owned();
-                Ok(PathChange::Prefix { from, to: to.to_owned() })
-            }
-        }
+        Ok(match modifier {
+            PathModifier::Full(_) => PathChange::Full(to.to_owned()),
+            PathModifier::Prefix(_) => PathChange::Prefix(to.to_owned()),
+        })
     };
     match filter {
         RouteFilter::RequestHeaders(changes) => does.request.then(edits(changes)?),
@@ -71,6 +63,32 @@ pub(super) fn add(
         RouteFilter::Mirror(_) => {}
     }
     Ok(())
+}
+
+/// Whether a filter asks for a match by prefix.
+pub(super) fn needs_prefix(filter: &RouteFilter) -> bool {
+    let path = match filter {
+        RouteFilter::Redirect(redirect) => redirect.path.as_ref(),
+        RouteFilter::Rewrite(rewrite) => rewrite.path.as_ref(),
+        _ => None,
+    };
+    matches!(path, Some(PathModifier::Prefix(_)))
+}
+
+/// Bytes of text that a filter has, if it may have many.
+pub(super) fn bytes(filter: &RouteFilter) -> usize {
+    let all = |texts: &[String]| texts.iter().map(String::len).sum::<usize>();
+    match filter {
+        RouteFilter::RequestHeaders(changes) | RouteFilter::ResponseHeaders(changes) => {
+            let pairs = changes.set.iter().chain(&changes.add);
+            let pairs = pairs.map(|change| change.name.len() + change.value.len());
+            pairs.sum::<usize>() + all(&changes.remove)
+        }
+        RouteFilter::Cors(cors) => {
+            all(&cors.origins) + all(&cors.methods) + all(&cors.headers) + all(&cors.expose)
+        }
+        RouteFilter::Redirect(_) | RouteFilter::Rewrite(_) | RouteFilter::Mirror(_) => 0,
+    }
 }
 
 fn literal(text: String) -> Template {

@@ -8,9 +8,18 @@ use std::sync::Arc;
 
 /// The namespaces whose objects a ReferenceGrant that changed lets, or let, refer to others.
 pub(super) fn touched(old: &Snapshot, new: &Snapshot) -> BTreeSet<Arc<str>> {
+    changed(old, new).into_iter().map(|(from, _)| from).collect()
+}
+
+/// The same, each with the namespace of the others.
+pub(super) fn changed(old: &Snapshot, new: &Snapshot) -> BTreeSet<(Arc<str>, Arc<str>)> {
     let changed = differing(&old.grants, &new.grants);
     let versions = changed.flat_map(|key| [old.grants.get(key), new.grants.get(key)]).flatten();
-    versions.flat_map(|grant| &grant.from).map(|from| from.namespace.as_str().into()).collect()
+    let pairs = versions.flat_map(|grant| {
+        let to = &grant.meta.key.namespace;
+        grant.from.iter().map(|from| (from.namespace.as_str().into(), to.clone()))
+    });
+    pairs.collect()
 }
 
 /// Whether an object of `kind` in a namespace may refer to another object: in its own namespace, or where a

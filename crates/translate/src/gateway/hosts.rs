@@ -3,7 +3,7 @@
 use super::attach::{Attached, specialty};
 use super::listeners::{State, certificate_id};
 use super::rules::DraftRule;
-use model::policy::{Policy, Protocol};
+use model::policy::{Policy, Protocol, RouteFilters, RouteRedirect};
 use model::{Backend, Location, RouteHost, RouteKey, Rule, RuleMatch, Share};
 use objects::ObjectKey;
 use std::cmp::Reverse;
@@ -97,8 +97,10 @@ fn add(
 /// Locations as listeners have them; those that had the same policy have the same one again.
 #[derive(Default)]
 struct Adapted<'a> {
-    /// The policy before, with that of a Gateway.
-    policies: Vec<(Arc<Policy>, Option<&'a State>, Arc<Policy>)>,
+    /// By the policy before: that with the certificate of a Gateway.
+    with_identity: BTreeMap<(*const Policy, Option<&'a ObjectKey>), Arc<Policy>>,
+    /// By the policy before: that of a redirect for a port.
+    on_port: BTreeMap<(*const Policy, u16), Arc<Policy>>,
 }
 
 impl<'a> Adapted<'a> {
@@ -108,7 +110,7 @@ impl<'a> Adapted<'a> {
         port: u16,
         state: Option<&'a State>,
     ) -> Arc<Location> {
-        let location = on_port(location, port);
+        let location = self.for_port(location, port);
         let is_tls = matches!(location.policy.protocol, Protocol::Https | Protocol::Grpcs);
         let Some(identity) = state.and_then(|state| state.identity.as_ref()).filter(|_| is_tls)
         else {
@@ -122,30 +124,31 @@ impl<'a> Adapted<'a> {
                 return Arc::new(Location { backend, ..Location::clone(&location) });
             }
         };
-        let known = self.policies.iter().find(|(before, with, _)| {
-            Arc::ptr_eq(before, &location.policy)
-                && with.map(std::ptr::from_ref) == state.map(std::ptr::from_ref)
-        });
-        let policy = known.map(|(_, _, policy)| policy.clone()).unwrap_or_else(|| {
+        let whose = state.map(|state| &state.gateway.meta.key);
+        let known = self.with_identity.entry((Arc::as_ptr(&location.policy), whose));
+        let policy = known.or_insert_with(|| {
             let mut policy = Policy::clone(&location.policy);
             policy.upstream_tls.identity = Some(identity.clone());
-            let policy = Arc::new(policy);
-            self.policies.push((location.policy.clone(), state, policy.clone()));
-            policy
+            Arc::new(policy)
         });
-        Arc::new(Location { policy, ..Location::clone(&location) })
+        Arc::new(Location { policy: policy.clone(), ..Location::clone(&location) })
     }
-}
 
-/// The location for a listener of this port: a redirect may name it.
-fn on_port(location: &Arc<Location>, port: u16) -> Arc<Location> {
-    let filters = location.policy.route.as_ref();
-    let Some(redirect) = filters.and_then(|filters| filters.redirect.as_ref()) else {
-        return location.clone();
-    };
-    let mut filters = filters.cloned().unwrap_or_default();
-    filters.redirect =
-        Some(model::policy::RouteRedirect { listener_port: port, ..redirect.clone() });
-    let policy = Policy { route: Some(filters), ..Policy::clone(&location.policy) };
-    Arc::new(Location { policy: Arc::new(policy), ..Location::clone(location) })
+    /// The location for a listener of this port: a redirect may name it.
+    fn for_port(&mut self, location: &Arc<Location>, port: u16) -> Arc<Location> {
+        let filters = location.policy.route.as_ref();
+        let Some((filters, redirect)) =
+            filters.and_then(|filters| Some((filters, filters.redirect.as_ref()?)))
+        else {
+            return location.clone();
+        };
+        let known = self.on_port.entry((Arc::as_ptr(&location.policy), port));
+        let policy = known.or_insert_with(|| {
+            let redirect = RouteRedirect { listener_port: port, ..redirect.clone() };
+            let filters = RouteFilters { redirect: Some(redirect), ..RouteFilters::clone(filters) };
+            let policy = Policy::clone(&location.policy);
+            Arc::new(Policy { route: Some(Box::new(filters)), ..policy })
+        });
+        Arc::new(Location { policy: policy.clone(), ..Location::clone(location) })
+    }
 }

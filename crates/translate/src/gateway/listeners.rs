@@ -1,8 +1,11 @@
 //! What Gateways ask for: their listeners, whether each can be served, and which routes it takes.
 
+use super::added::{self, Set};
 use super::addresses::Given;
 use super::client_certificates::{self, Asked};
+use super::conflicts::{Group, conflicts};
 use super::grants::permits;
+use super::names::covers;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
 use model::policy::Identity;
@@ -23,9 +26,13 @@ pub(super) struct State {
     pub(super) refused: Option<(&'static str, String)>,
     /// Its own address, or why it has none; nothing where all share the process's addresses.
     pub(super) given: Option<Given>,
+    /// Whether there is a Service for it.
+    pub(super) has_service: bool,
     /// The certificate that backends are shown, or reason and message of what is wrong with it.
     pub(super) identity: Option<Result<Identity, (&'static str, String)>>,
-    /// Its listeners, in the order of the specification.
+    /// The ListenerSets that name it, in the order of their precedence.
+    pub(super) sets: Vec<Set>,
+    /// Its listeners in the order of the specification: its own ones, then those of its sets.
     pub(super) listeners: Vec<Listening>,
 }
 
@@ -58,6 +65,10 @@ impl Protocol {
 /// A listener as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Listening {
+    /// The number of the ListenerSet that it comes from; none: the Gateway's own.
+    pub(super) set: Option<usize>,
+    /// Its place there.
+    at: usize,
     /// What is spoken with clients, if it is a protocol that is known.
     pub(super) protocol: Option<Protocol>,
     /// The kinds of routes that may attach.
@@ -98,54 +109,94 @@ impl Listening {
 pub(super) type Certified<'a> = &'a mut dyn FnMut(&ObjectKey) -> Result<(), String>;
 
 impl State {
-    /// Reads a Gateway.
+    /// Reads a Gateway with the ListenerSets that name it.
     pub(super) fn read(
-        gateway: &Arc<Gateway>,
+        (gateway, sets): (&Arc<Gateway>, Vec<Set>),
         given: Option<Given>,
         (snapshot, options): (&Snapshot, &Options),
         certified: Certified<'_>,
     ) -> Self {
-        let own = &gateway.meta.key.namespace;
-        let listeners = gateway.listeners.iter().enumerate().map(|(index, listener)| {
-            let (protocol, refused) = protocol(listener, options);
-            let is_https = protocol == Some(Protocol::Spoken(Speaks::Https));
-            let clients =
-                is_https.then(|| client_certificates::asked(gateway, listener.port, snapshot));
-            let clients = clients.flatten();
-            let refused =
-                refused.or_else(|| clients.as_ref().and_then(|asked| closed(asked, options)));
-            let kinds = protocol.map_or(&[][..], Protocol::kinds);
-            let known =
-                |(group, kind): &(String, String)| group == GROUP && kinds.contains(&kind.as_str());
-            let is_allowed = |kind: &&&'static str| {
-                let mut named = listener.kinds.iter().filter(|named| known(named));
-                listener.kinds.is_empty() || named.any(|(_, named)| named == **kind)
-            };
-            Listening {
-                protocol,
-                takes: kinds.iter().filter(is_allowed).copied().collect(),
-                kinds_known: listener.kinds.iter().all(known),
-                refused,
-                clients,
-                conflict: conflict(&gateway.listeners, index),
-                certificate: protocol
-                    .is_some_and(Protocol::is_ended)
-                    .then(|| certificate(listener, own, snapshot, &mut *certified)),
-            }
+        let own = Group {
+            namespace: &gateway.meta.key.namespace,
+            listeners: &gateway.listeners,
+            usable: vec![true; gateway.listeners.len()],
+        };
+        let added = sets.iter().map(|set| Group {
+            namespace: &set.object.meta.key.namespace,
+            listeners: set.added(),
+            usable: set.added().iter().map(|one| protocol(one, options).1.is_none()).collect(),
         });
-        let listeners = listeners.collect();
+        let groups: Vec<Group<'_>> = [own].into_iter().chain(added).collect();
+        let found = conflicts(&groups, |port| socket(port, options));
+        let mut listeners = Vec::with_capacity(found.len());
+        for (place, group) in groups.iter().enumerate() {
+            let set = place.checked_sub(1);
+            let from = if set.is_some() { "ListenerSet" } else { "Gateway" };
+            for (at, listener) in group.listeners.iter().enumerate() {
+                let conflict = found.get(listeners.len()).copied().flatten();
+                let from = (from, group.namespace);
+                let read = Listening::read(
+                    listener,
+                    (gateway, from),
+                    (snapshot, options),
+                    &mut *certified,
+                );
+                listeners.push(Listening { set, at, conflict, ..read });
+            }
+        }
         let identity = client_certificates::identity(gateway, snapshot);
-        Self { listeners, given, identity, refused: refused(gateway), gateway: gateway.clone() }
+        let refused = refused(gateway);
+        let has_service = options.gateway_services;
+        Self { gateway: gateway.clone(), refused, given, has_service, identity, sets, listeners }
     }
 
-    /// Each listener as the Gateway has it, and as it was read.
+    /// Each listener as its object has it, and as it was read.
     pub(super) fn each(&self) -> impl Iterator<Item = (&Listener, &Listening)> {
-        self.gateway.listeners.iter().zip(&self.listeners)
+        self.listeners.iter().map(|read| (self.written(read), read))
+    }
+
+    /// A listener as its object has it.
+    pub(super) fn listener(&self, index: usize) -> &Listener {
+        self.written(&self.listeners[index])
+    }
+
+    fn written(&self, read: &Listening) -> &Listener {
+        match read.set {
+            None => &self.gateway.listeners[read.at],
+            Some(place) => &self.sets[place].object.listeners[read.at],
+        }
+    }
+
+    /// The object that a listener is written in.
+    pub(super) fn owner(&self, read: &Listening) -> (Kind, &ObjectKey) {
+        match read.set {
+            None => (Kind::Gateway, &self.gateway.meta.key),
+            Some(place) => (Kind::ListenerSet, &self.sets[place].object.meta.key),
+        }
+    }
+
+    /// Whether a host that a listener means is one of a more special listener that somebody else wrote. Where the
+    /// Gateway has an address of its own, the listeners there keep their requests apart.
+    pub(super) fn is_anothers(&self, index: usize, host: &ServerName) -> bool {
+        if self.sets.is_empty() || self.given.is_some() {
+            return false;
+        }
+        let (own, length) =
+            (&self.listeners[index], |one: &Listener| one.hostname.as_ref().map_or(0, String::len));
+        let least = length(self.listener(index));
+        self.each().any(|(other, read)| {
+            let name = other.hostname.as_deref().unwrap_or_default().to_ascii_lowercase();
+            read.protocol == own.protocol
+                && read.is_accepted()
+                && self.owner(read) != self.owner(own)
+                && length(other) > least
+                && covers(&name, host.as_str())
+        })
     }
 
     /// The listener with an address of its own, if it is served there.
     pub(super) fn own(&self, index: usize) -> Option<ListenerId> {
-        let listener = &self.gateway.listeners[index];
+        let listener = self.listener(index);
         let Some(Ok(address)) = self.given else { return None };
         let hosts = listener.hostname.as_deref().map(str::to_ascii_lowercase);
         let hosts = hosts.map_or_else(ServerName::catch_all, ServerName::new);
@@ -160,7 +211,6 @@ impl State {
 
     /// The listeners with an address of their own that are served.
     pub(super) fn doors(&self) -> impl Iterator<Item = model::Listener> {
-        let key = &self.gateway.meta.key;
         let served = (0..self.listeners.len()).filter(|index| self.serves(*index));
         served.filter_map(move |index| {
             let read = &self.listeners[index];
@@ -173,7 +223,10 @@ impl State {
                 },
                 certificate: secret.map(certificate_id),
                 clients: read.clients.as_ref().and_then(|asked| asked.verified.clone().ok()),
-                origin: Origin::new(Kind::Gateway, key.namespace.clone(), key.name.clone()),
+                origin: {
+                    let (kind, key) = self.owner(read);
+                    Origin::new(kind, key.namespace.clone(), key.name.clone())
+                },
             })
         })
     }
@@ -187,27 +240,40 @@ impl State {
 
     /// The Secrets that its listeners name, whether or not they may.
     pub(super) fn secrets(&self) -> impl Iterator<Item = ObjectKey> {
-        secrets(&self.gateway)
+        let added = self.sets.iter().filter(|set| set.refused.is_none());
+        secrets(&self.gateway).chain(added.flat_map(|set| added::secrets(&set.object)))
+    }
+
+    /// Whether none of its listeners is served, whatever they say.
+    pub(super) fn is_closed(&self) -> bool {
+        self.refused.is_some() || matches!(self.given, Some(Err(_)))
+    }
+
+    /// Its own listeners, without those of its sets.
+    fn own_listeners(&self) -> impl Iterator<Item = (usize, (&Listener, &Listening))> {
+        self.each().enumerate().take(self.gateway.listeners.len())
     }
 
     /// Its status, with as many routes attached to each listener.
     pub(super) fn status(&self, attached: impl Fn(usize) -> u32) -> GatewayStatus {
-        let is_refused = self.refused.is_some() || matches!(self.given, Some(Err(_)));
-        let listeners = self.each().enumerate().map(|(index, (listener, read))| ListenerStatus {
+        let is_closed = self.is_closed();
+        let listeners = self.own_listeners().map(|(index, (listener, read))| ListenerStatus {
             name: listener.name.clone(),
             kinds: read.takes.clone(),
             attached: attached(index),
-            conditions: read.conditions(is_refused),
+            conditions: read.conditions(is_closed),
         });
-        let good = self.listeners.iter().filter(|read| read.is_accepted()).count();
+        let good = self.own_listeners().filter(|(_, (_, read))| read.is_accepted()).count();
         let bad = || {
-            let bad = self.each().filter(|(_, read)| !read.is_accepted());
-            let names: Vec<&str> = bad.map(|(listener, _)| listener.name.as_str()).collect();
+            let bad = self.own_listeners().filter(|(_, (_, read))| !read.is_accepted());
+            let names: Vec<&str> = bad.map(|(_, (listener, _))| listener.name.as_str()).collect();
             format!("listeners that are not served: {}; see their conditions", names.join(", "))
         };
         let accepted = match &self.refused {
             Some((reason, message)) => Condition::fails("Accepted", reason, message.clone()),
-            None if good == self.listeners.len() => Condition::holds("Accepted", "Accepted"),
+            None if good == self.gateway.listeners.len() => {
+                Condition::holds("Accepted", "Accepted")
+            }
             None => {
                 let holds = good > 0;
                 Condition { kind: "Accepted", holds, reason: "ListenersNotValid", message: bad() }
@@ -227,6 +293,8 @@ impl State {
             listeners: listeners.collect(),
             wanted: self.gateway.addresses.clone(),
             own: self.given.as_ref().map(|given| given.as_ref().ok().copied()),
+            service: self.service().map(Arc::new),
+            sets: self.accepted_sets(),
         }
     }
 }
@@ -247,6 +315,44 @@ impl State {
     }
 }
 
+impl Listening {
+    /// Reads a listener, but for whose it is and what others want. `from` is the kind and the namespace of the object
+    /// that it is written in.
+    fn read(
+        listener: &Listener,
+        (gateway, from): (&Gateway, (&'static str, &str)),
+        (snapshot, options): (&Snapshot, &Options),
+        certified: Certified<'_>,
+    ) -> Self {
+        let (protocol, refused) = protocol(listener, options);
+        let is_https = protocol == Some(Protocol::Spoken(Speaks::Https));
+        let clients =
+            is_https.then(|| client_certificates::asked(gateway, listener.port, snapshot));
+        let clients = clients.flatten();
+        let refused = refused.or_else(|| clients.as_ref().and_then(|asked| closed(asked, options)));
+        let kinds = protocol.map_or(&[][..], Protocol::kinds);
+        let known =
+            |(group, kind): &(String, String)| group == GROUP && kinds.contains(&kind.as_str());
+        let is_allowed = |kind: &&&'static str| {
+            let mut named = listener.kinds.iter().filter(|named| known(named));
+            listener.kinds.is_empty() || named.any(|(_, named)| named == **kind)
+        };
+        Self {
+            set: None,
+            at: 0,
+            protocol,
+            takes: kinds.iter().filter(is_allowed).copied().collect(),
+            kinds_known: listener.kinds.iter().all(known),
+            refused,
+            clients,
+            conflict: None,
+            certificate: protocol
+                .is_some_and(Protocol::is_ended)
+                .then(|| certificate(listener, from, snapshot, certified)),
+        }
+    }
+}
+
 /// Why a listener that asks clients for certificates is not served. Where Gateways share addresses a host of one is
 /// reached through the listeners of others, which ask for nothing: that would be an open door.
 fn closed(asked: &Asked, options: &Options) -> Option<(&'static str, String)> {
@@ -258,7 +364,7 @@ fn closed(asked: &Asked, options: &Options) -> Option<(&'static str, String)> {
 }
 
 impl Listening {
-    fn conditions(&self, gateway_is_refused: bool) -> Vec<Condition> {
+    pub(super) fn conditions(&self, gateway_is_refused: bool) -> Vec<Condition> {
         let accepted = match (&self.refused, self.conflict) {
             (Some((reason, message)), _) => Condition::fails("Accepted", reason, message.clone()),
             (None, Some(reason)) => Condition::fails("Accepted", reason, conflict_text(reason)),
@@ -293,7 +399,9 @@ impl Listening {
             Condition::holds("Programmed", "Programmed")
         } else {
             let message = "it is not served; see the other conditions".to_owned();
-            Condition::fails("Programmed", "Invalid", message)
+            // Whose listener lost what it wants is told so wherever it looks.
+            let reason = self.conflict.filter(|_| self.set.is_some()).unwrap_or("Invalid");
+            Condition::fails("Programmed", reason, message)
         };
         vec![accepted, conflicted, resolved, programmed]
     }
@@ -381,19 +489,11 @@ fn protocol(
     (Some(protocol), refused.map(|message| ("PortUnavailable", message)))
 }
 
-/// Whether other listeners of the Gateway want the same port in another way, or the same name there.
-fn conflict(all: &[Listener], index: usize) -> Option<&'static str> {
-    let own = &all[index];
-    let others = || all.iter().enumerate().filter(|(other, _)| *other != index);
-    // A port of UDP is not one of TCP.
-    let is_udp = |listener: &Listener| listener.protocol == "UDP";
-    let on_port = others().map(|(_, other)| other);
-    let mut on_port =
-        on_port.filter(|other| other.port == own.port && is_udp(other) == is_udp(own));
-    if on_port.clone().any(|other| other.protocol != own.protocol) {
-        return Some("ProtocolConflict");
-    }
-    on_port.any(|other| other.hostname == own.hostname).then_some("HostnameConflict")
+/// Which socket a port means: where Gateways share addresses, a port of the process has two numbers.
+fn socket(port: u16, options: &Options) -> u16 {
+    let shared = [80, 443].into_iter().zip(options.http_ports);
+    let shared = shared.filter(|(_, own)| *own == port && options.gateway_addresses.is_empty());
+    shared.map(|(known, _)| known).next().unwrap_or(port)
 }
 
 fn conflict_text(reason: &str) -> String {
@@ -406,7 +506,7 @@ fn conflict_text(reason: &str) -> String {
 
 fn certificate(
     listener: &Listener,
-    own: &Arc<str>,
+    (kind, own): (&'static str, &str),
     snapshot: &Snapshot,
     certified: Certified<'_>,
 ) -> Result<ObjectKey, (&'static str, String)> {
@@ -416,8 +516,8 @@ fn certificate(
     if !is_secret(named) {
         return Err(wrong("tls.certificateRefs may name Secrets only"));
     }
-    let key = key_of(named, own);
-    if !permits(snapshot, "Gateway", own, named) {
+    let key = key_of(named, &own.into());
+    if !permits(snapshot, kind, own, named) {
         let message = format!(
             "Secret {}/{} may not be referred to from namespace {own}: add a ReferenceGrant there",
             key.namespace, key.name
@@ -430,16 +530,16 @@ fn certificate(
     }
 }
 
-/// Whether a listener takes routes of a namespace.
+/// Whether a listener that an object of the namespace `own` has takes routes of a namespace.
 pub(super) fn takes_from(
     listener: &Listener,
-    gateway: &Gateway,
+    own: &Arc<str>,
     namespace: &Arc<str>,
     snapshot: &Snapshot,
 ) -> bool {
     match &listener.namespaces {
         FromNamespaces::All => true,
-        FromNamespaces::Same => gateway.meta.key.namespace == *namespace,
+        FromNamespaces::Same => own == namespace,
         FromNamespaces::None => false,
         FromNamespaces::Selector(selector) => {
             let found = snapshot.namespaces.get(&ObjectKey::new("", namespace.clone()));

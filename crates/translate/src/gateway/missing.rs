@@ -1,20 +1,21 @@
 //! Names of what is nowhere: routes of Gateways, and Gateways of classes, that do not exist. What exists and is another
 //! controller's is nobody's mistake.
 
-use super::attach::{is_gateway, parents};
 use super::kinds::kind_of;
-use super::listeners::key_of;
+use super::parents::{Parent, parents};
 use crate::Options;
 use crate::settings::nearest;
 use model::{Kind, Origin, Problem, Severity};
-use objects::gateway::{Gateway, HttpRoute, StreamRoute};
+use objects::gateway::{Gateway, HttpRoute, ListenerSet, StreamRoute};
 use objects::{ObjectKey, Snapshot};
 use std::collections::BTreeSet;
 
-/// A note for each Gateway that a route names and that is not there. Of namespaces that are not watched nothing is
-/// known.
+/// A note for each Gateway and ListenerSet that a route names and that is not there. Of namespaces that are not
+/// watched nothing is known.
 pub(super) fn of_route(route: &HttpRoute, snapshot: &Snapshot, options: &Options) -> Vec<Problem> {
-    of_parents((kind_of(route.kind), &route.meta.key), parents(route), snapshot, options)
+    let own = &route.meta.key;
+    let named = parents(&route.parents, &own.namespace);
+    of_parents((kind_of(route.kind), own, "spec.parentRefs"), named, snapshot, options)
 }
 
 /// The same of a route of streams.
@@ -25,28 +26,42 @@ pub(super) fn of_stream(
     options: &Options,
 ) -> Vec<Problem> {
     let own = &route.meta.key;
-    let named = route.parents.iter().filter(|parent| is_gateway(parent));
-    let named = named.map(|parent| key_of(&parent.object, &own.namespace)).collect();
-    of_parents((kind, own), named, snapshot, options)
+    let named = parents(&route.parents, &own.namespace);
+    of_parents((kind, own, "spec.parentRefs"), named, snapshot, options)
+}
+
+/// A note if a ListenerSet names a Gateway that is not there.
+pub(super) fn of_set(set: &ListenerSet, snapshot: &Snapshot, options: &Options) -> Vec<Problem> {
+    let named = set.gateway().map(Parent::Gateway).into_iter().collect();
+    let own = (Kind::ListenerSet, &set.meta.key, "spec.parentRef");
+    of_parents(own, named, snapshot, options)
 }
 
 fn of_parents(
-    (kind, own): (Kind, &ObjectKey),
-    named: BTreeSet<ObjectKey>,
+    (kind, own, field): (Kind, &ObjectKey, &str),
+    named: BTreeSet<Parent>,
     snapshot: &Snapshot,
     options: &Options,
 ) -> Vec<Problem> {
     let is_watched =
         |parent: &ObjectKey| parent.namespace == own.namespace || options.watch_namespace.is_none();
-    let absent = |parent: &ObjectKey| is_watched(parent) && !snapshot.gateways.contains_key(parent);
-    let note = |parent: ObjectKey| {
-        let ObjectKey { namespace, name } = &parent;
-        let here = snapshot.gateways.keys().filter(|key| key.namespace == *namespace);
+    let note = |called: &str, parent: &ObjectKey, here: &mut dyn Iterator<Item = &ObjectKey>| {
+        let ObjectKey { namespace, name } = parent;
+        let here = here.filter(|key| key.namespace == *namespace);
         let meant = meant(nearest(name, here.map(|key| &*key.name)));
-        let message = format!("there is no Gateway {namespace}/{name}{meant}");
-        note(kind, own, "spec.parentRefs", message)
+        note(kind, own, field, format!("there is no {called} {namespace}/{name}{meant}"))
     };
-    named.into_iter().filter(absent).map(note).collect()
+    let (gateways, sets) = (&snapshot.gateways, &snapshot.listener_sets);
+    let notes = named.iter().filter_map(|parent| match parent {
+        Parent::Gateway(key) if is_watched(key) && !gateways.contains_key(key) => {
+            Some(note("Gateway", key, &mut gateways.keys()))
+        }
+        Parent::Set(key) if is_watched(key) && !sets.contains_key(key) => {
+            Some(note("ListenerSet", key, &mut sets.keys()))
+        }
+        Parent::Gateway(_) | Parent::Set(_) => None,
+    });
+    notes.collect()
 }
 
 /// A note if there is no class of the name that a Gateway gives.

@@ -1,11 +1,13 @@
 //! The second front: GatewayClasses, Gateways and their routes to hosts with rules, beside the servers of Ingresses.
 //! What is kept from one Snapshot to the next is looked at again only where something touched it.
 
+mod added;
 mod addresses;
 mod attach;
 mod authorities;
 mod backend_tls;
 mod client_certificates;
+mod conflicts;
 mod cors;
 mod expressions;
 mod filters;
@@ -14,16 +16,21 @@ mod hosts;
 mod kinds;
 mod listeners;
 mod missing;
+mod names;
+mod parents;
 mod paths;
 mod places;
 mod policies;
 mod rules;
+mod services;
+mod sets;
 mod status;
 mod streams;
 mod texts;
 
 pub use status::{
-    ClassStatus, Condition, GatewayStatus, ListenerStatus, PolicyStatus, RouteStatus, Statuses,
+    ClassStatus, Condition, GatewayService, GatewayStatus, ListenerStatus, PolicyStatus,
+    RouteStatus, SetStatus, Statuses,
 };
 
 use crate::Options;
@@ -31,7 +38,7 @@ use crate::ingress::{Role, Target};
 use crate::translator::differing;
 use crate::upstream;
 use addresses::{Given, assign};
-use attach::{Attached, attach, parents};
+use attach::{Attached, attach};
 use backend_tls::Policies;
 use client_certificates::authorities_of;
 use hosts::host;
@@ -40,8 +47,9 @@ use listeners::{Certified, State};
 use model::{
     Configuration, Kind, Listener, ListenerId, Origin, Problem, RouteKey, Severity, Upstream,
 };
-use objects::gateway::{Gateway, GatewayClass, HttpRoute};
+use objects::gateway::{Gateway, GatewayClass, HttpRoute, ListenerSet};
 use objects::{ObjectKey, PortRef, Snapshot};
+use parents::{Parent, ours, parents};
 use places::Places;
 use rules::{Port, upstream_id};
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,16 +61,29 @@ pub fn secrets_of(gateway: &Gateway) -> Vec<ObjectKey> {
     listeners::secrets(gateway).collect()
 }
 
+/// Secrets that a ListenerSet names, for whoever keeps their data.
+pub fn secrets_of_set(set: &ListenerSet) -> Vec<ObjectKey> {
+    added::secrets(set).collect()
+}
+
 /// What was made of the objects of the Gateway API.
 #[derive(Debug, Default)]
 pub(crate) struct Front {
     gateways: BTreeMap<ObjectKey, State>,
     /// The routes that name a Gateway of ours, or did.
     routes: BTreeMap<RouteId, Attached>,
-    /// Which routes name a Gateway, whosever it is.
-    by_parent: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
+    /// Which ListenerSets name a Gateway, whosever it is.
+    sets: BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    /// The ListenerSets that wait, as their namespaces have too many listeners.
+    waiting_sets: BTreeSet<ObjectKey>,
+    /// How many of them a namespace may have.
+    most_listeners: u64,
+    /// Which routes name a Gateway or a ListenerSet, whosever it is.
+    by_parent: BTreeMap<Parent, BTreeSet<RouteId>>,
     /// Which routes name a Service.
     by_service: BTreeMap<ObjectKey, BTreeSet<RouteId>>,
+    /// Which routes name backends of a namespace that is not theirs.
+    by_abroad: BTreeMap<Arc<str>, BTreeSet<RouteId>>,
     /// Which routes answer for a host.
     by_host: BTreeMap<RouteKey, BTreeSet<RouteId>>,
     /// The address of each Gateway, where there is a pool of them.
@@ -89,6 +110,8 @@ pub(crate) struct Around<'a> {
     pub(crate) options: &'a Options,
     /// What the routes of a namespace may take.
     pub(crate) most: [(&'static str, u64); 3],
+    /// How many listeners the ListenerSets of a namespace may have.
+    pub(crate) listeners: u64,
     /// Services that changed, or whose EndpointSlices did.
     pub(crate) services: &'a BTreeSet<ObjectKey>,
     pub(crate) secrets: &'a [ObjectKey],
@@ -101,6 +124,7 @@ pub(crate) struct Around<'a> {
 #[derive(Default)]
 struct Work {
     gateways: BTreeSet<ObjectKey>,
+    sets: BTreeSet<ObjectKey>,
     routes: BTreeSet<RouteId>,
     hosts: BTreeSet<RouteKey>,
     /// Listeners that appeared, changed or went: what each is now.
@@ -124,12 +148,16 @@ impl Front {
             let without = all.http_routes.is_empty() && all.stream_routes.is_empty();
             all.gateway_classes.is_empty() && without
         };
-        let idle = |all: &Snapshot| all.gateways.is_empty() && all.backend_tls.is_empty();
+        let idle = |all: &Snapshot| {
+            let without = all.backend_tls.is_empty() && all.listener_sets.is_empty();
+            all.gateways.is_empty() && without
+        };
         if nobody(old) && nobody(new) && idle(old) && idle(new) {
             return Vec::new();
         }
         let mut work = Work::default();
         self.take_classes(&around, &mut work);
+        self.take_sets(&around, &mut work);
         self.take_gateways(&mut around, &mut work);
         self.take_policies(&around, &mut work);
         self.take_streams(&around, configuration, &mut work);
@@ -139,6 +167,7 @@ impl Front {
             self.take_route(&id, &around, &mut work);
         }
         self.tell_gateways(new, &mut work);
+        self.tell_sets(&around, &mut work);
         self.tell_policies(&around, &mut work);
         for name in &work.hosts {
             let routes = self.by_host.get(name).into_iter().flatten();
@@ -192,26 +221,30 @@ impl Front {
         for key in differing(&old.gateways, &new.gateways) {
             // Whosever it is: that it is there answers routes that name it.
             if old.gateways.contains_key(key) != new.gateways.contains_key(key) {
-                work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
+                self.touch_children(key, work);
             }
         }
         let granted = grants::touched(old, new);
         let touched = self.gateways.iter().filter(|(key, state)| {
+            let mut sets = state.sets.iter().map(|set| &set.object.meta.key.namespace);
             granted.contains(&key.namespace)
+                || sets.any(|namespace| granted.contains(namespace))
                 || state.secrets().any(|secret| around.secrets.contains(&secret))
                 || authorities_of(&state.gateway).any(|map| around.config_maps.contains(&map))
         });
         work.gateways.extend(touched.map(|(key, _)| key.clone()));
         self.give_addresses(around, work);
         let mut others = BTreeSet::new();
-        for key in &work.gateways {
+        for key in &work.gateways.clone() {
             let gateway = new.gateways.get(key).filter(|gateway| is_served(gateway, around));
             let state = gateway.map(|gateway| {
                 let given = self.given.get(key).cloned();
-                State::read(gateway, given, (new, around.options), &mut *around.certified)
+                let sets = self.sets_of(gateway, new);
+                let looked_at = (gateway, sets);
+                State::read(looked_at, given, (new, around.options), &mut *around.certified)
             });
             if self.gateways.get(key) != state.as_ref() {
-                work.routes.extend(self.by_parent.get(key).into_iter().flatten().cloned());
+                self.touch_children(key, work);
                 others.insert(key.clone());
                 let before = self.gateways.get(key).into_iter().flat_map(State::doors);
                 for listener in before {
@@ -303,8 +336,13 @@ impl Front {
     fn touch_routes(&self, around: &Around<'_>, work: &mut Work) {
         let (old, new) = (around.old, around.new);
         work.routes.extend(differing(&old.http_routes, &new.http_routes).cloned());
-        let namespaces = differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone());
-        for namespace in namespaces.chain(grants::touched(old, new)) {
+        // Whoever grants something to a namespace touches those of its routes alone that ask for it.
+        for (namespace, to) in grants::changed(old, new) {
+            let routes = self.by_abroad.get(&to).into_iter().flatten();
+            let routes = routes.filter(|(_, key)| key.namespace == namespace);
+            work.routes.extend(routes.cloned());
+        }
+        for namespace in differing(&old.namespaces, &new.namespaces).map(|key| key.name.clone()) {
             for kind in [objects::Kind::HttpRoute, objects::Kind::GrpcRoute] {
                 let from = (kind, ObjectKey::new(namespace.clone(), ""));
                 let within = new.http_routes.range(from..).map(|(id, _)| id);
@@ -325,7 +363,8 @@ impl Front {
     fn weigh(&mut self, around: &Around<'_>, work: &mut Work) {
         let Self { places, gateways, .. } = self;
         let is_ours = |route: &&Arc<HttpRoute>| {
-            parents(route).iter().any(|parent| gateways.contains_key(parent))
+            let own = &route.meta.key.namespace;
+            !ours(&route.parents, own, gateways, around.new).is_empty()
         };
         let routes = work.routes.iter().map(|id| {
             let route = around.new.http_routes.get(id).filter(is_ours);
@@ -348,12 +387,15 @@ impl Front {
         };
         let waits = self.places.refused(id);
         let attached = attach(route, waits, &self.gateways, (snapshot, &self.policies));
-        for parent in parents(route) {
+        for parent in parents(&route.parents, &id.1.namespace) {
             self.by_parent.entry(parent).or_default().insert(id.clone());
         }
         for service in &attached.draft.services {
             work.policed.insert(service.clone());
             self.by_service.entry(service.clone()).or_default().insert(id.clone());
+        }
+        for namespace in &attached.draft.abroad {
+            self.by_abroad.entry(namespace.clone()).or_default().insert(id.clone());
         }
         for spot in &attached.spots {
             self.by_host.entry(spot.key.clone()).or_default().insert(id.clone());
@@ -379,12 +421,15 @@ impl Front {
     }
 
     fn forget(&mut self, id: &RouteId, before: Attached, work: &mut Work) {
-        for parent in parents(&before.route) {
+        for parent in parents(&before.route.parents, &id.1.namespace) {
             take_out(&mut self.by_parent, &parent, id);
         }
         for service in &before.draft.services {
             work.policed.insert(service.clone());
             take_out(&mut self.by_service, service, id);
+        }
+        for namespace in &before.draft.abroad {
+            take_out(&mut self.by_abroad, namespace, id);
         }
         for spot in &before.spots {
             take_out(&mut self.by_host, &spot.key, id);
@@ -412,29 +457,39 @@ impl Front {
 
     fn tell_gateways(&mut self, snapshot: &Snapshot, work: &mut Work) {
         for key in std::mem::take(&mut work.gateways) {
-            let attached = |index| {
-                let at = (key.clone(), index);
-                let of = |all: &BTreeMap<_, u32>| all.get(&at).copied().unwrap_or_default();
-                of(&self.attached) + of(&self.streams.attached)
-            };
+            let attached = |index| self.attached_at(&key, index);
             let status = self.gateways.get(&key).map(|state| state.status(attached));
+            work.sets.extend(self.sets.get(&key).into_iter().flatten().cloned());
             let mut problems = Vec::new();
             if let Some(status) = &status {
                 problems.extend(failing(&status.conditions));
-                for listener in &status.listeners {
-                    let name = &listener.name;
-                    let all = failing(&listener.conditions).into_iter();
-                    problems.extend(all.map(|why| format!("listener {name}: {why}")));
-                }
+                problems.extend(listener_problems(&status.listeners));
             }
             work.tell(Kind::Gateway, &key, problems);
             let gateway = snapshot.gateways.get(&key);
             work.note(gateway.and_then(|gateway| missing::of_gateway(gateway, snapshot)));
+            work.note(self.gateways.get(&key).and_then(State::unused_infrastructure));
             match status {
                 Some(status) => self.statuses.gateways.insert(key, Arc::new(status)),
                 None => self.statuses.gateways.remove(&key),
             };
         }
+    }
+
+    /// How many routes are attached to a listener of a Gateway.
+    fn attached_at(&self, gateway: &ObjectKey, index: usize) -> u32 {
+        let at = (gateway.clone(), index);
+        let of = |all: &BTreeMap<_, u32>| all.get(&at).copied().unwrap_or_default();
+        of(&self.attached) + of(&self.streams.attached)
+    }
+
+    /// What names a Gateway, or a ListenerSet that names it, is touched.
+    fn touch_children(&self, gateway: &ObjectKey, work: &mut Work) {
+        let sets = self.sets.get(gateway).into_iter().flatten().cloned();
+        work.sets.extend(sets.clone());
+        let parents = sets.map(Parent::Set).chain([Parent::Gateway(gateway.clone())]);
+        let routes = parents.filter_map(|parent| self.by_parent.get(&parent));
+        work.routes.extend(routes.flatten().cloned());
     }
 
     fn make_upstream(&self, port: &Port, around: &Around<'_>, configuration: &mut Configuration) {
@@ -487,6 +542,14 @@ fn failing(conditions: &[Condition]) -> Vec<String> {
         _ => !condition.holds,
     });
     wrong.map(|condition| format!("{}: {}", condition.reason, condition.message)).collect()
+}
+
+/// The same of listeners.
+fn listener_problems(listeners: &[ListenerStatus]) -> impl Iterator<Item = String> {
+    listeners.iter().flat_map(|listener| {
+        let name = &listener.name;
+        failing(&listener.conditions).into_iter().map(move |why| format!("listener {name}: {why}"))
+    })
 }
 
 fn take_out<K: Ord, V: Ord>(index: &mut BTreeMap<K, BTreeSet<V>>, from: &K, id: &V) {

@@ -6,7 +6,7 @@ use super::status::PolicyStatus;
 use super::{Around, Front, Work, differing, failing};
 use model::Kind;
 use objects::ObjectKey;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Front {
@@ -33,9 +33,11 @@ impl Front {
             let of_service = self.policies.by_service.get(service);
             work.policies.extend(of_service.into_iter().flatten().cloned());
         }
+        // Looked up once for each Service, however many policies have it for a target.
+        let mut reached = BTreeMap::new();
         for key in std::mem::take(&mut work.policies) {
             let status = self.policies.read.get(&key).and_then(|read| {
-                let ancestors = self.ancestors(read);
+                let ancestors = self.ancestors(read, &mut reached);
                 let told = read.policy.told_by.contains(&around.options.gateway_controller);
                 // Whoever was told and is nobody's any more is told so.
                 (told || !ancestors.is_empty()).then(|| PolicyStatus {
@@ -61,15 +63,24 @@ impl Front {
     }
 
     /// The Gateways through which the targets of a policy are reached.
-    fn ancestors(&self, read: &Read) -> Vec<ObjectKey> {
+    fn ancestors(
+        &self,
+        read: &Read,
+        reached: &mut BTreeMap<ObjectKey, BTreeSet<ObjectKey>>,
+    ) -> Vec<ObjectKey> {
         let mut all = BTreeSet::new();
         for (service, _) in read.services() {
-            let routes = self.by_service.get(&service).into_iter().flatten();
-            let routes = routes.filter_map(|key| self.routes.get(key));
-            let listeners = routes.flat_map(|attached| &attached.listeners);
-            all.extend(listeners.map(|(gateway, _)| gateway.clone()));
-            all.extend(self.streams.gateways_of(&service).cloned());
+            let gateways = || self.gateways_of(&service);
+            all.extend(reached.entry(service.clone()).or_insert_with(gateways).iter().cloned());
         }
         all.into_iter().collect()
+    }
+
+    fn gateways_of(&self, service: &ObjectKey) -> BTreeSet<ObjectKey> {
+        let routes = self.by_service.get(service).into_iter().flatten();
+        let routes = routes.filter_map(|key| self.routes.get(key));
+        let listeners = routes.flat_map(|attached| &attached.listeners);
+        let gateways: BTreeSet<_> = listeners.map(|(gateway, _)| gateway).collect();
+        gateways.into_iter().chain(self.streams.gateways_of(service)).cloned().collect()
     }
 }

@@ -11,7 +11,7 @@ use crate::pattern_budget::Refused;
 use model::policy::{
     Body, Condition, Policy, Protocol, Retries, RouteFilters, RouteMirror, TlsRedirect,
 };
-use model::{Backend, Location, Origin, RuleMatch, ServiceRef, UpstreamId};
+use model::{Backend, Location, Origin, PathKind, RuleMatch, ServiceRef, UpstreamId};
 use objects::gateway::{
     BackendRef, HttpRoute, PathMatch, RequestMirror, RouteFilter, RouteMatch, RouteRule, ValueMatch,
 };
@@ -44,6 +44,8 @@ pub(super) struct Draft {
     pub(super) ports: BTreeSet<Port>,
     /// The Services that it names, whether or not they are there.
     pub(super) services: BTreeSet<ObjectKey>,
+    /// Other namespaces in which it names backends, whether or not it may.
+    pub(super) abroad: BTreeSet<Arc<str>>,
     /// Rules that are left out, each with its reason.
     pub(super) dropped: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl Draft {
                 "matches times backends times host names are more than {PLACES}: share them out among several routes"
             );
             reader.refuse("UnsupportedValue", message);
+            return reader.draft;
         }
         for (index, rule) in route.rules.iter().enumerate() {
             reader.rule(index, rule);
@@ -108,10 +111,28 @@ impl Draft {
     }
 }
 
-/// Matches times backends times host names: what a route takes where one listener has it.
+/// Matches times backends times host names: what a route takes where one listener has it. Long texts count as more,
+/// since each place has them.
 pub(super) fn places(route: &HttpRoute) -> usize {
-    let rules = route.rules.iter().map(|rule| rule.matches.len() * rule.backends.len().max(1));
-    rules.sum::<usize>() * route.hostnames.len().max(1)
+    let kilobytes = |bytes: usize| bytes / 1024;
+    let of_filters = |all: &[RouteFilter]| all.iter().map(filters::bytes).sum::<usize>();
+    let rules = route.rules.iter().map(|rule| {
+        let own = of_filters(&rule.filters);
+        let backends = rule.backends.iter().map(|one| own + of_filters(&one.filters));
+        let backends: usize = backends.map(|bytes| 1 + kilobytes(bytes)).sum();
+        let backends = backends.max(1 + kilobytes(own));
+        let matches = rule.matches.iter().map(|found| 1 + kilobytes(bytes(found)));
+        matches.sum::<usize>().saturating_mul(backends)
+    });
+    rules.fold(0, usize::saturating_add).saturating_mul(route.hostnames.len().max(1))
+}
+
+/// Bytes of text that a match has.
+fn bytes(found: &RouteMatch) -> usize {
+    let values = found.headers.iter().chain(&found.query).map(|one| match &one.value {
+        ValueMatch::Exact(value) | ValueMatch::Expression(value) => one.name.len() + value.len(),
+    });
+    values.sum()
 }
 
 /// How many regular expressions a route has, and bytes of their text.
@@ -217,31 +238,36 @@ impl Reader<'_> {
             }
             Err(Refused::TooLarge(why)) => return self.refuse("UnsupportedValue", why),
         };
+        let weighty: Vec<_> = backends.iter().filter(|(one, _)| one.weight > 0).collect();
+        let mut ways = Vec::with_capacity(weighty.len());
+        for (one, backend) in &weighty {
+            if one.filters.iter().any(|filter| matches!(filter, RouteFilter::Cors(_))) {
+                let message = "CORS counts for a rule: move it from backendRefs to filters";
+                self.refuse("UnsupportedValue", format!("{at}.backendRefs: {message}"));
+            }
+            let filters = rule.filters.iter().chain(&one.filters);
+            ways.push((one.weight, self.way((&at, rule), filters, backend.clone(), Some(one))));
+        }
+        if ways.is_empty() || has_redirect(&rule.filters) {
+            let reason = "the rule has no backend with a weight".to_owned();
+            let backend = if has_redirect(&rule.filters) {
+                Backend::NotFound
+            } else {
+                Backend::Broken(reason)
+            };
+            ways = vec![(1, self.way((&at, rule), rule.filters.iter(), backend, None))];
+        }
+        let mut all = weighty.iter().flat_map(|(one, _)| &one.filters).chain(&rule.filters);
+        let needs_prefix = all.any(filters::needs_prefix);
         for (found, matches) in rule.matches.iter().zip(matches) {
             if let Err(why) = texts::of_match(found) {
                 self.refuse("UnsupportedValue", format!("{at}.matches: {why}"));
             }
-            let mut shares = Vec::new();
-            let weighty = backends.iter().filter(|(one, _)| one.weight > 0);
-            for (one, backend) in weighty {
-                if one.filters.iter().any(|filter| matches!(filter, RouteFilter::Cors(_))) {
-                    let message = "CORS counts for a rule: move it from backendRefs to filters";
-                    self.refuse("UnsupportedValue", format!("{at}.backendRefs: {message}"));
-                }
-                let filters = rule.filters.iter().chain(&one.filters);
-                let place = self.place((&at, rule), found, filters, backend.clone(), Some(one));
-                shares.push((one.weight, place));
+            if needs_prefix && path_of(found).0 != PathKind::Prefix {
+                let message = "ReplacePrefixMatch needs a match of type PathPrefix";
+                self.refuse("UnsupportedValue", format!("{at}.filters: {message}"));
             }
-            if shares.is_empty() || has_redirect(&rule.filters) {
-                let reason = "the rule has no backend with a weight".to_owned();
-                let backend = if has_redirect(&rule.filters) {
-                    Backend::NotFound
-                } else {
-                    Backend::Broken(reason)
-                };
-                let place = self.place((&at, rule), found, rule.filters.iter(), backend, None);
-                shares = vec![(1, place)];
-            }
+            let shares = ways.iter().map(|(weight, way)| (*weight, of(way, found))).collect();
             self.draft.rules.push(DraftRule { matches, shares });
         }
     }
@@ -263,6 +289,10 @@ impl Reader<'_> {
 
     fn port(&mut self, backend: &BackendRef) -> Result<Port, (&'static str, String)> {
         let own = &self.route.meta.key.namespace;
+        let key = key_of(&backend.object, own);
+        if key.namespace != *own {
+            self.draft.abroad.insert(key.namespace);
+        }
         let wanted = Wanted { kind: self.route.kind.name(), namespace: own, protocol: "TCP" };
         wanted.port(backend, self.snapshot, &mut self.draft.services)
     }
@@ -292,15 +322,14 @@ impl Reader<'_> {
         (numerator > 0).then_some(RouteMirror { upstream, numerator, denominator })
     }
 
-    fn place<'f>(
+    /// What all places of a rule have in common that lead to a backend.
+    fn way<'f>(
         &mut self,
         (at, rule): (&str, &RouteRule),
-        found: &RouteMatch,
         filters: impl Iterator<Item = &'f RouteFilter>,
         backend: Backend,
         named: Option<&BackendRef>,
-    ) -> Arc<Location> {
-        let (kind, path) = path_of(found);
+    ) -> Location {
         let mut policy = Policy {
             tls_redirect: TlsRedirect::NEVER,
             body: Body { max_size: None, ..Body::default() },
@@ -315,7 +344,7 @@ impl Reader<'_> {
         for filter in filters {
             if let RouteFilter::Mirror(mirror) = filter {
                 does.mirrors.extend(self.mirror(mirror));
-            } else if let Err(why) = filters::add(&mut does, &mut policy, filter, kind, &path) {
+            } else if let Err(why) = filters::add(&mut does, &mut policy, filter) {
                 self.refuse(why.0, format!("{at}.filters: {}", why.1));
             }
         }
@@ -337,20 +366,18 @@ impl Reader<'_> {
             let port = one.port.map(|port| port.to_string()).unwrap_or_default();
             ServiceRef { namespace: key.namespace, name: key.name, port: port.into() }
         });
-        Arc::new(Location {
-            path: path.into_owned(),
-            kind,
+        let (kind, namespace, name) =
+            (kind_of(self.route.kind), own.namespace.clone(), own.name.clone());
+        Location {
+            path: String::new(),
+            kind: PathKind::Prefix,
             whole: true,
             backend,
             canary: None,
             service,
-            origin: Some(Origin::new(
-                kind_of(self.route.kind),
-                own.namespace.clone(),
-                own.name.clone(),
-            )),
+            origin: Some(Origin::new(kind, namespace, name)),
             policy,
-        })
+        }
     }
 
     fn shared(&mut self, policy: Policy) -> Arc<Policy> {
@@ -361,6 +388,12 @@ impl Reader<'_> {
         self.policies.push(policy.clone());
         policy
     }
+}
+
+/// The place of a match.
+fn of(way: &Location, found: &RouteMatch) -> Arc<Location> {
+    let (kind, path) = path_of(found);
+    Arc::new(Location { path: path.into_owned(), kind, ..way.clone() })
 }
 
 /// Adds how long requests of a rule may take, and how often they are tried.

@@ -1,8 +1,10 @@
 //! What the objects of the Gateway API are told about themselves; addresses and times are somebody else's to add.
 
 use imbl::OrdMap;
-use objects::gateway::ParentRef;
+use model::Transport;
+use objects::gateway::{Infrastructure, ParentRef};
 use objects::{Kind, ObjectKey};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -13,6 +15,8 @@ pub struct Statuses {
     pub classes: OrdMap<ObjectKey, Arc<ClassStatus>>,
     /// Of Gateways.
     pub gateways: OrdMap<ObjectKey, Arc<GatewayStatus>>,
+    /// Of ListenerSets.
+    pub sets: OrdMap<ObjectKey, Arc<SetStatus>>,
     /// Of HTTPRoutes and GRPCRoutes.
     pub routes: OrdMap<(Kind, ObjectKey), Arc<RouteStatus>>,
     /// Of BackendTLSPolicies.
@@ -66,6 +70,36 @@ pub struct GatewayStatus {
     pub wanted: Vec<(String, String)>,
     /// The address of its own, if it has one; nothing where all share those that are published.
     pub own: Option<Option<IpAddr>>,
+    /// The Service that is made for it, if one is.
+    pub service: Option<Arc<GatewayService>>,
+    /// `attachedListenerSets`; nothing if no ListenerSet names it.
+    pub sets: Option<u32>,
+}
+
+/// The Service that is made for a Gateway with an address of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GatewayService {
+    /// `metadata.uid` of the Gateway.
+    pub uid: Arc<str>,
+    /// The address.
+    pub address: IpAddr,
+    /// The ports that are served there.
+    pub ports: BTreeSet<(Transport, u16)>,
+    /// Labels and annotations that the Gateway asks for.
+    pub infrastructure: Arc<Infrastructure>,
+}
+
+/// The status of a ListenerSet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetStatus {
+    /// Of which generation it is.
+    pub generation: i64,
+    /// The Gateway that it names.
+    pub gateway: ObjectKey,
+    /// `conditions`.
+    pub conditions: Vec<Condition>,
+    /// `listeners`, in the order of the specification; none where none is added.
+    pub listeners: Vec<ListenerStatus>,
 }
 
 /// One of `listeners`.

@@ -1,11 +1,12 @@
 //! TCPRoutes, UDPRoutes and TLSRoutes: where connections and datagrams go, whatever is in them. There are few of them,
 //! so all are read again as soon as something touches one.
 
-use super::attach::{Wish, hosts, is_gateway, listeners};
+use super::attach::{Wish, hosts, listeners};
 use super::backend_tls::Policies;
 use super::grants;
-use super::listeners::{Protocol, State, key_of};
+use super::listeners::{Protocol, State};
 use super::missing;
+use super::parents::ours;
 use super::places::over_budget;
 use super::rules::{Port, Wanted, upstream_id};
 use super::status::{Condition, RouteStatus};
@@ -45,6 +46,8 @@ pub(super) struct Streams {
     pub(super) attached: BTreeMap<(ObjectKey, usize), u32>,
     /// What the routes of each namespace take: backends times host names.
     taken: BTreeMap<Arc<str>, u64>,
+    /// What they may take.
+    most: u64,
     /// The status of each route that names a Gateway of ours.
     pub(super) statuses: BTreeMap<(objects::Kind, ObjectKey), RouteStatus>,
     /// Gateways that routes name and that are not there.
@@ -59,6 +62,7 @@ pub(super) fn touched(known: &Streams, around: &Around<'_>) -> bool {
         routes.any(|route| route.meta.key.namespace == *namespace)
     };
     differing(&old.stream_routes, &new.stream_routes).next().is_some()
+        || known.most != around.most[0].1
         || differing(&old.namespaces, &new.namespaces).any(|key| has_routes(&key.name))
         || grants::touched(old, new).iter().any(has_routes)
         || around.services.iter().any(|service| known.services.contains(service))
@@ -71,7 +75,7 @@ impl Streams {
         policies: &Policies,
         around: &Around<'_>,
     ) -> Self {
-        let mut made = Self::default();
+        let mut made = Self { most: around.most[0].1, ..Self::default() };
         let mut routes: Vec<_> = around.new.stream_routes.values().collect();
         routes.sort_by_key(|route| (route.meta.created, route.meta.key.clone(), route.kind));
         for route in routes {
@@ -93,14 +97,16 @@ impl Streams {
         if !notes.is_empty() {
             self.notes.insert((route.kind, key.clone()), notes);
         }
-        let ours = route.parents.iter().filter(|parent| is_gateway(parent)).filter_map(|parent| {
-            Some((parent, gateways.get(&key_of(&parent.object, &key.namespace))?))
-        });
-        let ours: Vec<_> = ours.collect();
+        let ours = ours(&route.parents, &key.namespace, gateways, around.new);
         if ours.is_empty() {
             return;
         }
-        let (shares, unresolved) = self.shares(route, around.new);
+        let waits = self.waits(route, around);
+        // Of one that waits nothing is looked up, as with other routes.
+        let (shares, unresolved) = match waits {
+            Some(_) => Default::default(),
+            None => self.shares(route, around.new),
+        };
         let resolved = match unresolved {
             Some((reason, message)) => Condition::fails("ResolvedRefs", reason, message),
             None => Condition::holds("ResolvedRefs", "ResolvedRefs"),
@@ -110,11 +116,10 @@ impl Streams {
             namespace: &key.namespace,
             hostnames: &route.hostnames,
         };
-        let waits = self.waits(route, around);
         let mut told = Vec::with_capacity(ours.len());
         let mut counted = BTreeSet::new();
-        for (parent, state) in ours {
-            let found = listeners(&wish, parent, state, around.new);
+        for (parent, (state, set)) in ours {
+            let found = listeners(&wish, parent, (state, set), around.new);
             let accepted = match (&route.unread, found) {
                 (_, Err((reason, message))) => Condition::fails("Accepted", reason, message),
                 (_, Ok(_)) if waits.is_some() => {
@@ -180,7 +185,7 @@ impl Streams {
                 shares: shares.iter().map(|share| stream_share(share, port, around)).collect(),
             });
         }
-        let listener = &state.gateway.listeners[index];
+        let listener = state.listener(index);
         let Some(own) = state.own(index).filter(|_| state.serves(index)) else { return };
         if route.kind != objects::Kind::TlsRoute {
             return;

@@ -49,9 +49,9 @@ pub(crate) fn server(
         problems: Vec::new(),
     };
     let allowed = ground.permissions.cross_namespace;
-    let owners = Owners::of(name, drafts, allowed);
+    let mut owners = Owners::of(name, drafts, allowed);
     let won = host.won(&owners, drafts);
-    let won = host.leave_to_owners(&owners, won);
+    let won = host.leave_to_owners(&mut owners, won);
     host.locations =
         won.into_iter().map(|(draft, route)| with_upstreams(draft, route, surroundings)).collect();
     host.root(drafts, default, surroundings);

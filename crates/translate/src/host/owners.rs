@@ -71,13 +71,19 @@ struct Path<'a> {
     draft: &'a Draft,
     kind: PathKind,
     text: &'a str,
+    /// Whether its Ingress asks for regular expressions.
+    regex: bool,
 }
 
 /// The paths of all Ingresses of a host that more than one namespace has; empty where only one has.
 #[derive(Default)]
 pub(super) struct Owners<'a> {
+    /// All of them, until it is settled who has what.
+    paths: Vec<Path<'a>>,
     /// By path, who is oldest.
     oldest: HashMap<Claim, &'a Draft>,
+    /// Who is older than the Ingress of a path that would take requests, by where that is written.
+    lost: HashMap<(*const Draft, PathKind, &'a str), &'a Draft>,
     /// By path without its final slash, in lower case.
     bare: HashMap<String, Vec<Path<'a>>>,
     /// By what every path that a path matches begins with.
@@ -88,6 +94,13 @@ pub(super) struct Owners<'a> {
 
 /// The oldest Ingress of each start, by namespace: who has many paths costs others little.
 type Oldest<'a> = BTreeMap<&'a str, BTreeMap<String, &'a Draft>>;
+
+fn claim<'a>(oldest: &mut HashMap<Claim, &'a Draft>, path: &Path<'a>) {
+    let oldest = oldest.entry((path.kind, path.text.to_owned())).or_insert(path.draft);
+    if path.draft.age() < oldest.age() {
+        *oldest = path.draft;
+    }
+}
 
 fn note<'a>(all: &mut Oldest<'a>, start: String, draft: &'a Draft) {
     let oldest = all.entry(namespace(draft)).or_default().entry(start).or_insert(draft);
@@ -116,41 +129,45 @@ impl<'a> Owners<'a> {
         }
         let host = owner(name, drafts);
         let is_catch_all = *name == ServerName::catch_all();
-        let mut paths = Vec::new();
         for draft in claiming() {
             let catch_all = draft.catch_all.iter().filter(|_| is_catch_all);
             for route in draft.hosts.get(name).into_iter().flatten().chain(catch_all) {
                 let (kind, text) = (route.location.kind, route.location.path.as_str());
-                paths.push(Path { draft, kind, text });
+                owners.paths.push(Path { draft, kind, text, regex: route.regex });
             }
             // What it says for everything else is its path /.
             if draft.default.is_some() && !is_catch_all && Some(namespace(draft)) == host {
-                paths.push(Path { draft, kind: PathKind::Prefix, text: "/" });
+                let root = Path { draft, kind: PathKind::Prefix, text: "/", regex: false };
+                owners.paths.push(root);
             }
         }
-        paths.iter().for_each(|path| owners.claim(path));
-        paths.into_iter().for_each(|path| owners.add(path));
+        for path in &owners.paths {
+            claim(&mut owners.oldest, path);
+        }
         owners
     }
 
-    fn claim(&mut self, path: &Path<'a>) {
-        let oldest = self.oldest.entry((path.kind, path.text.to_owned())).or_insert(path.draft);
-        if path.draft.age() < oldest.age() {
-            *oldest = path.draft;
+    /// Settles who has what, the oldest first: a path that somebody else has, or that would take requests from an older
+    /// one, is served to nobody, and so takes nothing from a younger one either.
+    fn settle(&mut self, host: &Host<'_>) {
+        let mut paths = std::mem::take(&mut self.paths);
+        paths.sort_by_cached_key(|path| path.draft.age());
+        for path in paths {
+            let Path { draft, kind, text, .. } = path;
+            if self.stranger(draft, kind, text).is_some() || host.would_make_patterns(&path) {
+                continue;
+            }
+            if let Some(older) = self.taken_from(&path, host.regex) {
+                self.lost.insert((std::ptr::from_ref(draft), kind, text), older);
+                continue;
+            }
+            let (start, rest) = split(text);
+            if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {
+                note(&mut self.closed, bare(start), draft);
+            }
+            note(&mut self.starts, bare(start), draft);
+            self.bare.entry(bare(text)).or_default().push(path);
         }
-    }
-
-    /// Notes a path that is not that of another namespace: what somebody else has already takes nothing from others.
-    fn add(&mut self, path: Path<'a>) {
-        if self.stranger(path.draft, path.kind, path.text).is_some() {
-            return;
-        }
-        let (start, rest) = split(path.text);
-        if rest.bytes().any(|byte| !b"()$^?/|.*+".contains(&byte)) {
-            note(&mut self.closed, bare(start), path.draft);
-        }
-        note(&mut self.starts, bare(start), path.draft);
-        self.bare.entry(bare(path.text)).or_default().push(path);
     }
 
     /// Whose path it is, if it is that of another namespace.
@@ -233,18 +250,19 @@ impl Host<'_> {
     /// the paths of another namespace's host regular expressions.
     pub(super) fn leave_to_owners<'a>(
         &mut self,
-        owners: &Owners<'_>,
+        owners: &mut Owners<'a>,
         won: Vec<Won<'a>>,
     ) -> Vec<Won<'a>> {
+        owners.settle(self);
         let mut stay = Vec::new();
         for (draft, route) in won {
             let (kind, text) = (route.location.kind, route.location.path.as_str());
-            let is_pattern = route.regex && !is_literal(text);
-            let (item, why) = if is_pattern && !self.regex && !self.is_heard(draft, Item::Regex) {
+            let path = Path { draft, kind, text, regex: route.regex };
+            let (item, why) = if self.would_make_patterns(&path) {
                 let why = "it is a regular expression, which would make all paths of the host such"
                     .to_owned();
                 (Item::Regex, why)
-            } else if let Some(other) = owners.taken_from(&Path { draft, kind, text }, self.regex) {
+            } else if let Some(other) = owners.lost.get(&(std::ptr::from_ref(draft), kind, text)) {
                 let other = &other.ingress.meta.key;
                 let why = format!(
                     "it would take requests from Ingress {}/{}, which is older",
@@ -264,6 +282,12 @@ impl Host<'_> {
             self.problem(&draft.ingress.meta.key, "spec.rules", Severity::Error, message);
         }
         stay
+    }
+
+    /// Whether a path would make all paths of another namespace's host regular expressions.
+    fn would_make_patterns(&self, path: &Path<'_>) -> bool {
+        let is_pattern = path.regex && !is_literal(path.text);
+        is_pattern && !self.regex && !self.is_heard(path.draft, Item::Regex)
     }
 }
 

@@ -24,6 +24,7 @@ fn kind_of_origin(kind: objects::Kind) -> Kind {
         objects::Kind::Namespace => Kind::Namespace,
         objects::Kind::GatewayClass => Kind::GatewayClass,
         objects::Kind::Gateway => Kind::Gateway,
+        objects::Kind::ListenerSet => Kind::ListenerSet,
         objects::Kind::HttpRoute => Kind::HttpRoute,
         objects::Kind::GrpcRoute => Kind::GrpcRoute,
         objects::Kind::TcpRoute => Kind::TcpRoute,

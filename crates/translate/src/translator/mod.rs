@@ -181,7 +181,7 @@ impl Translator {
         self.make_servers(&ground, &mut work);
         let budget = self.options.namespace_budget.with(&ground.permissions.budget);
         let behind = (&*touched.secrets, &touched.config_maps);
-        self.make_routes(&old, &touched.services, behind, budget.of_routes(), &mut work);
+        self.make_routes(&old, &touched.services, behind, &budget, &mut work);
         self.make_certificates(&work);
         self.list_faults(&work);
         if make_streams {

@@ -1,6 +1,7 @@
 //! Making what the Gateway API asks for again, where something touched it.
 
 use super::{Finder, Translator, Work};
+use crate::budget::Budget;
 use crate::gateway::Around;
 use objects::{ObjectKey, Reference, Snapshot};
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ impl Translator {
         old: &Snapshot,
         services: &BTreeSet<ObjectKey>,
         (secrets, config_maps): (&[ObjectKey], &BTreeSet<ObjectKey>),
-        most: [(&'static str, u64); 3],
+        budget: &Budget,
         work: &mut Work,
     ) {
         // What leads to another Service changes with it.
@@ -28,7 +29,8 @@ impl Translator {
             old,
             new: snapshot,
             options,
-            most,
+            most: budget.of_routes(),
+            listeners: budget.listeners(),
             services: &touched,
             secrets,
             config_maps,

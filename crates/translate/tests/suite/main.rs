@@ -13,6 +13,7 @@ mod own_servers;
 mod raw;
 mod redirects;
 mod rejected;
+mod routes;
 mod sets;
 mod streams;
 mod tenants;

@@ -795,3 +795,25 @@ fn a_path_that_its_owner_has_already_takes_nothing_from_the_owners_other_ingress
         "{problems}"
     );
 }
+
+#[test]
+fn a_path_that_would_take_requests_from_an_older_one_takes_nothing_from_younger_ones_either() {
+    let default = || Some(backend("t", Some(PortRef::Number(80))));
+    let mut first = of("a", "first", "/", &[]);
+    (first.meta.created, first.default_backend) = (-1, default());
+    first.rules[0].paths = Some(Vec::new());
+    let mut own = of("a", "own", "/", &[("use-regex", "true")]);
+    (own.meta.created, own.default_backend) = (2, default());
+    let mut theirs = of("b", "other", "/", &[]);
+    theirs.rules[0].paths.iter_mut().flatten().for_each(|path| path.kind = PathType::Exact);
+    let alone = with(&[], &[first.clone(), own.clone()]).0;
+    let (both, problems) = with(&[], &[first, theirs, own]);
+    assert_eq!(answer(&alone, "/x"), "/ Prefix of own");
+    assert_eq!(answer(&both, "/x"), "/ Prefix of own", "{problems}");
+    assert_eq!(as_a_sees(&both).locations, as_a_sees(&alone).locations);
+    let said = "Ingress b/other: spec.rules: path / (Exact)";
+    assert!(
+        problems.contains(said) && !problems.contains("Ingress a/own: spec.rules"),
+        "{problems}"
+    );
+}

@@ -122,7 +122,8 @@ mod tests {
 
     fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Answer {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Answer { status, headers: headers.collect(), body: body.to_owned().into(), error: None }
+        let (headers, body) = (headers.collect(), body.to_owned().into());
+        Answer { status, headers, body, ..Answer::default() }
     }
 
     fn found(old: &Answer, new: &Answer) -> Vec<String> {

@@ -21,7 +21,8 @@ fn sums(report: &Report) -> Vec<String> {
         format!("{} answered otherwise", report.different),
     ];
     if report.not_compared > 0 {
-        let words = "NOT COMPARED: they cannot be sent, or no side answers";
+        let words =
+            "NOT COMPARED: they cannot be sent, or a side cannot be reached, or none answers";
         sums.push(format!("{} {words}", report.not_compared));
     }
     let unstable = report.outcomes.iter().filter(|outcome| !outcome.unstable.is_empty()).count();
@@ -32,10 +33,7 @@ fn sums(report: &Report) -> Vec<String> {
     }
     sums.extend(report.left_out.words());
     if let Some(stopped) = &report.stopped {
-        sums.push(format!(
-            "STOPPED: the new side failed {} times where the old one did not; {} requests were not sent",
-            stopped.harms, stopped.left
-        ));
+        sums.push(format!("STOPPED: {}", stopped.words()));
     }
     sums
 }

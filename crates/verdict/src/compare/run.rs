@@ -44,7 +44,7 @@ pub struct Outcome {
     pub new: u16,
     /// What differs, and how.
     pub differences: BTreeMap<String, String>,
-    /// Why nothing was compared: it cannot be sent, or neither answers.
+    /// Why nothing was compared: it cannot be sent, or one side cannot be reached, or neither answers.
     #[serde(default, rename = "not-compared", skip_serializing_if = "Option::is_none")]
     pub not_compared: Option<String>,
     /// What the old one itself answers otherwise the next time: that does not count.
@@ -53,6 +53,9 @@ pub struct Outcome {
     /// Whether the new one fails where the old one does not.
     #[serde(default)]
     pub harm: bool,
+    /// Whether no connection to the old one came about.
+    #[serde(default, rename = "old-unreachable", skip_serializing_if = "std::ops::Not::not")]
+    pub old_unreachable: bool,
 }
 
 /// Why a comparison ended early.
@@ -60,8 +63,34 @@ pub struct Outcome {
 pub struct Stopped {
     /// So many errors of the new one that the old one has not.
     pub harms: u64,
+    /// So often the old one could not be reached.
+    #[serde(rename = "old-unreachable")]
+    pub old_unreachable: u64,
     /// So many requests were not sent.
     pub left: usize,
+}
+
+impl Stopped {
+    /// Whether the new one did harm; otherwise the old one was away.
+    fn is_harm(&self) -> bool {
+        self.harms >= self.old_unreachable
+    }
+
+    /// In a sentence.
+    pub fn words(&self) -> String {
+        let left = self.left;
+        if self.is_harm() {
+            let harms = self.harms;
+            return format!(
+                "the new side failed {harms} times where the old one did not; {left} requests were not sent"
+            );
+        }
+        format!(
+            "the old side could not be reached {} times, so that there is nothing to compare with; {left} requests were \
+             not sent",
+            self.old_unreachable
+        )
+    }
 }
 
 /// All outcomes.
@@ -90,6 +119,11 @@ pub struct Report {
 }
 
 impl Report {
+    /// Whether it ended early since the new one fails where the old one does not.
+    pub fn is_harm(&self) -> bool {
+        self.stopped.as_ref().is_some_and(Stopped::is_harm)
+    }
+
     /// Whether each request was compared, and there was one.
     pub fn is_whole(&self) -> bool {
         self.not_compared == 0 && self.alike + self.different > 0
@@ -110,6 +144,7 @@ pub async fn compare(
     let mut known =
         state.as_mut().map(|state| std::mem::take(&mut state.known)).unwrap_or_default();
     let mut harms = known.values().filter(|outcome| outcome.harm).count() as u64;
+    let mut old_unreachable = 0;
     let todo: Vec<usize> =
         (0..requests.list.len()).filter(|number| !known.contains_key(number)).collect();
     let mut left = todo.into_iter();
@@ -118,7 +153,7 @@ pub async fn compare(
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let both = Arc::new((client.clone(), options.clone()));
     loop {
-        let stops = harms >= options.stop_after;
+        let stops = harms.max(old_unreachable) >= options.stop_after;
         if !stops && running.len() < options.concurrency.max(1) && left.len() > 0 {
             ticks.tick().await;
             if let Some(number) = left.next() {
@@ -130,13 +165,15 @@ pub async fn compare(
         let Some(done) = running.join_next().await else { break };
         let (number, outcome) = done.map_err(io::Error::other)?;
         harms += u64::from(outcome.harm);
+        old_unreachable += u64::from(outcome.old_unreachable);
         if let Some(state) = &mut state {
             state.note(number, &outcome)?;
         }
         known.insert(number, outcome);
         told(known.len());
     }
-    let stopped = (left.len() > 0).then(|| Stopped { harms, left: left.len() });
+    let left = left.len();
+    let stopped = (left > 0).then_some(Stopped { harms, old_unreachable, left });
     Ok(report(requests, options, known.into_values().collect(), stopped))
 }
 
@@ -172,10 +209,17 @@ async fn one(client: &Client, options: &Options, send: &Send) -> Outcome {
         return nothing(&format!("it cannot be sent: {why}"));
     }
     let (first, other) = tokio::join!(client.send(old, send), client.send(new, send));
+    let without_old = |why: &str| Outcome { old_unreachable: first.unreachable, ..nothing(why) };
     match (&first.error, &other.error) {
-        (Some(one), Some(two)) if one == two => return nothing(&format!("neither answers: {one}")),
+        (Some(one), Some(two)) if one == two => {
+            return without_old(&format!("neither answers: {one}"));
+        }
         (Some(one), Some(two)) => {
-            return nothing(&format!("neither answers: old {one}, new {two}"));
+            return without_old(&format!("neither answers: old {one}, new {two}"));
+        }
+        // Whoever cannot be reached says nothing about the request.
+        (Some(one), None) if first.unreachable => {
+            return without_old(&format!("the old side cannot be reached: {one}"));
         }
         _ => {}
     }
@@ -200,7 +244,7 @@ async fn one(client: &Client, options: &Options, send: &Send) -> Outcome {
     let differences = found.into_iter();
     let differences = differences.map(|(what, how)| (what, Printable(&how).to_string())).collect();
     let (old, new) = (first.status, other.status);
-    Outcome { request: shown(send), old, new, differences, not_compared: None, unstable, harm }
+    Outcome { request: shown(send), old, new, differences, unstable, harm, ..Outcome::default() }
 }
 
 /// Method, host and path; the query may hold a token. It may be a stranger's: nothing in it moves a cursor.
@@ -239,7 +283,7 @@ mod tests {
     }
 
     fn compared(requests: &Requests, options: &Options, state: Option<State>) -> Report {
-        let client = Client::new(true).unwrap();
+        let client = Client::new(true, false).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(compare(requests, options, &client, state, |_| {})).unwrap()
     }
@@ -273,6 +317,43 @@ mod tests {
             assert!(page.contains(words), "{words}: {page}");
             assert!(!page.contains(['\u{202e}', '\u{9b}', '\u{1b}']), "{page:?}");
         }
+    }
+
+    /// A side that answers each request with nothing, as HTTP has it.
+    fn somebody() -> Target {
+        use std::io::{Read, Write};
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
+            }
+        });
+        Target { secure: false, host: "127.0.0.1".to_owned(), port }
+    }
+
+    #[test]
+    fn where_the_old_side_is_gone_nothing_is_different_and_it_ends_soon() {
+        let mut requests = Requests::new(false, false);
+        for number in 0..20 {
+            requests.line(&format!("http://a.test/{number}")).unwrap();
+        }
+        let gone = Options { new: somebody(), stop_after: 3, concurrency: 1, ..nobody() };
+        let report = compared(&requests, &gone, None);
+        assert_eq!((report.different, report.not_compared), (0, 3), "{report:?}");
+        let stopped = report.stopped.as_ref().expect("it ended");
+        assert_eq!((stopped.harms, stopped.old_unreachable, stopped.left), (0, 3, 17));
+        let page = markdown(&report);
+        assert!(page.contains("STOPPED: the old side could not be reached 3 times"), "{page}");
+        assert!(page.contains("the old side cannot be reached: cannot connect"), "{page}");
+        // The new one alone: that is harm.
+        let gone = Options { old: somebody(), stop_after: 3, concurrency: 1, ..nobody() };
+        let report = compared(&requests, &gone, None);
+        let stopped = report.stopped.as_ref().expect("it ended");
+        assert_eq!((report.different, stopped.harms, stopped.old_unreachable), (3, 3, 0));
+        assert!(markdown(&report).contains("STOPPED: the new side failed 3 times"));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! One request over HTTP/1.1 to an address that is given, whatever host it asks for.
+//! One request over HTTP/1.1 or HTTP/2 to an address that is given, whatever host it asks for.
 
 use super::requests::Send;
-use bytes::Bytes;
-use http::{HeaderName, HeaderValue, Method, Request};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -15,11 +15,14 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 /// The longest body that is compared.
 const LONGEST: usize = 8 << 20;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a connection may take, TLS included.
+const CONNECTING: Duration = Duration::from_secs(10);
 
 /// A controller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,20 +83,32 @@ pub(super) struct Answer {
     pub(super) body: Bytes,
     /// Why there is none.
     pub(super) error: Option<String>,
+    /// Whether no connection came about: nobody heard the request.
+    pub(super) unreachable: bool,
+}
+
+/// Why there is no answer.
+enum Failed {
+    /// Nobody could be asked.
+    Unreachable(String),
+    /// Somebody was asked, and did not answer.
+    Unanswered(String),
 }
 
 /// Sends requests.
 #[derive(Clone, Debug)]
 pub struct Client {
     tls: Arc<ClientConfig>,
+    http2: bool,
 }
 
 impl Client {
-    /// A client that believes the authorities of this machine; or anybody, where certificates are not looked at.
+    /// A client that believes the authorities of this machine; or anybody, where certificates are not looked at. With
+    /// `http2` it speaks nothing else: over TLS by ALPN, in clear with prior knowledge.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new(insecure: bool) -> Result<Self, rustls::Error> {
+    pub fn new(insecure: bool, http2: bool) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;
@@ -104,57 +119,141 @@ impl Client {
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
             builder.with_root_certificates(roots)
         };
-        Ok(Self { tls: Arc::new(config.with_no_client_auth()) })
+        let mut tls = config.with_no_client_auth();
+        tls.alpn_protocols = vec![if http2 { b"h2".to_vec() } else { b"http/1.1".to_vec() }];
+        Ok(Self { tls: Arc::new(tls), http2 })
     }
 
     /// Sends a request to a controller.
     pub(super) async fn send(&self, target: &Target, send: &Send) -> Answer {
         let answer = tokio::time::timeout(PATIENCE, self.exchange(target, send)).await;
-        let failed = |error| Answer { error: Some(error), ..Answer::default() };
+        let failed =
+            |error, unreachable| Answer { error: Some(error), unreachable, ..Answer::default() };
         match answer {
-            Err(_) => failed(format!("no answer within {} s", PATIENCE.as_secs())),
-            Ok(Err(error)) => failed(error),
+            Err(_) => failed(format!("no answer within {} s", PATIENCE.as_secs()), false),
+            Ok(Err(Failed::Unreachable(error))) => failed(error, true),
+            Ok(Err(Failed::Unanswered(error))) => failed(error, false),
             Ok(Ok(answer)) => answer,
         }
     }
 
-    async fn exchange(&self, target: &Target, send: &Send) -> Result<Answer, String> {
+    async fn exchange(&self, target: &Target, send: &Send) -> Result<Answer, Failed> {
+        let connecting = tokio::time::timeout(CONNECTING, self.connect(target, send)).await;
+        let late = || format!("cannot connect: nothing within {} s", CONNECTING.as_secs());
+        let connected = connecting.unwrap_or_else(|_| Err(late())).map_err(Failed::Unreachable)?;
+        let answer = match connected {
+            Connected::Plain(stream) => self.talk(stream, target, send).await,
+            Connected::Tls(stream) => self.talk(*stream, target, send).await,
+        };
+        answer.map_err(Failed::Unanswered)
+    }
+
+    async fn connect(&self, target: &Target, send: &Send) -> Result<Connected, String> {
         let address = (target.host.as_str(), target.port);
         let cannot = |error: std::io::Error| format!("cannot connect: {error}");
         let stream = TcpStream::connect(address).await.map_err(cannot)?;
         if !target.secure {
-            return talk(stream, send).await;
+            return Ok(Connected::Plain(stream));
         }
         let name = server_name(&send.host)?;
         let stream = TlsConnector::from(self.tls.clone()).connect(name, stream).await;
-        talk(stream.map_err(|error| format!("TLS: {error}"))?, send).await
+        let stream = stream.map_err(|error| format!("TLS: {error}"))?;
+        if self.http2 && stream.get_ref().1.alpn_protocol() != Some(b"h2") {
+            return Err("TLS: it does not agree to HTTP/2".to_owned());
+        }
+        Ok(Connected::Tls(Box::new(stream)))
+    }
+
+    async fn talk(
+        &self,
+        stream: impl Wire,
+        target: &Target,
+        send: &Send,
+    ) -> Result<Answer, String> {
+        if self.http2 { talk_http2(stream, target, send).await } else { talk(stream, send).await }
     }
 }
 
-async fn talk(
-    stream: impl AsyncRead + AsyncWrite + Unpin + std::marker::Send + 'static,
-    send: &Send,
-) -> Result<Answer, String> {
+/// A connection to a controller.
+enum Connected {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+/// What HTTP goes over.
+trait Wire: AsyncRead + AsyncWrite + Unpin + std::marker::Send + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + std::marker::Send + 'static> Wire for T {}
+
+async fn talk(stream: impl Wire, send: &Send) -> Result<Answer, String> {
     let text = |error: hyper::Error| error.to_string();
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(text)?;
     let connection = tokio::spawn(connection);
     let answer = async {
         let mut answer = sender.send_request(request(send)?).await.map_err(text)?;
         let status = answer.status().as_u16();
-        let headers = answer.headers().iter();
-        let headers = headers
-            .map(|(name, value)| {
-                (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
-            })
-            .collect();
+        let headers = fields(answer.headers());
         let body = Limited::new(answer.body_mut(), LONGEST).collect().await;
         let body = body.map_err(|error| format!("its body: {error}"))?.to_bytes();
-        Ok(Answer { status, headers, body, error: None })
+        Ok(Answer { status, headers, body, ..Answer::default() })
     };
     let answer = answer.await;
     connection.abort();
     answer
 }
+
+async fn talk_http2(stream: impl Wire, target: &Target, send: &Send) -> Result<Answer, String> {
+    let text = |error: h2::Error| format!("HTTP/2: {error}");
+    let (sender, connection) = h2::client::handshake(stream).await.map_err(text)?;
+    let connection = tokio::spawn(connection);
+    let answer = async {
+        let (request, body) = request_http2(send, target)?;
+        let mut sender = sender.ready().await.map_err(text)?;
+        let (answer, mut sending) = sender.send_request(request, body.is_empty()).map_err(text)?;
+        if !body.is_empty() {
+            sending.send_data(body, true).map_err(text)?;
+        }
+        let answer = answer.await.map_err(text)?;
+        let (status, headers) = (answer.status().as_u16(), fields(answer.headers()));
+        let (mut receiving, mut body) = (answer.into_body(), BytesMut::new());
+        while let Some(piece) = receiving.data().await {
+            let piece = piece.map_err(|error| format!("its body: {error}"))?;
+            let _ = receiving.flow_control().release_capacity(piece.len());
+            if body.len() + piece.len() > LONGEST {
+                return Err(format!("its body: longer than {LONGEST} bytes"));
+            }
+            body.extend_from_slice(&piece);
+        }
+        Ok(Answer { status, headers, body: body.freeze(), ..Answer::default() })
+    };
+    let answer = answer.await;
+    connection.abort();
+    answer
+}
+
+/// Names in lower case, with values.
+fn fields(headers: &HeaderMap) -> Vec<(String, String)> {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
+}
+
+/// The same request as HTTP/2 has it: the host in its authority, and no fields that only HTTP/1 has.
+fn request_http2(send: &Send, target: &Target) -> Result<(Request<()>, Bytes), String> {
+    let (mut head, _) = request(send)?.into_parts();
+    let scheme = if target.secure { "https" } else { "http" };
+    let path = head.uri.path_and_query().cloned().ok_or("its target is no path with a query")?;
+    let uri = Uri::builder().scheme(scheme).authority(send.host.as_str()).path_and_query(path);
+    head.uri = uri.build().map_err(|error| format!("its host: {error}"))?;
+    head.version = Version::HTTP_2;
+    for name in OF_HTTP1 {
+        head.headers.remove(name);
+    }
+    Ok((Request::from_parts(head, ()), Bytes::copy_from_slice(send.body.as_bytes())))
+}
+
+/// Fields that HTTP/2 does not have (RFC 9113 section 8.2.2), and the host, which is elsewhere.
+const OF_HTTP1: [&str; 7] =
+    ["host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "te"];
 
 /// Whether a request can be sent to these at all, as it is.
 pub(super) fn can_be_sent(send: &Send, targets: [&Target; 2]) -> Result<(), String> {

@@ -11,6 +11,17 @@ use std::collections::BTreeSet;
 /// The name of ingress-nginx's own default backend.
 const DEFAULT_BACKEND: &str = "upstream-default-backend";
 
+/// What stands for bytes that whoever kept the log could not keep.
+const REPLACEMENT: char = '\u{fffd}';
+const GARBLED: &str =
+    "bytes of its path or host that are no UTF-8 were replaced before the log came here";
+
+/// Whether what was asked for is not in the log as it came.
+fn is_garbled(record: &Record) -> bool {
+    let has = |text: &str| text.contains(REPLACEMENT);
+    has(&record.target) || record.host.as_deref().is_some_and(has)
+}
+
 /// What is refused for its head or its body.
 const HEAD_OR_BODY: [u16; 8] = [400, 413, 414, 417, 421, 431, 494, 497];
 const UNSEEN: &str =
@@ -38,7 +49,10 @@ enum Logged {
 
 /// What came of a request, and on which conditions.
 pub(super) fn compare(record: &Record, answer: &Answer, known: &Known) -> Compared {
-    let found = found(record, answer, known);
+    let found = match found(record, answer, known) {
+        Found::Differs if is_garbled(record) => Found::Unknown(GARBLED),
+        found => found,
+    };
     let mut conditions = match (found, answer.end) {
         (Found::Alike, End::Upstream | End::Access | End::Endpoints | End::Limits) => {
             of_passing(record, answer, known)

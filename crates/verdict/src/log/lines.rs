@@ -1,6 +1,7 @@
 //! Lines of files, of gzip or of standard input, each with its number; what wraps them is taken off.
 
 use flate2::bufread::MultiGzDecoder;
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
@@ -16,7 +17,7 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 /// A line of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Its text; what is not UTF-8 is replaced.
+    /// Its text; bytes that are no UTF-8 are percent-encoded.
     Text(String),
     /// It was longer than [`LONGEST`].
     TooLong,
@@ -155,8 +156,21 @@ impl Parts {
 }
 
 fn line(bytes: &[u8]) -> Line {
-    let text = String::from_utf8_lossy(bytes);
-    if text.is_empty() || is_other(&text) { Line::Other } else { Line::Text(text.into_owned()) }
+    let text = printed(bytes);
+    if text.is_empty() || is_other(&text) { Line::Other } else { Line::Text(text) }
+}
+
+/// The text; bytes that are no UTF-8, which `escape=json` and `escape=none` leave as they came, are asked about in
+/// their percent-encoded form, which means the same.
+fn printed(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(chunk.valid());
+        chunk.invalid().iter().for_each(|byte| {
+            let _ = write!(text, "%{byte:02X}");
+        });
+    }
+    text
 }
 
 /// `[pod/name/container] line`
@@ -260,6 +274,13 @@ mod tests {
             let found = lines(format!("{other}\n").as_bytes());
             assert_eq!(found, [(1, Line::Other)], "{other}");
         }
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_asked_about_percent_encoded() {
+        let log = b"GET /\xfc/\xc3\xbc HTTP/1.1\n2026-01-01T00:00:00.000000000Z stdout P a\xc3\n\
+                    2026-01-01T00:00:00.000000000Z stdout F \xbcb\n";
+        assert_eq!(lines(log), [line(1, "GET /%FC/\u{fc} HTTP/1.1"), line(3, "a\u{fc}b")]);
     }
 
     #[test]

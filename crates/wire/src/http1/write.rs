@@ -64,7 +64,7 @@ pub fn field(out: &mut BytesMut, name: &[u8], value: &[u8]) {
 
 /// Appends field lines.
 pub fn fields(out: &mut BytesMut, headers: &Headers) {
-    headers.iter().for_each(|field| field.write(out));
+    headers.write(out);
 }
 
 /// Appends Content-Length.

@@ -10,12 +10,20 @@
   resources: [ingresses/status]
   verbs: [patch]
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways/status, httproutes/status, grpcroutes/status, tcproutes/status, udproutes/status, tlsroutes/status, backendtlspolicies/status]
+  resources: [gateways/status, listenersets/status, httproutes/status, grpcroutes/status, tcproutes/status, udproutes/status, tlsroutes/status, backendtlspolicies/status]
   verbs: [update]
 {{- end }}
 - apiGroups: [gateway.networking.k8s.io]
-  resources: [gateways, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
+  resources: [gateways, listenersets, httproutes, grpcroutes, tcproutes, udproutes, tlsroutes, backendtlspolicies]
   verbs: [get, list, watch]
+{{- if eq (index (.Values.controller.extraArgs | default dict) "gateway-services" | toString) "true" }}
+- apiGroups: [""]
+  resources: [services]
+  verbs: [create, patch, delete]
+- apiGroups: [discovery.k8s.io]
+  resources: [endpointslices]
+  verbs: [create, patch, delete]
+{{- end }}
 - apiGroups: [discovery.k8s.io]
   resources: [endpointslices]
   verbs: [get, list, watch]

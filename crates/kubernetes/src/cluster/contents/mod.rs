@@ -21,6 +21,7 @@ pub(super) struct Contents {
     by_ingress: ReverseIndex,
     by_config_map: ReverseIndex,
     by_gateway: ReverseIndex,
+    by_set: ReverseIndex,
     /// The Secrets whose data are kept, for the watches to know.
     wanted: watch::Sender<Option<OrdSet<ObjectKey>>>,
     /// Secrets about whose data something may have to be done.
@@ -42,6 +43,7 @@ impl Contents {
             by_ingress: ReverseIndex::default(),
             by_config_map: ReverseIndex::default(),
             by_gateway: ReverseIndex::default(),
+            by_set: ReverseIndex::default(),
             wanted,
             unsettled: BTreeSet::new(),
         };
@@ -65,6 +67,7 @@ impl Contents {
         if unknown {
             let referenced = self.by_ingress.referenced().chain(self.by_config_map.referenced());
             let referenced = referenced.chain(self.by_gateway.referenced());
+            let referenced = referenced.chain(self.by_set.referenced());
             let wanted = referenced.chain(&self.pinned).filter_map(|reference| match reference {
                 Reference::Secret(key) => Some(key.clone()),
                 Reference::ConfigMap(_) | Reference::Service(_) => None,
@@ -119,6 +122,10 @@ impl Contents {
                 let secrets = (self.secrets_of)(Referrer::Gateway(gateway));
                 self.refer(Kind::Gateway, object.key(), secrets);
             }
+            Object::ListenerSet(set) => {
+                let secrets = (self.secrets_of)(Referrer::ListenerSet(set));
+                self.refer(Kind::ListenerSet, object.key(), secrets);
+            }
             Object::Secret(secret) => drop(self.unsettled.insert(secret.meta.key.clone())),
             Object::Namespace(namespace) => {
                 let name = namespace.meta.key.name.clone();
@@ -141,7 +148,9 @@ impl Contents {
 
     fn hide(&mut self, kind: Kind, key: &ObjectKey) {
         match kind {
-            Kind::Ingress | Kind::ConfigMap | Kind::Gateway => self.refer(kind, key, Vec::new()),
+            Kind::Ingress | Kind::ConfigMap | Kind::Gateway | Kind::ListenerSet => {
+                self.refer(kind, key, Vec::new());
+            }
             _ => {}
         }
         self.shown.remove(kind, key);
@@ -184,6 +193,7 @@ impl Contents {
         let index = match kind {
             Kind::Ingress => &mut self.by_ingress,
             Kind::Gateway => &mut self.by_gateway,
+            Kind::ListenerSet => &mut self.by_set,
             _ => &mut self.by_config_map,
         };
         let before = index.references_of(key);
@@ -205,6 +215,7 @@ impl Contents {
             || self.by_ingress.is_referenced(&reference)
             || self.by_config_map.is_referenced(&reference)
             || self.by_gateway.is_referenced(&reference)
+            || self.by_set.is_referenced(&reference)
     }
 
     /// Drops the data that nothing refers to any more, and returns the Secrets whose data are missing.

@@ -12,7 +12,7 @@ fn contents(pinned: &[Reference], has_selector: bool) -> Contents {
             let names = ingress.tls.iter().filter_map(|tls| tls.secret.as_deref());
             names.map(|name| ObjectKey::new(ingress.meta.key.namespace.clone(), name)).collect()
         }
-        Referrer::ConfigMap(_) | Referrer::Gateway(_) => Vec::new(),
+        Referrer::ConfigMap(_) | Referrer::Gateway(_) | Referrer::ListenerSet(_) => Vec::new(),
     });
     Contents::new(pinned, secrets_of, has_selector, watch::channel(None).0)
 }

@@ -147,6 +147,7 @@ async fn left_workers_end(master: i32, engine: &Nginx) {
     let deadline = Instant::now() + walk::SHUTDOWN + PATIENCE;
     while children(master).len() > wanted {
         assert!(Instant::now() < deadline, "workers stay: {:?}", children(master));
+        #[expect(clippy::disallowed_methods, reason = "between two looks at the condition")]
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

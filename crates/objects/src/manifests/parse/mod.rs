@@ -228,6 +228,7 @@ fn typed(kind: Kind, source: Source<'_>) -> Result<Object, (Option<Place>, Strin
         Kind::Namespace => read::<core::Namespace>(source),
         Kind::GatewayClass => read::<gateway::RawGatewayClass>(source),
         Kind::Gateway => read::<gateway::RawGateway>(source),
+        Kind::ListenerSet => read::<gateway::RawListenerSet>(source),
         Kind::HttpRoute => read::<gateway::RawHttpRoute>(source),
         Kind::GrpcRoute => read::<gateway::RawGrpcRoute>(source),
         Kind::TcpRoute => read::<gateway::RawTcpRoute>(source),

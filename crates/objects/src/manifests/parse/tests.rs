@@ -120,7 +120,7 @@ fn what_was_meant_as_an_object_and_is_none_is_told() {
         "apiVersion: v1\nkind: List\nitems:\n- 17\n- apiVersion: v1\n  kind: Pod\n\
          ---\napiVersion: networking.k8s.io/v1\nkind: ingress\n---\napiVersion: networking.k8s.io/v1\n\
          kind: Ingres\n---\njust words\n---\nkind: Ingress\n---\napiVersion: example.com/v1\nkind: ingress\n\
-         ---\napiVersion: gateway.networking.k8s.io/v1\nkind: ListenerSet\n---\napiVersion: v1\nkind: Pod\n",
+         ---\napiVersion: gateway.networking.k8s.io/v1\nkind: XMesh\n---\napiVersion: v1\nkind: Pod\n",
     );
     assert_eq!(names(&parsed), [""; 0]);
     let faults = faults(&parsed);
@@ -136,10 +136,7 @@ fn what_was_meant_as_an_object_and_is_none_is_told() {
         ]
     );
     let (line, message) = told[5];
-    assert!(
-        line == 21 && message.starts_with("ListenerSet of the Gateway API is not"),
-        "{message}"
-    );
+    assert!(line == 21 && message.starts_with("XMesh of the Gateway API is not"), "{message}");
     assert!(message.contains("HTTPRoute"), "{message}");
     assert_eq!(told.len(), 6, "{told:?}");
 }

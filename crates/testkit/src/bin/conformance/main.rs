@@ -44,6 +44,9 @@ spec: {controllerName: fairway/gateway-controller}
 /// The addresses that Gateways get, of the bridge that Pods are on.
 const POOL: &str = "10.244.0.64/26";
 
+/// What `--gateway-services` takes.
+const RIGHTS: &str = include_str!("../../../../../deploy/gateway-services.yaml");
+
 /// The Pod that this replica is said to be.
 const POD: &str = "
 apiVersion: v1
@@ -126,11 +129,13 @@ async fn start_fairway(cluster: &Cluster, order: &Order) -> Result<Process> {
     ensure!(status.success(), "`ip route add local {POOL}` ended with {status}");
     let kubeconfig = cluster.fairway_kubeconfig().await?;
     cluster.apply(POD).await?;
+    cluster.apply(RIGHTS).await?;
     let mut command = Command::new(&order.fairway);
     command.arg("run").arg("--kubeconfig").arg(&kubeconfig);
     command.args(["--http-port=80", "--https-port=443", "--healthz-port=10254"]);
     command.arg(format!("--publish-status-address={GATEWAY}"));
     command.arg(format!("--gateway-addresses={POOL}"));
+    command.arg("--gateway-services=true");
     command.envs([("POD_NAMESPACE", "fairway"), ("POD_NAME", "fairway-0")]);
     Process::start_apart(
         &mut command,

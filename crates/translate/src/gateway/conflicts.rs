@@ -1,0 +1,186 @@
+//! Which listeners want what others have: ports with another protocol, and names. Those of a Gateway go before those of
+//! its ListenerSets, and an older set before a younger one, so that nobody takes what somebody else has.
+
+use super::names::covers;
+use objects::gateway::Listener;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The listeners of one object.
+pub(super) struct Group<'a> {
+    /// Its namespace.
+    pub(super) namespace: &'a str,
+    /// Its listeners.
+    pub(super) listeners: &'a [Listener],
+    /// Whether each of them could be served, for all that it says itself.
+    pub(super) usable: Vec<bool>,
+}
+
+/// A port, and whether it is one of UDP, which is not one of TCP.
+type Port = (u16, bool);
+
+/// What is taken by objects that go before.
+#[derive(Default)]
+struct Taken<'a> {
+    protocols: BTreeMap<Port, BTreeSet<&'a str>>,
+    names: BTreeSet<(Port, String)>,
+    /// Wildcards of ListenerSets, with their namespace.
+    wildcards: BTreeMap<(Port, String), &'a str>,
+}
+
+/// What keeps each listener from being served; the Gateway's own stand first, then those of its sets by precedence.
+/// Of two listeners of one object none is served, of two objects that which goes before. `number` says which socket a
+/// port means.
+pub(super) fn conflicts(
+    groups: &[Group<'_>],
+    number: impl Fn(u16) -> u16,
+) -> Vec<Option<&'static str>> {
+    let mut found = Vec::new();
+    let mut taken = Taken::default();
+    for (place, group) in groups.iter().enumerate() {
+        let port = |listener: &Listener| (number(listener.port), listener.protocol == "UDP");
+        let lost =
+            group.listeners.iter().map(|one| taken.conflict(port(one), one, group.namespace));
+        let lost: Vec<_> = lost.collect();
+        let first = found.len();
+        for (index, own) in group.listeners.iter().enumerate() {
+            let others = group.listeners.iter().zip(&lost).enumerate();
+            // Whoever lost already is in nobody's way.
+            let others = others.filter(|(other, (_, lost))| *other != index && lost.is_none());
+            let others = others.map(|(_, (other, _))| other);
+            found.push(lost[index].or_else(|| within(own, others, port)));
+        }
+        for (index, listener) in group.listeners.iter().enumerate() {
+            // What a Gateway says of itself is never anybody else's to say.
+            if place == 0 || (found[first + index].is_none() && group.usable[index]) {
+                taken.take(port(listener), listener, (place > 0).then_some(group.namespace));
+            }
+        }
+    }
+    found
+}
+
+/// Whether others of the same object want the same port in another way, or the same name there.
+fn within<'a>(
+    own: &Listener,
+    others: impl Iterator<Item = &'a Listener> + Clone,
+    port: impl Fn(&Listener) -> Port,
+) -> Option<&'static str> {
+    let mut others = others.filter(|other| port(other) == port(own));
+    if others.clone().any(|other| other.protocol != own.protocol) {
+        return Some("ProtocolConflict");
+    }
+    others.any(|other| other.hostname == own.hostname).then_some("HostnameConflict")
+}
+
+fn name(listener: &Listener) -> String {
+    listener.hostname.as_deref().unwrap_or_default().to_ascii_lowercase()
+}
+
+impl<'a> Taken<'a> {
+    fn take(&mut self, port: Port, listener: &'a Listener, set: Option<&'a str>) {
+        self.protocols.entry(port).or_default().insert(&listener.protocol);
+        let name = name(listener);
+        if let Some(namespace) = set.filter(|_| name.starts_with('*')) {
+            self.wildcards.entry((port, name.clone())).or_insert(namespace);
+        }
+        self.names.insert((port, name));
+    }
+
+    fn conflict(&self, port: Port, own: &Listener, namespace: &str) -> Option<&'static str> {
+        let mut protocols = self.protocols.get(&port).into_iter().flatten();
+        if protocols.any(|protocol| **protocol != *own.protocol) {
+            return Some("ProtocolConflict");
+        }
+        let name = name(own);
+        let is_covered = |at: usize| {
+            let wide = format!("*{}", &name[at..]);
+            let owner = self.wildcards.get(&(port, wide.clone()));
+            owner.is_some_and(|owner| *owner != namespace) && covers(&wide, &name)
+        };
+        let is_anothers = name.match_indices('.').any(|(at, _)| is_covered(at));
+        (self.names.contains(&(port, name)) || is_anothers).then_some("HostnameConflict")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use objects::gateway::FromNamespaces;
+
+    fn listener(protocol: &str, port: u16, hostname: &str) -> Listener {
+        Listener {
+            name: String::new(),
+            hostname: (!hostname.is_empty()).then(|| hostname.to_owned()),
+            port,
+            protocol: protocol.to_owned(),
+            tls: None,
+            namespaces: FromNamespaces::Same,
+            kinds: Vec::new(),
+        }
+    }
+
+    /// Protocol, port and host name.
+    type Asked<'a> = (&'a str, u16, &'a str);
+
+    /// Letters for what becomes of `protocol port hostname`, object by object.
+    fn told(objects: &[(&str, &[Asked<'_>])]) -> String {
+        let read: Vec<(&str, Vec<Listener>)> = objects
+            .iter()
+            .map(|(namespace, all)| {
+                (*namespace, all.iter().map(|one| listener(one.0, one.1, one.2)).collect())
+            })
+            .collect();
+        let groups: Vec<Group<'_>> = read
+            .iter()
+            .map(|(namespace, listeners)| Group {
+                namespace,
+                listeners,
+                usable: listeners.iter().map(|one| one.protocol != "NONE").collect(),
+            })
+            .collect();
+        let letter = |found: Option<&str>| {
+            found.map_or('-', |reason| if reason.starts_with('P') { 'P' } else { 'H' })
+        };
+        conflicts(&groups, |port| port).into_iter().map(letter).collect()
+    }
+
+    #[test]
+    fn whoever_goes_before_keeps_port_and_name() {
+        let gateway: &[_] = &[("HTTP", 80, "a.test"), ("UDP", 53, "")];
+        let first: &[_] = &[("HTTP", 80, "A.test"), ("HTTP", 80, "b.test"), ("TCP", 53, "")];
+        let second: &[_] = &[("TCP", 80, ""), ("HTTP", 80, "b.test"), ("HTTP", 8080, "a.test")];
+        assert_eq!(told(&[("g", gateway), ("x", first), ("y", second)]), "--H--PH-");
+    }
+
+    #[test]
+    fn of_one_object_none_of_two_is_served_and_neither_is_in_the_way_of_other_sets() {
+        let both: &[_] = &[("HTTP", 80, ""), ("HTTPS", 80, "")];
+        assert_eq!(told(&[("g", &[]), ("x", both), ("y", &[("HTTP", 80, "")])]), "PP-");
+        assert_eq!(
+            told(&[("g", both), ("x", &[("HTTP", 80, "a.test")])]),
+            "PPP",
+            "a Gateway's port is its own"
+        );
+        let unknown: &[_] = &[("NONE", 80, "")];
+        assert_eq!(told(&[("g", &[]), ("x", unknown), ("y", &[("HTTP", 80, "")])]), "--");
+    }
+
+    #[test]
+    fn no_set_takes_names_out_of_an_older_wildcard_of_another_namespace() {
+        let wide: &[_] = &[("HTTP", 80, "*.a.test")];
+        let narrow: &[_] =
+            &[("HTTP", 80, "x.y.a.test"), ("HTTP", 80, "*.y.a.test"), ("HTTP", 80, "a.test")];
+        assert_eq!(told(&[("g", &[]), ("x", wide), ("y", narrow)]), "-HH-");
+        assert_eq!(
+            told(&[("g", &[]), ("x", wide), ("x", narrow)]),
+            "----",
+            "in one namespace they may"
+        );
+        assert_eq!(told(&[("g", wide), ("y", narrow)]), "----", "a Gateway lets sets in for that");
+        assert_eq!(
+            told(&[("g", &[]), ("y", narrow), ("x", wide)]),
+            "----",
+            "what is more special stays"
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Objects of the Gateway API come and go in any order: following them means the same as translating anew, whatever a
+//! change is thought to touch.
+
+use imbl::OrdMap;
+use objects::{Snapshot, snapshot_of};
+use std::path::Path;
+use translate::{Options, Translator, translate};
+
+const OBJECTS: &str = "
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {namespace: shop, name: web}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: own}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [a.test]
+  rules: [{backendRefs: [{name: a, port: 80}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: shop, name: abroad}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [a.test]
+  rules: [{matches: [{path: {value: /news}}], backendRefs: [{name: b, namespace: news, port: 80}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {namespace: news, name: copies}
+spec:
+  parentRefs: [{name: web, namespace: shop}]
+  hostnames: [b.test]
+  rules:
+  - filters: [{type: RequestMirror, requestMirror: {backendRef: {name: a, namespace: shop, port: 80}}}]
+    backendRefs: [{name: b, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {namespace: shop, name: abroad}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [c.test]
+  rules: [{backendRefs: [{name: b, namespace: news, port: 80}]}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {namespace: news, name: of-news}
+spec:
+  from:
+  - {group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}
+  - {group: gateway.networking.k8s.io, kind: GRPCRoute, namespace: shop}
+  to: [{group: '', kind: Service}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ReferenceGrant
+metadata: {namespace: shop, name: of-shop}
+spec:
+  from: [{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: news}]
+  to: [{group: '', kind: Service, name: a}]
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: shop, name: a}
+spec: {ports: [{name: web, port: 80}]}
+---
+apiVersion: v1
+kind: Service
+metadata: {namespace: news, name: b}
+spec: {ports: [{name: web, port: 80}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {namespace: news, name: younger, creationTimestamp: '2026-01-02T00:00:00Z'}
+spec:
+  targetRefs: [{group: '', kind: Service, name: b}]
+  validation: {wellKnownCACertificates: System, hostname: younger.example}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {namespace: news, name: older, creationTimestamp: '2026-01-01T00:00:00Z'}
+spec:
+  targetRefs: [{group: '', kind: Service, name: b}]
+  validation: {wellKnownCACertificates: System, hostname: older.example}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {namespace: news, name: of-port, creationTimestamp: '2026-01-03T00:00:00Z'}
+spec:
+  targetRefs: [{group: '', kind: Service, name: b, sectionName: web}, {group: '', kind: Service, name: c}]
+  validation: {wellKnownCACertificates: System, hostname: port.example}
+";
+
+/// Puts an object back that was taken away, or takes it away.
+fn toggle<K: Ord + Clone, V: Clone>(all: &OrdMap<K, V>, now: &mut OrdMap<K, V>, number: usize) {
+    let (key, value) = all.iter().nth(number).expect("there are so many");
+    if now.remove(key).is_none() {
+        now.insert(key.clone(), value.clone());
+    }
+}
+
+#[test]
+fn following_routes_grants_and_policies_means_the_same_as_translating_anew() {
+    let all = snapshot_of([(Path::new("in.yaml"), OBJECTS)]);
+    let counts = [
+        all.http_routes.len(),
+        all.grants.len(),
+        all.backend_tls.len(),
+        all.services.len(),
+        all.gateways.len(),
+    ];
+    assert_eq!(counts, [4, 2, 3, 2, 1]);
+    let mut seed = 7_u64;
+    let mut below = |most: usize| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(seed >> 33).expect("it is small") % most
+    };
+    let (mut translator, mut now) = (Translator::new(Options::default()), all.clone());
+    let mut served = 0;
+    for step in 0..600 {
+        for _ in 0..1 + below(2) {
+            let Snapshot { http_routes, grants, backend_tls, services, gateways, .. } = &mut now;
+            match below(25) {
+                0..8 => toggle(&all.http_routes, http_routes, below(counts[0])),
+                8..16 => toggle(&all.grants, grants, below(counts[1])),
+                16..22 => toggle(&all.backend_tls, backend_tls, below(counts[2])),
+                22..24 => toggle(&all.services, services, below(counts[3])),
+                _ => toggle(&all.gateways, gateways, below(counts[4])),
+            }
+        }
+        let followed = translator.update(&now);
+        let anew = translate(&now, &Options::default());
+        assert_eq!(followed.configuration, anew.configuration, "step {step}");
+        assert_eq!(followed.statuses, anew.statuses, "step {step}");
+        assert_eq!(followed.problems.to_string(), anew.problems.to_string(), "step {step}");
+        served += anew.configuration.routes.len();
+    }
+    assert!(served > 300, "hardly anything was served: {served}");
+}
