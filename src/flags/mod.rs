@@ -4,7 +4,6 @@ mod accepted;
 mod check;
 mod classes;
 mod compare;
-mod convert;
 mod dbg;
 #[cfg(test)]
 mod documentation;
@@ -27,7 +26,6 @@ mod webhook_certificate;
 pub(crate) use check::{Check, FailOn, Format};
 pub(crate) use classes::Classes;
 pub(crate) use compare::{Compare, Report as CompareReport};
-pub(crate) use convert::Convert;
 pub(crate) use dbg::{Backends, Certs, Dbg, What};
 pub(crate) use explain::{Explain, Output};
 pub(crate) use geoip::GeoIp;
@@ -71,8 +69,6 @@ pub(crate) enum Command {
     Run(Box<Run>),
     /// Tell for each Ingress whether it is served as ingress-nginx served it, and why not.
     Check(Box<Check>),
-    /// Write objects of the Gateway API for Ingresses, with what they cannot say as comments.
-    Convert(Box<Convert>),
     /// Send the same requests to an old and a new controller, and tell where their answers differ.
     Compare(Box<Compare>),
     /// Tell why a request goes where it goes: every decision, with the Ingress and annotation behind it.

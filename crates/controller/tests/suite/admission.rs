@@ -103,6 +103,20 @@ metadata: {name: web, namespace: demo}
 spec:
   gatewayClassName: fairway
   listeners: [{name: http, protocol: HTTP, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: closed, namespace: other}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: open, namespace: other}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
 ";
 
 #[tokio::test]
@@ -123,20 +137,49 @@ async fn a_route_that_is_of_no_use_is_allowed_with_warnings() {
     let good = || json!({"name": "shop", "port": 80});
     let web = || json!({"name": "web"});
     let at = |path: &str| json!({"type": "PathPrefix", "value": path});
-    assert!(warnings(web(), "b.test", at("/"), good()).await.is_empty(), "nothing is wrong with it");
+    assert!(
+        warnings(web(), "b.test", at("/"), good()).await.is_empty(),
+        "nothing is wrong with it"
+    );
     let cases = [
         (web(), "a.test", at("/"), good(), "a.test/ is Ingress demo/first's"),
         (json!({"name": "gone"}), "b.test", at("/"), good(), "no Gateway demo/gone is there"),
         (json!({"name": "web", "sectionName": "no"}), "b.test", at("/"), good(), "Accepted=False"),
         (web(), "b.test", at("/"), json!({"name": "nowhere", "port": 80}), "BackendNotFound"),
-        (web(), "b.test", at("/"), json!({"kind": "Bucket", "group": "x", "name": "b"}), "InvalidKind"),
-        (web(), "b.test", json!({"type": "RegularExpression", "value": "("}), good(), "UnsupportedValue"),
+        (
+            web(),
+            "b.test",
+            at("/"),
+            json!({"kind": "Bucket", "group": "x", "name": "b"}),
+            "InvalidKind",
+        ),
+        (
+            web(),
+            "b.test",
+            json!({"type": "RegularExpression", "value": "("}),
+            good(),
+            "UnsupportedValue",
+        ),
     ];
     for (parent, host, path, backend, wanted) in cases {
         let told = warnings(parent, host, path, backend).await;
-        let is_told = told.iter().any(|text| text.as_str().is_some_and(|text| text.contains(wanted)));
+        let is_told =
+            told.iter().any(|text| text.as_str().is_some_and(|text| text.contains(wanted)));
         assert!(is_told, "{wanted}: {told:?}");
     }
+    // Whoever asks does not learn what other namespaces have, but where he is let in.
+    let nowhere = || json!({"name": "nowhere", "port": 80});
+    for name in ["closed", "gone"] {
+        let parent = json!({"name": name, "namespace": "other"});
+        let told = warnings(parent, "b.test", at("/"), nowhere()).await;
+        assert!(told.is_empty(), "{name}: {told:?}");
+    }
+    let open = json!({"name": "open", "namespace": "other"});
+    let told = warnings(open, "b.test", at("/"), nowhere()).await;
+    assert!(
+        told.iter().any(|text| text.as_str().is_some_and(|text| text.contains("BackendNotFound"))),
+        "{told:?}"
+    );
     let gone = review("gateway.networking.k8s.io", "HTTPRoute", "DELETE", "r", Value::Null);
     assert_eq!(response(&started, &gone).await, json!({"uid": "id-1", "allowed": true}));
 }

@@ -37,7 +37,13 @@ pub fn useless_routes(
     let mut is_ours = BTreeSet::new();
     for ((kind, key), status) in told {
         for (parent, conditions) in &status.parents {
-            is_ours.insert(gateway_of(parent, key));
+            let gateway = gateway_of(parent, key);
+            // Whether another namespace has a Gateway is told to those only whom it lets in.
+            let is_in = conditions.iter().any(|one| one.kind == "Accepted" && one.holds);
+            if gateway.namespace != key.namespace && !is_in {
+                continue;
+            }
+            is_ours.insert(gateway);
             // A part that is left out is told by a condition that holds.
             let bad = |one: &&gateway::Condition| one.holds == (one.kind == "PartiallyInvalid");
             warnings.extend(conditions.iter().filter(bad).map(|condition| {
@@ -48,11 +54,21 @@ pub fn useless_routes(
             }));
         }
     }
-    let own: BTreeSet<_> = small.http_routes.keys().chain(small.stream_routes.keys()).map(|(_, key)| &key.namespace).collect();
+    let own: BTreeSet<_> = small
+        .http_routes
+        .keys()
+        .chain(small.stream_routes.keys())
+        .map(|(_, key)| &key.namespace)
+        .collect();
     // What other namespaces lack is none of the asker's business.
-    let absent = named.iter().filter(|key| !snapshot.gateways.contains_key(*key) && own.contains(&key.namespace));
+    let absent = named
+        .iter()
+        .filter(|key| !snapshot.gateways.contains_key(*key) && own.contains(&key.namespace));
     warnings.extend(absent.map(|key| {
-        format!("no Gateway {}/{} is there: nobody serves the route until it is", key.namespace, key.name)
+        format!(
+            "no Gateway {}/{} is there: nobody serves the route until it is",
+            key.namespace, key.name
+        )
     }));
     if !is_ours.is_empty() {
         warnings.extend(hidden);
@@ -93,9 +109,11 @@ fn hidden_by_ingresses(route: &HttpRoute, served: &Configuration) -> Vec<String>
 /// What decides about routes besides themselves: the Gateways that they name, with their Secrets.
 fn around(named: &BTreeSet<ObjectKey>, snapshot: &Snapshot) -> Snapshot {
     let gateways = named.iter().filter_map(|key| snapshot.gateways.get_key_value(key));
-    let gateways: imbl::OrdMap<ObjectKey, std::sync::Arc<Gateway>> = gateways.map(|(key, one)| (key.clone(), one.clone())).collect();
+    let gateways: imbl::OrdMap<ObjectKey, std::sync::Arc<Gateway>> =
+        gateways.map(|(key, one)| (key.clone(), one.clone())).collect();
     let secrets = gateways.values().flat_map(|one| gateway::secrets_of(one));
-    let secrets = secrets.filter_map(|key| Some((key.clone(), snapshot.secrets.get(&key)?.clone())));
+    let secrets =
+        secrets.filter_map(|key| Some((key.clone(), snapshot.secrets.get(&key)?.clone())));
     Snapshot {
         secrets: secrets.collect(),
         gateways,
