@@ -100,6 +100,7 @@ ecosystem: ## Run Fairway beside programs of others, built from the Go module pr
 	@$(CARGO) test --quiet -p fairway --test cluster login -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test cluster monitoring -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test cluster acme -- --ignored --test-threads=1
+	@$(CARGO) test --quiet -p fairway --test cluster canaries -- --ignored --test-threads=1
 	@$(CARGO) test --quiet -p fairway --test deploy external_dns -- --ignored --test-threads=1
 
 conformance: ## Run the Gateway API's conformance suite, or a few tests of it: [RUN=name,name]

@@ -3,6 +3,7 @@
 mod acme;
 mod admission;
 mod balancer;
+mod canaries;
 mod changes;
 mod classes;
 mod console;

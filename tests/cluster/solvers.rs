@@ -217,6 +217,13 @@ fn a_challenge_takes_a_name_that_is_an_alias_elsewhere_and_gives_it_back() {
     });
 }
 
+const DEFAULT_CLASS: &str = "
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: nginx, annotations: {ingressclass.kubernetes.io/is-default-class: 'true'}}
+spec: {controller: k8s.io/ingress-nginx}
+";
+
 #[test]
 fn challenges_are_of_the_class_that_their_issuer_says_in_whatever_way() {
     cluster::test(async |cluster| {
@@ -241,6 +248,13 @@ fn challenges_are_of_the_class_that_their_issuer_says_in_whatever_way() {
         fairway.stop().await?;
         let fairway = Fairway::start_with(cluster, &["--watch-ingress-without-class=true"]).await?;
         solves(&fairway, "nobody.test", "nobody").await?;
+        fairway.stop().await?;
+        // With a default class the API server writes it into the Ingress.
+        cluster.apply(DEFAULT_CLASS).await?;
+        cluster.apply_value(&without_class("default.test", "default")).await?;
+        let fairway = Fairway::start(cluster).await?;
+        solves(&fairway, "default.test", "default").await?;
+        fairway.expect("nobody.test", "/.well-known/acme-challenge/nobody", 404).await?;
         fairway.stop().await
     });
 }

@@ -99,6 +99,16 @@ fn what_cannot_be_done_is_refused_with_the_key_and_a_way_out() {
             "controller.image",
             "leave out",
         ),
+        (
+            r#"controller.image={"repository": "rancher/nginx-ingress-controller", "tag": "v1.14.5-hardened1"}"#,
+            "controller.image",
+            "leave out",
+        ),
+        (
+            r#"global.systemDefaultIngressClass="ingress-nginx""#,
+            "global.systemDefaultIngressClass",
+            "controller.watchIngressWithoutClass",
+        ),
         (r#"controller.image.tag="v1.12.1""#, "controller.image.tag is v1.12.1", "leave it out"),
         ("rbac.scope=true", "rbac.scope", "controller.scope.enabled"),
         (
@@ -152,6 +162,7 @@ fn ports_that_something_listens_on_and_keys_of_other_charts_are_taken() {
         "controller.admissionWebhooks.service.ipFamilyPolicy=\"SingleStack\"",
         "controller.service.omitClusterIP=true",
         "controller.useIngressClassOnly=true",
+        r#"global={"systemDefaultRegistry": "r.test", "prime": {"enabled": true}}"#,
     ] {
         assert!(render(&["--set-json", setting]).is_ok(), "{setting} is refused");
     }

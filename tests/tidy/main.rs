@@ -107,6 +107,11 @@ fn every_finding_of_a_review_has_tests_that_exist() {
 }
 
 #[test]
+fn every_reason_against_moving_has_what_shows_that_it_is_gone() {
+    expect_none(&findings::unshown(&Tree::open()));
+}
+
+#[test]
 fn every_key_family_has_a_case_and_no_case_is_dead() {
     expect_none(&cases::complaints(&Tree::open()));
 }

@@ -12,8 +12,8 @@ mod store;
 mod trim;
 
 pub use gateway::{
-    BackendTlsPolicy, Gateway, GatewayClass, HttpRoute, ListenerSet, ObjectRef, ReferenceGrant,
-    StreamRoute,
+    BackendTlsPolicy, Gateway, GatewayClass, Grants, HttpRoute, ListenerSet, ObjectRef,
+    ReferenceGrant, StreamRoute,
 };
 pub use index::{Reference, ReverseIndex};
 pub use kind::Kind;

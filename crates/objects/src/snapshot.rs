@@ -2,9 +2,8 @@
 //! are compared by what differs.
 
 use crate::{
-    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, HttpRoute, Ingress,
-    IngressClass, Kind, ListenerSet, Namespace, ObjectKey, ReferenceGrant, Secret, Service,
-    StreamRoute,
+    BackendTlsPolicy, ConfigMap, EndpointSlice, Gateway, GatewayClass, Grants, HttpRoute, Ingress,
+    IngressClass, Kind, ListenerSet, Namespace, ObjectKey, Secret, Service, StreamRoute,
 };
 use imbl::OrdMap;
 use std::sync::Arc;
@@ -39,7 +38,7 @@ pub struct Snapshot {
     /// BackendTLSPolicies.
     pub backend_tls: OrdMap<ObjectKey, Arc<BackendTlsPolicy>>,
     /// ReferenceGrants.
-    pub grants: OrdMap<ObjectKey, Arc<ReferenceGrant>>,
+    pub grants: Grants,
     /// Objects and files that could not be read: what is wrong with each.
     pub malformed: OrdMap<Arc<str>, Arc<Malformed>>,
 }

@@ -31,8 +31,16 @@ async fn talk(client: &Client, sender: SendRequest<Bytes>) -> Option<()> {
             // The first message goes at once, as clients of gRPC have it: nginx answers nothing before it.
             Ok((mut up, answer)) => {
                 let message = framed(b"first")?;
-                up.send_data(message.clone(), false).context("send the first message")?;
-                let mut begun = Stream::new(up, answer.await?);
+                // Who is leaving may say so now as well as before: what it has not begun with goes elsewhere.
+                let answer = match up.send_data(message.clone(), false) {
+                    Ok(()) => answer.await,
+                    Err(error) => Err(error),
+                };
+                let answer = match answer {
+                    Ok(answer) => answer,
+                    Err(error) => return elsewhere(error),
+                };
+                let mut begun = Stream::new(up, answer);
                 begun.hear(&message).await?;
                 stream = Some(begun);
                 Ok(End::Answered)

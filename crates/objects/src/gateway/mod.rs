@@ -4,6 +4,7 @@
 mod backend_tls;
 mod duration;
 mod filters;
+mod grants;
 mod grpc;
 mod parse;
 mod parse_rules;
@@ -14,6 +15,7 @@ mod streams;
 mod tls;
 
 pub use backend_tls::RawBackendTlsPolicy;
+pub use grants::Grants;
 pub use route::{
     BackendRef, CorsFilter, HeaderChange, HeaderChanges, HttpRoute, MethodMatch, NameMatch,
     ParentRef, PathMatch, PathModifier, Redirect, RequestMirror, Retry, Rewrite, RouteFilter,

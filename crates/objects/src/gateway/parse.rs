@@ -1,6 +1,7 @@
 //! From the JSON of gateway.networking.k8s.io to what is kept of it. What a route asks for and nobody reads is noted,
 //! never passed over.
 
+use super::grants::MOST;
 use super::grpc::GrpcSpec;
 use super::parse_rules::{RawRule, Unread, Unsaid};
 use super::route::{HttpRoute, ParentRef};
@@ -397,6 +398,13 @@ impl Trim for RawReferenceGrant {
     const KIND: Kind = Kind::ReferenceGrant;
 
     fn trim(self) -> Result<Object, String> {
+        for (field, count) in [("from", self.spec.from.len()), ("to", self.spec.to.len())] {
+            if count > MOST {
+                return Err(format!(
+                    "spec.{field}: {count} entries, at most {MOST} are allowed: use several ReferenceGrants"
+                ));
+            }
+        }
         Ok(Object::ReferenceGrant(Arc::new(ReferenceGrant {
             meta: unversioned(self.metadata, Annotations::Dropped)?,
             from: self.spec.from,

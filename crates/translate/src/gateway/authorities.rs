@@ -1,6 +1,5 @@
 //! Authorities that certificates must descend from, as references to ConfigMaps name them.
 
-use super::grants::permits;
 use super::listeners::key_of;
 use crate::certificate;
 use objects::gateway::ObjectRef;
@@ -64,7 +63,7 @@ impl Referring<'_> {
             None => ObjectKey::new(own.clone(), named.name.as_str()),
         };
         let ObjectKey { namespace, name } = &key;
-        if self.kind.is_some_and(|kind| !permits(snapshot, kind, own, named)) {
+        if self.kind.is_some_and(|kind| !snapshot.grants.permit(kind, own, named)) {
             let message = format!(
                 "{field}: ConfigMap {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
             );

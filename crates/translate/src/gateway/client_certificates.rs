@@ -1,7 +1,6 @@
 //! `spec.tls` of a Gateway: the certificate that backends are shown, and what is asked of clients.
 
 use super::authorities::{Referring, config_maps};
-use super::grants::permits;
 use super::listeners::{is_secret, key_of};
 use crate::certificate;
 use model::policy::{ClientDemand, ClientErrorPage, ClientVerification, Identity};
@@ -26,7 +25,7 @@ pub(super) fn identity(gateway: &Gateway, snapshot: &Snapshot) -> Option<Result<
     }
     let key = key_of(named, own);
     let ObjectKey { namespace, name } = &key;
-    if !permits(snapshot, "Gateway", own, named) {
+    if !snapshot.grants.permit("Gateway", own, named) {
         let message = format!(
             "{FIELD}: Secret {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
         );

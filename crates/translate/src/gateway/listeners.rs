@@ -4,7 +4,6 @@ use super::added::{self, Set};
 use super::addresses::Given;
 use super::client_certificates::{self, Asked};
 use super::conflicts::{Group, conflicts};
-use super::grants::permits;
 use super::names::covers;
 use super::status::{Condition, GatewayStatus, ListenerStatus};
 use crate::Options;
@@ -517,7 +516,7 @@ fn certificate(
         return Err(wrong("tls.certificateRefs may name Secrets only"));
     }
     let key = key_of(named, &own.into());
-    if !permits(snapshot, kind, own, named) {
+    if !snapshot.grants.permit(kind, own, named) {
         let message = format!(
             "Secret {}/{} may not be referred to from namespace {own}: add a ReferenceGrant there",
             key.namespace, key.name

@@ -2,7 +2,6 @@
 
 use super::backend_tls::Policies;
 use super::expressions::Expressions;
-use super::grants::permits;
 use super::kinds::kind_of;
 use super::listeners::key_of;
 use super::paths::path_of;
@@ -182,7 +181,7 @@ impl Wanted<'_> {
         }
         let key = key_of(object, own);
         let (namespace, name) = (&key.namespace, &key.name);
-        if !permits(snapshot, self.kind, own, object) {
+        if !snapshot.grants.permit(self.kind, own, object) {
             let message = format!(
                 "Service {namespace}/{name} may not be referred to from namespace {own}: add a ReferenceGrant there"
             );

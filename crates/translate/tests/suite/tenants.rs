@@ -16,6 +16,17 @@ proptest! {
     }
 }
 
+#[test]
+fn what_once_made_a_tenant_depend_on_another_one_does_so_no_more() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/two_tenants");
+    let seeds = std::fs::read_dir(folder).expect("inputs that were found by fuzzing");
+    let seeds: Vec<_> = seeds.map(|entry| entry.expect("an input").path()).collect();
+    assert!(seeds.len() >= 5, "{seeds:?}");
+    for seed in seeds {
+        crate::sets::Sets::read(&std::fs::read(seed).expect("a readable input")).check();
+    }
+}
+
 const ITEMS: &str = "allow-cross-namespace";
 
 fn with(data: &[(&str, &str)], ingresses: &[Ingress]) -> (Configuration, String) {

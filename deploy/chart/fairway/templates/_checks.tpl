@@ -3,12 +3,16 @@
 {{- $controller := .Values.controller -}}
 {{- $image := $controller.image -}}
 {{- range $name := list ($image.image | default "") ($image.repository | default "") -}}
-{{- if hasSuffix "ingress-nginx/controller" $name -}}
+{{- if or (hasSuffix "ingress-nginx/controller" $name) (eq "nginx-ingress-controller" (base $name)) -}}
 {{- fail (printf "controller.image names ingress-nginx (%s): leave out controller.image, or name the image of Fairway there. With helm upgrade --reuse-values it comes from the old chart: take --reset-then-reuse-values" $name) -}}
 {{- end -}}
 {{- end -}}
 {{- if and (eq ($image.image | default "") "fairway") (not $image.repository) (hasPrefix "v" ($image.tag | toString)) -}}
 {{- fail (printf "controller.image.tag is %v, a version of ingress-nginx: leave it out, or name a version of Fairway, such as %s" $image.tag .Chart.AppVersion) -}}
+{{- end -}}
+{{- $class := (.Values.global | default dict).systemDefaultIngressClass | default "" -}}
+{{- if and (eq $class "ingress-nginx") (not (and $controller.watchIngressWithoutClass $controller.ingressClassResource.default)) -}}
+{{- fail "global.systemDefaultIngressClass is ingress-nginx: RKE2's chart takes Ingresses without a class then, and this one would answer them with 404. Set controller.watchIngressWithoutClass and controller.ingressClassResource.default to true (docs/platforms/rke2.md)" -}}
 {{- end -}}
 {{- with $controller.customTemplate.configMapName -}}
 {{- fail "controller.customTemplate.configMapName: Fairway has no template of nginx.conf. Say what it changes with annotations or with controller.config (docs/migration.md), and leave it out" -}}

@@ -207,7 +207,7 @@ impl Sets {
             return;
         };
         // Another Ingress of a's may have the path where b's is older than the one that has it alone.
-        let moved = found.origin != before.origin;
+        let moved = found.origin != before.origin || self.stands_in(host, found);
         if (moved || matches!(found.backend, Backend::Denied(_))) && !self.a_is_older {
             return;
         }
@@ -227,6 +227,29 @@ impl Sets {
         );
         assert_eq!(found.canary, before.canary, "{place}");
         assert_eq!(behind(both, &found.backend), behind(alone, &before.backend), "{place}");
+    }
+
+    /// Whether a root is what its Ingress says for everything else: its path `/` is not served where b's `/` is older.
+    fn stands_in(&self, host: &ServerName, found: &Location) -> bool {
+        let writes_root = |ingress: &Ingress| {
+            let rules = ingress.rules.iter().filter(|rule| is_for(rule, host));
+            rules.flat_map(|rule| rule.paths.iter().flatten()).any(|path| path.path == "/")
+        };
+        let mut own = self.a.iter().filter(|ingress| {
+            let key = &ingress.meta.key;
+            found.origin.as_ref().is_some_and(|origin| origin.name == key.name)
+        });
+        found.path == "/"
+            && own.any(|own| {
+                let default = match &own.default_backend {
+                    Some(IngressBackend::Service { name, .. }) => Some(name),
+                    _ => None,
+                };
+                let leads_to = found.service.as_ref().map(|service| &*service.name);
+                let mut others =
+                    self.b.iter().filter(|other| other.meta.created <= own.meta.created);
+                default.is_some_and(|name| leads_to == Some(name)) && others.any(writes_root)
+            })
     }
 
     /// What concerns a whole host that is a's.
@@ -326,10 +349,14 @@ fn is_canary(ingress: &Ingress) -> bool {
     ingress.meta.annotations.contains_key("nginx.ingress.kubernetes.io/canary")
 }
 
+fn is_for(rule: &IngressRule, host: &ServerName) -> bool {
+    rule.host.as_deref().unwrap_or(ServerName::catch_all().as_str()) == host.as_str()
+}
+
 fn claims(ingress: &Ingress, host: &ServerName) -> bool {
     let all = ServerName::catch_all();
     let is_taken = |path: &IngressPath| path.path != ODD;
-    let named = |rule: &&IngressRule| rule.host.as_deref().unwrap_or(all.as_str()) == host.as_str();
+    let named = |rule: &&IngressRule| is_for(rule, host);
     let mut rules = ingress.rules.iter().filter(named).filter_map(|rule| rule.paths.as_ref());
     let by_rule = rules.any(|paths| paths.is_empty() || paths.iter().any(is_taken));
     let by_default = ingress.rules.is_empty() && ingress.default_backend.is_some() && *host == all;
