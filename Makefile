@@ -92,7 +92,7 @@ rollout: ## Roll Pods and Fairway itself under load: no request may fail [ROLLS=
 
 takeover: ## Take over from ingress-nginx, upgrade, and go back, again and again under load [REQUESTS=1000000]
 	@scripts/need cargo cc go ip unshare nginx
-	@FAIRWAY_SHOW=1 FAIRWAY_REQUESTS=$(or $(REQUESTS),1000000) $(CARGO) test --quiet -p fairway --test deploy takeover -- --nocapture --test-threads=1
+	@FAIRWAY_SHOW=1 FAIRWAY_TEST_SECONDS=7200 FAIRWAY_REQUESTS=$(or $(REQUESTS),1000000) $(CARGO) test --quiet -p fairway --test deploy takeover -- --nocapture --test-threads=1
 
 ecosystem: ## Run Fairway beside programs of others, built from the Go module proxy: docs/ecosystem.md
 	@scripts/need cargo cc go ip unshare nginx

@@ -23,7 +23,7 @@ pub(crate) fn closes(response: &Response) -> bool {
 }
 
 /// The server's program: the request is at the server itself, until a location is found. Whether its path is another
-/// afterwards. A server that says nothing is nowhere to be.
+/// afterwards. Where the server says nothing, a request that no snippet has led here stays without any state of them.
 pub(super) fn of_server(
     exchange: &mut Exchange,
     site: &Arc<Site>,

@@ -91,9 +91,10 @@ fn inside(folder: &Path, body: impl AsyncFnOnce() -> Result<()>) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             prepare().await?;
-            tokio::time::timeout(PATIENCE, body())
+            let patience = patience()?;
+            tokio::time::timeout(patience, body())
                 .await
-                .with_context(|| format!("the test is not done after {PATIENCE:?}"))?
+                .with_context(|| format!("the test is not done after {patience:?}"))?
         })
     }));
     if !matches!(outcome, Ok(Ok(()))) {
@@ -196,5 +197,16 @@ pub(super) fn print_logs(folder: &Path) {
             let end = lines[lines.len().saturating_sub(40)..].join("\n");
             eprintln!("---- end of {}\n{end}", path.display());
         }
+    }
+}
+
+/// How long a test may take: longer for those that are told to do much, such as a million requests.
+fn patience() -> Result<Duration> {
+    match std::env::var("FAIRWAY_TEST_SECONDS") {
+        Ok(seconds) => {
+            let seconds = seconds.parse().context("FAIRWAY_TEST_SECONDS is a number")?;
+            Ok(Duration::from_secs(seconds))
+        }
+        Err(_) => Ok(PATIENCE),
     }
 }
