@@ -185,6 +185,56 @@ async fn a_route_that_is_of_no_use_is_allowed_with_warnings() {
 }
 
 #[tokio::test]
+async fn every_kind_of_route_is_reviewed_and_what_is_none_costs_nothing() {
+    let started = start(&format!("{OBJECTS}{GATEWAYS}")).await;
+    let group = "gateway.networking.k8s.io";
+    let told = async |kind: &str, object: Value| {
+        let answer = response(&started, &review(group, kind, "CREATE", "r", object)).await;
+        assert_eq!(answer["allowed"], true, "{kind}");
+        answer["warnings"].as_array().cloned().unwrap_or_default()
+    };
+    let meta = json!({"name": "r", "namespace": "demo"});
+    for kind in ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"] {
+        let spec = json!({"parentRefs": [{"name": "gone"}, {"kind": "ListenerSet", "name": "lost"}],
+            "rules": [{"backendRefs": [{"name": "shop", "port": 80}]}]});
+        let told = told(kind, json!({"metadata": meta, "spec": spec})).await;
+        let wanted = json!([
+            "no Gateway demo/gone is there: nobody serves the route until it is",
+            "no ListenerSet demo/lost is there: nobody serves the route until it is",
+        ]);
+        assert_eq!(Value::from(told), wanted, "{kind}");
+    }
+    // No API server lets these through, but anybody may ask.
+    let parents = vec![json!({"name": "web"}); 33];
+    let many = json!({"metadata": meta, "spec": {"parentRefs": parents}});
+    let wanted = json!(["spec.parentRefs: 33 entries, at most 32 are taken"]);
+    assert_eq!(Value::from(told("HTTPRoute", many).await), wanted);
+    let rules = vec![json!({"matches": [{"path": {"value": "/"}}]}); 17];
+    let many = json!({"metadata": meta, "spec": {"rules": rules}});
+    let wanted = json!(["spec.rules: 17 entries, at most 16 are taken"]);
+    assert_eq!(Value::from(told("HTTPRoute", many).await), wanted);
+    let hidden =
+        json!({"metadata": meta, "spec": {"parentRefs": [{"name": "web", "port": 99_999}]}});
+    let told_bad = told("HTTPRoute", hidden).await;
+    assert!(
+        told_bad[0].as_str().is_some_and(|text| text.contains("parentRefs[0].port")),
+        "{told_bad:?}"
+    );
+    let route = json!({"metadata": meta, "spec": {"parentRefs": [{"name": "gone"}]}});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [route]});
+    assert_eq!(told("HTTPRoute", list).await.len(), 1, "a list is no route");
+    let backends: Vec<Value> =
+        (0..12).map(|n| json!({"name": format!("s{n}"), "port": 80})).collect();
+    let backends: Vec<Value> =
+        backends.into_iter().map(|one| json!({"backendRefs": [one]})).collect();
+    let parents: Vec<Value> = (0..12).map(|n| json!({"name": format!("gone{n}")})).collect();
+    let many = json!({"metadata": meta, "spec": {"parentRefs": parents, "rules": backends}});
+    let told = told("HTTPRoute", many).await;
+    assert_eq!(told.len(), 9);
+    assert_eq!(told[8], "and 4 more");
+}
+
+#[tokio::test]
 async fn services_and_secrets_that_ingresses_need_are_allowed_with_warnings() {
     let started = start(OBJECTS).await;
     let warnings = async |kind, operation, name, object| {

@@ -7,7 +7,7 @@ pub mod needs;
 mod overlap;
 mod routes;
 
-pub use routes::useless_routes;
+pub use routes::useless_route;
 
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
