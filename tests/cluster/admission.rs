@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use testkit::cluster::{self, Cluster, eventually};
 
 use crate::fairway::{Fairway, PATIENCE};
+use crate::gateways::define;
 use crate::objects::{GROUND, ingress, service};
 
 /// What the API server answered.
@@ -64,6 +65,7 @@ fn registration(port: u16, authority: &str) -> Value {
         "webhooks": [
             webhook("validate.nginx.ingress.kubernetes.io", "networking.k8s.io", &["ingresses"]),
             webhook("needs.nginx.ingress.kubernetes.io", "", &["services", "secrets"]),
+            webhook("routes.gateway.networking.k8s.io", "gateway.networking.k8s.io", &["httproutes"]),
         ],
     })
 }
@@ -127,6 +129,34 @@ fn an_api_server_refuses_and_warns_as_the_webhook_says() {
             .iter()
             .any(|text| text.contains("Service demo/shop is used by Ingress demo/first"));
         ensure!(used, "{:?}", told.warnings);
+        fairway.stop().await
+    });
+}
+
+#[test]
+fn who_writes_a_route_is_warned_of_what_it_lacks() {
+    cluster::test(async |cluster| {
+        cluster.apply(GROUND).await?;
+        define(cluster).await?;
+        let (fairway, registration) = reviewing(cluster).await?;
+        cluster.apply_value(&registration).await?;
+        let route = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"name": "a", "namespace": "demo"},
+            "spec": {"parentRefs": [{"name": "gone"}], "hostnames": ["a.test"]},
+        });
+        let dry = "/apis/gateway.networking.k8s.io/v1/namespaces/demo/httproutes?dryRun=All";
+        eventually("the warning", PATIENCE, async || {
+            let told = ask(cluster, Method::POST, dry, &route).await?;
+            ensure!(told.status == 201, "{}", told.body);
+            let told = told.warnings;
+            ensure!(
+                told.iter().any(|text| text.contains("no Gateway demo/gone is there")),
+                "{told:?}"
+            );
+            Ok(())
+        })
+        .await?;
         fairway.stop().await
     });
 }

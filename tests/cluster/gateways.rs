@@ -411,7 +411,7 @@ async fn told(
 }
 
 /// Applies the definitions, and waits until objects of them can be made.
-async fn define(cluster: &Cluster) -> Result<()> {
+pub(crate) async fn define(cluster: &Cluster) -> Result<()> {
     for definition in cluster.gateway_api()? {
         cluster.apply_value(&definition).await?;
     }

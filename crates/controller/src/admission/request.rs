@@ -68,7 +68,8 @@ async fn reviewed(request: Request<Incoming>, shared: &Arc<Shared>) -> Result<Ve
         NoReview::TooLarge => LARGE,
         NoReview::Unexpected => (
             StatusCode::INTERNAL_SERVER_ERROR,
-            "only AdmissionReview v1 of Ingresses (networking.k8s.io/v1), Services and Secrets (v1) is reviewed\n",
+            "only AdmissionReview v1 of Ingresses (networking.k8s.io/v1), routes (gateway.networking.k8s.io), \
+             Services and Secrets (v1) is reviewed\n",
         ),
     })
 }

@@ -1,13 +1,14 @@
-//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged, Services and Secrets that
-//! Ingresses need get warnings.
+//! AdmissionReview in, AdmissionReview out (admission.k8s.io/v1): Ingresses are judged; Services and Secrets that
+//! Ingresses need, and routes of Gateways, get warnings.
 
 use super::{Known, LastReview, Reviewer};
+use objects::gateway::GROUP;
 use objects::{ObjectKey, Reference, parse_ingress, parse_secret, parse_service};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::time::Instant;
-use translate::{Review, is_concerned, needs, review};
+use translate::{Review, is_concerned, needs, review, useless_route};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
@@ -17,6 +18,15 @@ const OBJECT: usize = 3 << 20;
 /// Values in an object, at most: `[{},{},…]` takes a hundred times its bytes once it is read. A megabyte and a half of
 /// a real Ingress, which is all that etcd keeps, has a third of that.
 const VALUES: usize = 250_000;
+
+/// The kinds of routes, in any version.
+const ROUTES: [objects::Kind; 5] = [
+    objects::Kind::HttpRoute,
+    objects::Kind::GrpcRoute,
+    objects::Kind::TlsRoute,
+    objects::Kind::TcpRoute,
+    objects::Kind::UdpRoute,
+];
 
 /// Why a request gets no review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +145,10 @@ fn judged(
         ("networking.k8s.io", "v1", "Ingress") => ingress(reviewer, &known, object, (size, began)),
         ("", "v1", "Service") => other(reviewer, &known, request, object, Reference::Service),
         ("", "v1", "Secret") => other(reviewer, &known, request, object, Reference::Secret),
+        (GROUP, _, kind) => {
+            let kind = ROUTES.into_iter().find(|one| one.name() == kind);
+            Ok(route(reviewer, &known, object, kind.ok_or(NoReview::Unexpected)?))
+        }
         _ => Err(NoReview::Unexpected),
     }
 }
@@ -159,6 +173,16 @@ fn ingress(
     let last = LastReview { parsed, whole: began.elapsed(), size };
     reviewer.reviews.add(&ingress.meta.key, review.refusal.is_none(), last);
     Ok(review)
+}
+
+/// A route is never refused: what it names may come later.
+fn route(reviewer: &Reviewer, known: &Known, object: Option<&str>, kind: objects::Kind) -> Review {
+    let Some(object) = object.filter(|object| !is_going(object)) else {
+        return Review::default();
+    };
+    let Known { snapshot, configuration, .. } = known;
+    let warnings = useless_route(kind, object, snapshot, configuration, &reviewer.options);
+    Review { refusal: None, warnings }
 }
 
 /// A Service or Secret is never refused; who changes it is told which Ingresses that touches.

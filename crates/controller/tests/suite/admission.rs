@@ -90,6 +90,150 @@ async fn what_an_ingress_needs_and_is_not_there_is_a_warning() {
     assert_eq!(other, json!({"uid": "id-1", "allowed": true}), "another class is not ours");
 }
 
+const GATEWAYS: &str = r"
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: fairway}
+spec: {controllerName: fairway/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: web, namespace: demo}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: closed, namespace: other}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: open, namespace: other}
+spec:
+  gatewayClassName: fairway
+  listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]
+";
+
+#[tokio::test]
+async fn a_route_that_is_of_no_use_is_allowed_with_warnings() {
+    let started = start(&format!("{OBJECTS}{GATEWAYS}")).await;
+    let warnings = async |parent: Value, host: &str, path: Value, backend: Value| {
+        let route = json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": {"name": "r", "namespace": "demo"},
+            "spec": {"parentRefs": [parent], "hostnames": [host],
+                "rules": [{"matches": [{"path": path}], "backendRefs": [backend]}]},
+        });
+        let group = "gateway.networking.k8s.io";
+        let answer = response(&started, &review(group, "HTTPRoute", "CREATE", "r", route)).await;
+        assert_eq!(answer["allowed"], true);
+        answer["warnings"].as_array().cloned().unwrap_or_default()
+    };
+    let good = || json!({"name": "shop", "port": 80});
+    let web = || json!({"name": "web"});
+    let at = |path: &str| json!({"type": "PathPrefix", "value": path});
+    assert!(
+        warnings(web(), "b.test", at("/"), good()).await.is_empty(),
+        "nothing is wrong with it"
+    );
+    let cases = [
+        (web(), "a.test", at("/"), good(), "a.test/ is Ingress demo/first's"),
+        (json!({"name": "gone"}), "b.test", at("/"), good(), "no Gateway demo/gone is there"),
+        (json!({"name": "web", "sectionName": "no"}), "b.test", at("/"), good(), "Accepted=False"),
+        (web(), "b.test", at("/"), json!({"name": "nowhere", "port": 80}), "BackendNotFound"),
+        (
+            web(),
+            "b.test",
+            at("/"),
+            json!({"kind": "Bucket", "group": "x", "name": "b"}),
+            "InvalidKind",
+        ),
+        (
+            web(),
+            "b.test",
+            json!({"type": "RegularExpression", "value": "("}),
+            good(),
+            "UnsupportedValue",
+        ),
+    ];
+    for (parent, host, path, backend, wanted) in cases {
+        let told = warnings(parent, host, path, backend).await;
+        let is_told =
+            told.iter().any(|text| text.as_str().is_some_and(|text| text.contains(wanted)));
+        assert!(is_told, "{wanted}: {told:?}");
+    }
+    // Whoever asks does not learn what other namespaces have, but where he is let in.
+    let nowhere = || json!({"name": "nowhere", "port": 80});
+    for name in ["closed", "gone"] {
+        let parent = json!({"name": name, "namespace": "other"});
+        let told = warnings(parent, "b.test", at("/"), nowhere()).await;
+        assert!(told.is_empty(), "{name}: {told:?}");
+    }
+    let open = json!({"name": "open", "namespace": "other"});
+    let told = warnings(open, "b.test", at("/"), nowhere()).await;
+    assert!(
+        told.iter().any(|text| text.as_str().is_some_and(|text| text.contains("BackendNotFound"))),
+        "{told:?}"
+    );
+    let gone = review("gateway.networking.k8s.io", "HTTPRoute", "DELETE", "r", Value::Null);
+    assert_eq!(response(&started, &gone).await, json!({"uid": "id-1", "allowed": true}));
+}
+
+#[tokio::test]
+async fn every_kind_of_route_is_reviewed_and_what_is_none_costs_nothing() {
+    let started = start(&format!("{OBJECTS}{GATEWAYS}")).await;
+    let group = "gateway.networking.k8s.io";
+    let told = async |kind: &str, object: Value| {
+        let answer = response(&started, &review(group, kind, "CREATE", "r", object)).await;
+        assert_eq!(answer["allowed"], true, "{kind}");
+        answer["warnings"].as_array().cloned().unwrap_or_default()
+    };
+    let meta = json!({"name": "r", "namespace": "demo"});
+    for kind in ["HTTPRoute", "GRPCRoute", "TLSRoute", "TCPRoute", "UDPRoute"] {
+        let spec = json!({"parentRefs": [{"name": "gone"}, {"kind": "ListenerSet", "name": "lost"}],
+            "rules": [{"backendRefs": [{"name": "shop", "port": 80}]}]});
+        let told = told(kind, json!({"metadata": meta, "spec": spec})).await;
+        let wanted = json!([
+            "no Gateway demo/gone is there: nobody serves the route until it is",
+            "no ListenerSet demo/lost is there: nobody serves the route until it is",
+        ]);
+        assert_eq!(Value::from(told), wanted, "{kind}");
+    }
+    // No API server lets these through, but anybody may ask.
+    let parents = vec![json!({"name": "web"}); 33];
+    let many = json!({"metadata": meta, "spec": {"parentRefs": parents}});
+    let wanted = json!(["spec.parentRefs: 33 entries, at most 32 are taken"]);
+    assert_eq!(Value::from(told("HTTPRoute", many).await), wanted);
+    let rules = vec![json!({"matches": [{"path": {"value": "/"}}]}); 17];
+    let many = json!({"metadata": meta, "spec": {"rules": rules}});
+    let wanted = json!(["spec.rules: 17 entries, at most 16 are taken"]);
+    assert_eq!(Value::from(told("HTTPRoute", many).await), wanted);
+    let hidden =
+        json!({"metadata": meta, "spec": {"parentRefs": [{"name": "web", "port": 99_999}]}});
+    let told_bad = told("HTTPRoute", hidden).await;
+    assert!(
+        told_bad[0].as_str().is_some_and(|text| text.contains("parentRefs[0].port")),
+        "{told_bad:?}"
+    );
+    let route = json!({"metadata": meta, "spec": {"parentRefs": [{"name": "gone"}]}});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [route]});
+    assert_eq!(told("HTTPRoute", list).await.len(), 1, "a list is no route");
+    let backends: Vec<Value> =
+        (0..12).map(|n| json!({"name": format!("s{n}"), "port": 80})).collect();
+    let backends: Vec<Value> =
+        backends.into_iter().map(|one| json!({"backendRefs": [one]})).collect();
+    let parents: Vec<Value> = (0..12).map(|n| json!({"name": format!("gone{n}")})).collect();
+    let many = json!({"metadata": meta, "spec": {"parentRefs": parents, "rules": backends}});
+    let told = told("HTTPRoute", many).await;
+    assert_eq!(told.len(), 9);
+    assert_eq!(told[8], "and 4 more");
+}
+
 #[tokio::test]
 async fn services_and_secrets_that_ingresses_need_are_allowed_with_warnings() {
     let started = start(OBJECTS).await;

@@ -194,5 +194,5 @@ pub struct GrantTo {
 
 pub use parse::{
     RawGateway, RawGatewayClass, RawGrpcRoute, RawHttpRoute, RawReferenceGrant, RawTcpRoute,
-    RawTlsRoute, RawUdpRoute,
+    RawTlsRoute, RawUdpRoute, parse_route,
 };

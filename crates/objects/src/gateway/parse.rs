@@ -11,7 +11,7 @@ use super::{
     FromNamespaces, GROUP, Gateway, GatewayClass, GrantFrom, GrantTo, Infrastructure, Listener,
     ListenerTls, ObjectRef, ReferenceGrant, Selector,
 };
-use crate::trim::{Annotations, meta, port_number, unversioned};
+use crate::trim::{self, Annotations, meta, port_number, unversioned};
 use crate::{Kind, Object, Trim};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use serde::Deserialize;
@@ -410,6 +410,18 @@ impl Trim for RawReferenceGrant {
             from: self.spec.from,
             to: self.spec.to,
         })))
+    }
+}
+
+/// The parts of a route of this kind in JSON that Fairway reads, or what is wrong with it.
+pub fn parse_route(kind: Kind, json: &str) -> Result<Object, String> {
+    match kind {
+        Kind::HttpRoute => trim::parse::<RawHttpRoute>(json),
+        Kind::GrpcRoute => trim::parse::<RawGrpcRoute>(json),
+        Kind::TcpRoute => trim::parse::<RawTcpRoute>(json),
+        Kind::UdpRoute => trim::parse::<RawUdpRoute>(json),
+        Kind::TlsRoute => trim::parse::<RawTlsRoute>(json),
+        other => Err(format!("{} is no kind of routes", other.name())),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn parse_secret(json: &str) -> Result<Arc<Secret>, String> {
     }
 }
 
-fn parse<K: Trim>(json: &str) -> Result<Object, String> {
+pub(crate) fn parse<K: Trim>(json: &str) -> Result<Object, String> {
     serde_json::from_str::<K>(json).map_err(|error| error.to_string())?.trim()
 }
 

@@ -5,6 +5,9 @@
 mod groups;
 pub mod needs;
 mod overlap;
+mod routes;
+
+pub use routes::useless_route;
 
 use crate::config_map::{self, Permissions};
 use crate::ingress::{Classes, Place, find_suspicious, has_our_class, is_watched, origin};
