@@ -229,8 +229,8 @@ impl Sets {
         assert_eq!(behind(both, &found.backend), behind(alone, &before.backend), "{place}");
     }
 
-    /// Whether a root is not the path `/` of its Ingress, not served where that of b is older, but what the Ingress says
-    /// for everything else, or the root that nobody wrote.
+    /// Whether a root is not the path `/` of its Ingress, which is not served where b's is older, but what the Ingress
+    /// says for everything else, or the root that nobody wrote.
     fn stands_in(&self, host: &ServerName, found: &Location) -> bool {
         let writes_root = |ingress: &Ingress| {
             let rules = ingress.rules.iter().filter(|rule| is_for(rule, host));
